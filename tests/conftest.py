@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -23,6 +24,12 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: tests of whole crawls wait as much as they compute."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector of garbage what was loaded for the tests: it stays, and looking through it takes half a second each time."""
+    gc.collect()
+    gc.freeze()
 
 
 class Project:

@@ -49,7 +49,7 @@ def who_crawls(path: Path) -> Crawler | None:
     if row is None:
         return None
     crawler = Crawler(*row)
-    return crawler if process_exists(crawler.process) and _is_locked(path.with_name(path.name + ".lock")) else None
+    return crawler if process_exists(crawler.process) and is_locked(lock_of(path)) else None
 
 
 def process_exists(process: int) -> bool:
@@ -64,7 +64,13 @@ def process_exists(process: int) -> bool:
     return True
 
 
-def _is_locked(lock: Path) -> bool:
+def lock_of(path: Path) -> Path:
+    """Return the file that the process locks that crawls with a state file."""
+    return path.with_name(f"{path.name}.lock")
+
+
+def is_locked(lock: Path) -> bool:
+    """Return whether a process has locked a file."""
     if not lock.exists():
         return False
     with closing(apsw.Connection(str(lock), flags=apsw.SQLITE_OPEN_READONLY)) as db:

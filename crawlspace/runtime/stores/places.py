@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from crawlspace.admin.url_changes import deliver
 from crawlspace.crawl.engine import SINK
-from crawlspace.state.sqlite.file import CrawlLock
+from crawlspace.errors import StoreLocked
+from crawlspace.state.sqlite.crawl_lock import CrawlLock, is_awaited
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import Crawler, who_crawls
 
@@ -106,5 +107,7 @@ class OpenFile:
 
     @contextmanager
     def alone(self, index_file: Path) -> Iterator[Callable[[], object]]:
+        if is_awaited(self.store.path):
+            raise StoreLocked("a crawl begins")
         with closing(CrawlLock(self.store.path)):
             yield lambda: None

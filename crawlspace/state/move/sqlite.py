@@ -27,8 +27,9 @@ from crawlspace.state.move.records import (
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite import reading, refused_links
 from crawlspace.state.sqlite.counters import Tally, add
+from crawlspace.state.sqlite.crawl_lock import CrawlLock
 from crawlspace.state.sqlite.discovery import SiteIds
-from crawlspace.state.sqlite.file import CrawlLock, SqliteFile
+from crawlspace.state.sqlite.file import SqliteFile
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_whole, unpack_document, unpack_whole
 from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
 from crawlspace.state.unreachable import UnreachableSite

@@ -5,16 +5,13 @@ Everything that can be wrong with a file is found before anything is written to 
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
 
-from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
@@ -134,37 +131,6 @@ class SqliteFile:
                 db.pragma("user_version", VERSION)
 
 
-class CrawlLock:
-    """The lock of the crawl; the operating system releases it when the process dies."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises StoreLocked, naming the process that holds the lock."""
-        lock = path.with_name(path.name + ".lock")
-        with sqlite_errors(lock):
-            make_file(lock)
-            self._db = apsw.Connection(str(lock))
-            try:
-                self._db.execute("BEGIN EXCLUSIVE")
-            except apsw.BusyError as error:
-                self._db.close()
-                raise StoreLocked(_who_crawls(path)) from error
-            except BaseException:
-                self._db.close()
-                raise
-
-    def close(self) -> None:
-        self._db.close()
-
-
-def sign(db: apsw.Connection, clock: Clock) -> None:
-    """Store that this process crawls, for the message to a second one."""
-    db.execute("INSERT OR REPLACE INTO crawl VALUES (1, ?, ?)", (os.getpid(), int(clock.now())))
-
-
-def sign_off(db: apsw.Connection) -> None:
-    db.execute("DELETE FROM crawl")
-
-
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn errors that SQLite reports of a file into a StoreError with a way out; errors of our code stay as they are."""
@@ -245,20 +211,3 @@ def _is_new(path: Path) -> bool:
             " move the file away and crawl anew; the index goes on answering meanwhile"
         )
     return version == 0
-
-
-def _who_crawls(path: Path) -> str:
-    owner = None
-    if path.exists():
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            owner = db.execute("SELECT process, since FROM crawl").fetchone()
-        except apsw.Error:
-            owner = None  # the other one is still making the file
-        finally:
-            db.close()
-    if owner is None:
-        return f"{path.parent.name} is being crawled by another process: wait for it or stop it ({path})"
-    process, since = owner
-    begun = f"by process {process} since {datetime.fromtimestamp(since, UTC).astimezone():%Y-%m-%d %H:%M}"
-    return f"{path.parent.name} is being crawled {begun}: wait for it or stop it ({path})"

@@ -26,9 +26,10 @@ from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
 from crawlspace.state.sqlite.archive import SqliteArchive
 from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.crawl_lock import CrawlLock, sign, sign_off
 from crawlspace.state.sqlite.depths import SqliteDepths
 from crawlspace.state.sqlite.discovery import SiteIds, Writing, discover
-from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
+from crawlspace.state.sqlite.file import SqliteFile
 from crawlspace.state.sqlite.inherited_metadata import drop_inherited
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.unreachable import UnreachableSite
@@ -67,9 +68,9 @@ class SqliteStore(SqliteArchive, SqliteDepths):
     def open_for_crawl(cls, path: Path, *, clock: Clock | None = None, sinks: Sequence[str] = ("index",)) -> SqliteStore:
         """Open the file as the one process that crawls; the leases of the previous one, which has ended, are released.
 
-        Raises StoreLocked while another process crawls, and what opening raises.
+        Waits for a command that sends to the index. Raises StoreLocked while another process crawls, and what opening raises.
         """
-        lock = CrawlLock(path)
+        lock = CrawlLock(path, waits=True)
         try:
             store = cls(path, clock=clock, sinks=sinks, alone=True)
         except BaseException:

@@ -1,0 +1,103 @@
+"""The lock of a crawl: one process at a time crawls a collection, or sends to its index."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import apsw
+
+from crawlspace.clock import Clock
+from crawlspace.errors import StoreLocked
+from crawlspace.private_files import make_file
+from crawlspace.state.sqlite.file import sqlite_errors
+from crawlspace.state.who_crawls import is_locked, lock_of, who_crawls
+
+WAIT_S = 60
+"""A command that sends to the index makes way for a crawl after the batch that it is sending."""
+
+
+class CrawlLock:
+    """The lock of the crawl; the operating system releases it when the process dies.
+
+    With `waits`, wait for a command that sends to the index. Raises StoreLocked, naming the process that crawls.
+    """
+
+    def __init__(self, path: Path, *, waits: bool = False) -> None:
+        lock = lock_of(path)
+        with sqlite_errors(lock):
+            db = _locked(lock)
+            if db is None and waits:
+                db = _waited_for(path)
+        if db is None:
+            raise StoreLocked(_who_has_it(path))
+        self._db = db
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def is_awaited(path: Path) -> bool:
+    """Return whether a crawl waits for the lock."""
+    return is_locked(_queue_of(path))
+
+
+def sign(db: apsw.Connection, clock: Clock) -> None:
+    """Store that this process crawls, for the message to a second one."""
+    db.execute("INSERT OR REPLACE INTO crawl VALUES (1, ?, ?)", (os.getpid(), int(clock.now())))
+
+
+def sign_off(db: apsw.Connection) -> None:
+    db.execute("DELETE FROM crawl")
+
+
+def _waited_for(path: Path) -> apsw.Connection | None:
+    """Return the locked lock, once who has it makes way; None where that one crawls, or another crawl waits already."""
+    if not path.exists() or (queue := _locked(_queue_of(path))) is None:
+        return None
+    with closing(queue):
+        for _ in range(WAIT_S):
+            if who_crawls(path) is not None:
+                break
+            if (db := _locked(lock_of(path), wait_s=1)) is not None:
+                return db
+    return None
+
+
+def _queue_of(path: Path) -> Path:
+    """Return the file that a crawl locks while it waits."""
+    return path.with_name(f"{path.name}.waits")
+
+
+def _locked(file: Path, *, wait_s: int = 0) -> apsw.Connection | None:
+    make_file(file)
+    db = apsw.Connection(str(file))
+    try:
+        db.set_busy_timeout(wait_s * 1000)
+        db.execute("BEGIN EXCLUSIVE")
+    except apsw.BusyError:
+        db.close()
+        return None
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _who_has_it(path: Path) -> str:
+    owner = None
+    if path.exists():
+        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            owner = db.execute("SELECT process, since FROM crawl").fetchone()
+        except apsw.Error:
+            owner = None  # the other one is still making the file
+        finally:
+            db.close()
+    if owner is None:
+        return f"{path.parent.name} is being crawled by another process: wait for it or stop it ({path})"
+    process, since = owner
+    begun = f"by process {process} since {datetime.fromtimestamp(since, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"{path.parent.name} is being crawled {begun}: wait for it or stop it ({path})"
