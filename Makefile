@@ -2,6 +2,7 @@
 #
 #   make PYTHON=python3.13 env     another Python than `python3`
 #   make PIP_FLAGS=--no-index …    further options for pip
+#   make HISTORIES=2000 test-histories
 #   make FUZZ_SECONDS=60 FUZZ_TARGETS="html robots" fuzz
 
 PYTHON ?= python3
@@ -9,6 +10,7 @@ UV ?= uv
 PIP_FLAGS ?=
 FUZZ_SECONDS ?= 300
 FUZZ_TARGETS ?=
+HISTORIES ?= 100
 
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes $(PIP_FLAGS)
@@ -18,12 +20,14 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev demo test lint bench fuzz lock clean python broken
+.PHONY: help env env-dev demo test test-histories lint bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
 	@echo "make demo    build .venv, then crawl a small intranet on this machine"
 	@echo "make test    build .venv with the developers' tools; lint, types and all tests"
+	@echo "make test-histories"
+	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis)"
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
 	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"
@@ -71,6 +75,11 @@ lint: env-dev
 
 test: lint
 	$(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# Of the seeds that make test has not.
+test-histories: env-dev
+	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 1000 --count "$(HISTORIES)"
+	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 2000 --count "$$(( $(HISTORIES) / 4 ))" --store redis
 
 bench: env
 	@$(RUN) -m benchmarks.run

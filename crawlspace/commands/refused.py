@@ -90,6 +90,8 @@ def _lines(of_reason: RefusedForReason) -> Iterator[str]:
         yield f"  and {counted(of_reason.others, 'other')}"
     elif of_reason.others:
         yield f"  {counted(of_reason.others, 'link')}, of which the sample has none"
+    elif of_reason.total is None and len(of_reason.links) >= LINKS_OF_HOST:
+        yield f"  and perhaps others: of each host the last {LINKS_OF_HOST} are kept, and the others are counted by reason only"
 
 
 def _line(seen: SeenLink) -> str:

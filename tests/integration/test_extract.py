@@ -47,6 +47,13 @@ def editions(demo: Project) -> dict[str, str]:
     return {(one := json.loads(line))["title"]: one["fields"]["edition"] for line in lines}
 
 
+def test_what_ends_a_crawl_early_ends_no_extraction(project: MakeProject) -> None:
+    with serve(Site(SITE)) as server:
+        demo = crawled(project, server.url("/"))
+        assert extract(demo, settings="CLOSESPIDER_ITEMCOUNT = 1\nCLOSESPIDER_PAGECOUNT = 1\nEDITION = 'second'\n") == (0, SENT_3)
+    assert editions(demo) == {"Home": "second", "A": "second", "B": "second"}
+
+
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_documents_are_made_anew_without_a_request(project: MakeProject, *, is_shared: bool) -> None:
     with serve(Site(SITE)) as server:

@@ -152,6 +152,17 @@ def test_refused_links_with_page_and_rule(demo: Project, server: Server, run: Ru
     assert run("refused", "demo", "--reason", "domain").succeeded().stdout == "no refused links\n"
 
 
+def test_of_one_host_the_sample_may_not_have_all(project: MakeProject, server: Server) -> None:
+    server.site.clear()
+    server.site["/"] = page("Home", links=[f"/private/{n}" for n in range(30)])
+    demo = project({"demo/start_urls.txt": server.url("/"), "demo/crawl.rules": f"forbid prefix {server.url('/private/')}\n"})
+    demo.crawl("demo").succeeded()
+    *links, last = demo.scrapy("refused", "demo", "--host", "127.0.0.1").succeeded().stdout.splitlines()
+    assert last == "  and perhaps others: of each host the last 20 are kept, and the others are counted by reason only"
+    assert len(links) == 1 + 20
+    assert demo.scrapy("refused", "demo").succeeded().stdout.endswith("  and 10 others\n")
+
+
 def test_where_a_refused_url_was_seen(demo: Project, server: Server, run: Run) -> None:
     for path, page_ in (("/private/x", "/b"), ("/private/z", "/away")):
         for command in ("links", "explain"):
