@@ -152,6 +152,7 @@ class Command(ScrapyCrawl):
             if on_finish is not None:
                 on_finish.check()
             read_file_settings(settings).check()
+            reduce_garbage_collection()  # a change of the rules goes through all known URLs
             self._session = open_session(spider, settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)
