@@ -28,8 +28,17 @@ URLS_AT_ONCE = 250
 AHEAD = 3
 """So many times as many are begun, so that whoever makes documents need not wait while others are recorded and sent."""
 
-Begun = Callable[[], Mapping[int, Remade]]
-"""Waits for what was begun, and returns it by id. Raises CrawlspaceError."""
+SOON_S = 1.0
+
+
+class Begun(Protocol):
+    """Documents that are being made."""
+
+    def is_made(self, *, within_s: float) -> bool:
+        """Wait for them, but no longer than that; return whether they are made."""
+
+    def made(self) -> Mapping[int, Remade]:
+        """Wait for them, and return them by id. Raises CrawlspaceError."""
 
 
 class ExtractionStore(ReindexStore, Protocol):
@@ -59,7 +68,7 @@ class Making:
 class _BegunPage:
     states: Mapping[int, UrlState]
     """The URLs of which documents are made, by id."""
-    made: Begun
+    documents: Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,9 @@ class Extraction(Reindexing):
     def order(self, page: Collection[KnownUrl], done: Reindexed) -> None:
         """Record what was made of a page; documents of which nothing could be made are sent as they are stored."""
         begun = self._next.popleft()
-        remade = begun.made()
+        if not begun.documents.is_made(within_s=SOON_S):
+            self.settle()  # that may take minutes
+        remade = begun.documents.made()
         for id, one in remade.items():
             if one.kept:
                 self.making.report(begun.states[id].url, one.kept)

@@ -8,7 +8,7 @@ until then.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -72,7 +72,10 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True)
 class Reindexing:
-    """`deliver` sends what waits until no more orders wait than it is told; `progress` takes the number of URLs done, and of all."""
+    """`deliver` sends what waits until no more orders wait than it is told, and may go on sending meanwhile until `settle` is called.
+
+    `progress` takes the number of URLs done, and of all.
+    """
 
     store: ReindexStore
     archive: StoredDocuments
@@ -80,6 +83,7 @@ class Reindexing:
     now: int
     deliver: Callable[[int], None]
     progress: Callable[[int, int], None]
+    settle: Callable[[], None] = field(default=lambda: None, kw_only=True)
 
     def run(self) -> Reindexed:
         """Order and send all documents; go on where an earlier call was stopped, if the index is still the one of then."""

@@ -48,6 +48,10 @@ class Sending:
         if self._batch is None:
             self._begin()
 
+    def settle(self) -> None:
+        """Wait for the batch under way, and acknowledge it, so that others may send while its user is busy with something else."""
+        self._settle(wait=True)
+
     def _begin(self) -> bool:
         """Begin to send the next batch; False where a crawl sends."""
         held = ExitStack()

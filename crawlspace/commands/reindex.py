@@ -6,7 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 
 from scrapy.utils.conf import arglist_to_dict
 
@@ -77,14 +78,15 @@ class Command(CollectionCommand):
             with (
                 closing(archive_reader(place, opened)) as archive,
                 closing(ProgressDisplay(sys.stderr, clock)) as display,
-                _delivering(place, opened) as deliver,
+                _sending(place, opened) as sending,
             ):
                 reindexing = Reindexing(
                     opened.store,
                     archive,
                     _index_state(place),
                     int(clock.now()),
-                    deliver=deliver,
+                    deliver=partial(_unless_unavailable, place.name, sending.until),
+                    settle=partial(_unless_unavailable, place.name, sending.settle),
                     progress=lambda seen, total: display("sending", seen, total),
                 )
                 if opts.extract:
@@ -167,23 +169,28 @@ def _index_state(place: Place) -> IndexState:
 
 
 @contextmanager
-def _delivering(place: Place, opened: OpenStore) -> Iterator[Callable[[int], None]]:
-    """Yield a function that has orders be sent until no more than a number of them wait. It raises StoreError."""
+def _sending(place: Place, opened: OpenStore) -> Iterator[Sending]:
+    """Yield what sends to the index, once that has what waited already. Raises StoreError."""
+    waiting = opened.store.backlog(SINK)
     said = opened.deliver(place.index_file, SystemClock())
-    if said != CRAWL_UPDATES_INDEX and opened.store.backlog(SINK):
-        raise StoreError(f"{said}; `scrapy reindex {place.name}` goes on where it was")
-    with ExitStack() as stack:
-        index = stack.enter_context(closing(EmbeddedIndex(place.index_file, owner=place.name)))
+    if said != CRAWL_UPDATES_INDEX and opened.store.backlog(SINK) >= waiting > 0:
+        raise StoreError(_goes_on(said, place.name))
+    with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
         drain = Drain(opened.store, index, SystemClock(), batch=MOST_AT_ONCE)
-        sending = stack.enter_context(closing(Sending(drain, lambda: opened.alone(place.index_file))))
+        with closing(Sending(drain, lambda: opened.alone(place.index_file))) as sending:
+            yield sending
 
-        def deliver(most: int) -> None:
-            try:
-                sending.until(most)
-            except IndexUnavailable as error:
-                raise StoreError(f"{error}; `scrapy reindex {place.name}` goes on where it was") from error
 
-        yield deliver
+def _unless_unavailable(collection: str, send: Callable[..., None], *args: int) -> None:
+    """Raises StoreError where the index does not take what is sent."""
+    try:
+        send(*args)
+    except IndexUnavailable as error:
+        raise StoreError(_goes_on(str(error), collection)) from error
+
+
+def _goes_on(why: str, collection: str) -> str:
+    return f"{why}; `scrapy reindex {collection}` goes on where it was"
 
 
 def _sentence(name: str, done: Reindexed) -> str:

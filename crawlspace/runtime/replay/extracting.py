@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from scrapy.utils.misc import load_object
 
-from crawlspace.admin.extraction import Begun, Extraction, Making
+from crawlspace.admin.extraction import Extraction, Making
 from crawlspace.archive.new_documents import NewDocuments
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
@@ -65,7 +66,7 @@ def extracting(
     try:
         with closing(NewDocuments(folder_of(place), opened.store, archive, collection=place.name, clock=clock)) as kept_in:
             making = Making(
-                begin=lambda states: _begun(makers.begin(states)),
+                begin=lambda states: _Begun(makers.begin(states)),
                 hash=_hash(rules_of(collection, build_space(collection)), place, spider),
                 kept_in=kept_in,
                 outcomes=outcomes,
@@ -79,6 +80,7 @@ def extracting(
                 reindexing.now,
                 deliver=reindexing.deliver,
                 progress=reindexing.progress,
+                settle=reindexing.settle,
                 making=making,
             )
         makers.close()
@@ -98,8 +100,14 @@ def _hash(rules: str, place: Place, spider: type[Spider]) -> str:
     return digest.hexdigest()
 
 
-def _begun(parts: Sequence[Future[list[Remade]]]) -> Begun:
-    def wait() -> Mapping[int, Remade]:
-        return {one.id: one for part in parts for one in part.result()}
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What several processes make, each a part."""
 
-    return wait
+    parts: Sequence[Future[list[Remade]]]
+
+    def is_made(self, *, within_s: float) -> bool:
+        return not wait(self.parts, within_s).not_done
+
+    def made(self) -> Mapping[int, Remade]:
+        return {one.id: one for part in self.parts for one in part.result()}

@@ -107,6 +107,15 @@ def test_who_orders_does_not_wait_while_few_wait(known: Known, sink: SlowSink, l
     assert sent(sink) == URLS
 
 
+def test_who_is_busy_for_long_lets_others_send(known: Known, sink: SlowSink, lock: Lock) -> None:
+    with opened(known, sink, lock) as sends:
+        sends.settle()
+        sends.until(10)
+        assert lock.held == 1
+        sends.settle()
+        assert (len(known.orders()), sent(sink), lock.held) == (7, URLS[:3], 0)
+
+
 def test_a_batch_that_was_not_acknowledged_is_sent_again(known: Known, sink: SlowSink, lock: Lock) -> None:
     with opened(known, sink, lock) as sends:
         sends.until(10)
