@@ -48,10 +48,14 @@ def editions(demo: Project) -> dict[str, str]:
 
 
 def test_what_ends_a_crawl_early_ends_no_extraction(project: MakeProject) -> None:
-    with serve(Site(SITE)) as server:
-        demo = crawled(project, server.url("/"))
-        assert extract(demo, settings="CLOSESPIDER_ITEMCOUNT = 1\nCLOSESPIDER_PAGECOUNT = 1\nEDITION = 'second'\n") == (0, SENT_3)
-    assert editions(demo) == {"Home": "second", "A": "second", "B": "second"}
+    paths = [f"/{n}" for n in range(100)]
+    with serve(Site({"/": page("Home", links=paths), **{path: page(path) for path in paths}})) as server:
+        demo = crawled(project, server.url("/"), settings="DOWNLOAD_DELAY = 0\n")
+    assert extract(demo, settings="CLOSESPIDER_ITEMCOUNT = 1\nEDITION = 'second'\n") == (
+        0,
+        "demo: 101 documents were sent again\n",
+    )
+    assert set(editions(demo).values()) == {"second"}
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
