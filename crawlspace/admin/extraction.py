@@ -29,6 +29,7 @@ AHEAD = 3
 """So many times as many are begun, so that whoever makes documents need not wait while others are recorded and sent."""
 
 SOON_S = 1.0
+"""Longer than that no batch waits to be acknowledged: it keeps others from sending."""
 
 
 class Begun(Protocol):

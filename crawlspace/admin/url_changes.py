@@ -346,7 +346,10 @@ def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, a
         index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
         drain = Drain(store, index, clock)
         while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
-            go_on()
+            try:
+                go_on()
+            except StoreLocked:
+                return CRAWL_UPDATES_INDEX
     left = store.backlog(SINK)
     return (
         f"{counted(left, 'order waits', 'orders wait')} for the index until the next crawl" if left else "the index is up to date"

@@ -17,7 +17,8 @@ import msgspec
 
 from crawlspace.model import IndexOrder
 
-_LOOKED_AT = 1_000
+MOST_IN_BATCH = 1_000
+"""Orders. A larger batch would not be found again among those that wait."""
 
 
 class BatchMark(msgspec.Struct, frozen=True):
@@ -102,9 +103,9 @@ def agreement(store: MarkedStore, sink: str, found: BatchMark | None, *, now: in
 
 def _waits(store: MarkedStore, sink: str, found: BatchMark, now: int) -> bool:
     """Return whether the outbox still has a batch that the index has, or orders that replaced it."""
-    if store.backlog(sink) > _LOOKED_AT:
+    if store.backlog(sink) > MOST_IN_BATCH:
         return True
-    return any(order.sequence >= found.sequence for order in store.orders(sink, _LOOKED_AT, now=now, most_bytes=sys.maxsize))
+    return any(order.sequence >= found.sequence for order in store.orders(sink, MOST_IN_BATCH, now=now, most_bytes=sys.maxsize))
 
 
 def _name(sink: str) -> str:

@@ -38,7 +38,7 @@ class OpenStore(Protocol):
         """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits."""
 
     def alone(self, index_file: Path) -> AbstractContextManager[Callable[[], object]]:
-        """Keep all others from sending to the index. Raises StoreLocked where a crawl does; call what it yields now and then."""
+        """Keep all others from sending to the index. Call what it yields after each batch; both raise StoreLocked where a crawl sends."""
 
 
 class StorePlace(Protocol):
@@ -107,7 +107,10 @@ class OpenFile:
 
     @contextmanager
     def alone(self, index_file: Path) -> Iterator[Callable[[], object]]:
-        if is_awaited(self.store.path):
-            raise StoreLocked("a crawl begins")
+        def make_way() -> None:
+            if is_awaited(self.store.path):
+                raise StoreLocked("a crawl begins")
+
+        make_way()
         with closing(CrawlLock(self.store.path)):
-            yield lambda: None
+            yield make_way

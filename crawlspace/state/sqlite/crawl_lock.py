@@ -10,10 +10,10 @@ from pathlib import Path
 import apsw
 
 from crawlspace.clock import Clock
-from crawlspace.errors import StoreLocked
+from crawlspace.errors import StoreError, StoreLocked
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.file import sqlite_errors
-from crawlspace.state.who_crawls import is_locked, lock_of, who_crawls
+from crawlspace.state.who_crawls import Crawler, is_locked, lock_of, who_crawls
 
 WAIT_S = 60
 """A command that sends to the index makes way for a crawl after the batch that it is sending."""
@@ -59,7 +59,7 @@ def _waited_for(path: Path) -> apsw.Connection | None:
         return None
     with closing(queue):
         for _ in range(WAIT_S):
-            if who_crawls(path) is not None:
+            if _crawler(path) is not None:
                 break
             if (db := _locked(lock_of(path), wait_s=1)) is not None:
                 return db
@@ -86,18 +86,17 @@ def _locked(file: Path, *, wait_s: int = 0) -> apsw.Connection | None:
     return db
 
 
+def _crawler(path: Path) -> Crawler | None:
+    """Return who crawls; None where nobody does, or has only begun to make the file."""
+    try:
+        return who_crawls(path) if path.exists() else None
+    except StoreError:
+        return None
+
+
 def _who_has_it(path: Path) -> str:
-    owner = None
-    if path.exists():
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            owner = db.execute("SELECT process, since FROM crawl").fetchone()
-        except apsw.Error:
-            owner = None  # the other one is still making the file
-        finally:
-            db.close()
-    if owner is None:
-        return f"{path.parent.name} is being crawled by another process: wait for it or stop it ({path})"
-    process, since = owner
-    begun = f"by process {process} since {datetime.fromtimestamp(since, UTC).astimezone():%Y-%m-%d %H:%M}"
-    return f"{path.parent.name} is being crawled {begun}: wait for it or stop it ({path})"
+    crawler = _crawler(path)
+    by = "another process"
+    if crawler is not None:
+        by = f"process {crawler.process} since {datetime.fromtimestamp(crawler.since, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"{path.parent.name} is being crawled by {by}: wait for it or stop it ({path})"

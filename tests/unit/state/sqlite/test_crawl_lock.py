@@ -55,17 +55,43 @@ def test_a_crawl_begins_as_soon_as_a_command_makes_way(path: Path, meanwhile: Me
 
 
 def test_it_does_not_wait_for_another_crawl(path: Path, meanwhile: Meanwhile) -> None:
-    crawled: list[Crawler | None] = [None, Crawler(4711, 0)]
-    meanwhile(lambda: crawled.pop(0))
-    with closing(CrawlLock(path)), pytest.raises(StoreLocked, match="is being crawled by"):
+    seen: list[Crawler | None] = [None, Crawler(4711, 0)]
+    meanwhile(lambda: seen.pop(0) if len(seen) > 1 else seen[0])
+    with closing(CrawlLock(path)), pytest.raises(StoreLocked, match="is being crawled by process 4711 since"):
         SqliteStore.open_for_crawl(path)
-    assert crawled == []
+    assert len(seen) == 1
+
+
+def test_it_does_not_wait_for_one_that_has_only_begun_to_make_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crawl_lock, "WAIT_S", 1)
+    path = tmp_path / "state.db"
+    with closing(CrawlLock(path)):
+        for _ in range(2):
+            with pytest.raises(StoreLocked, match="is being crawled by another process"):
+                SqliteStore.open_for_crawl(path)
+            path.touch()
+
+
+def test_a_command_with_much_to_send_makes_way(path: Path, meanwhile: Meanwhile) -> None:
+    with StateFile("demo", path).changing() as opened, ExitStack() as held:
+        assert opened is not None
+        go_on = held.enter_context(opened.alone(path))
+        go_on()
+
+        def has_sent_a_batch() -> None:
+            with pytest.raises(StoreLocked):
+                go_on()
+            held.close()
+
+        meanwhile(has_sent_a_batch)
+        SqliteStore.open_for_crawl(path).close()
 
 
 def test_one_crawl_waits(path: Path, meanwhile: Meanwhile) -> None:
     held = CrawlLock(path)
 
     def another_begins() -> None:
+        meanwhile(lambda: None)  # for its message
         with pytest.raises(StoreLocked):
             CrawlLock(path, waits=True)
         held.close()
