@@ -175,6 +175,9 @@ class DepthStore(Protocol):
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         """Write the keys that pages lead to, by id, in one transaction; no depth is lowered or marked for it."""
 
+    def fold_links(self, into: Mapping[int, int]) -> None:
+        """Have all pages that lead to a key of `into` lead to its value, in many transactions; no depth is lowered or marked for it."""
+
 
 class UrlStore(Protocol):
     """For whoever looks at URLs, or changes single ones."""

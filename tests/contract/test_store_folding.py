@@ -30,6 +30,22 @@ def test_links_are_written_as_they_are_given(known: Known, store: Store) -> None
     assert store.lost_links([a, b, c]) == set()
 
 
+def test_links_are_folded_on_every_page_that_has_one(known: Known, store: Store) -> None:
+    known.discover(A, B, C, D)
+    known.record(
+        known.change(A, links=[key(B), key(C), key(D)]),
+        known.change(B, links=[key(C)]),
+        known.change(C, links=[key(A)]),
+        known.change(D, links=[key(B)]),
+    )
+    store.reclassify(Reclassified(excluded=ids(known, D)), now=NOW)  # its links don't count until it is crawled again
+    store.fold_links({key(B): key(C), key(D): key(D)})
+    assert {id: list(keys) for id, keys in store.links_of(ids(known, A, B, C, D)).items()} == dict(
+        zip(ids(known, A, B, C, D), [[key(C), key(D)], [key(C)], [key(A)], [key(C)]], strict=True)
+    )
+    assert store.depth_marks() == {}
+
+
 def test_forgotten_urls_leave_nothing_behind(known: Known, store: Store) -> None:
     known.crawled((A, "one"), (B, "two"), (C, "two"), ("b.example/x", "three"))
     known.discover(D)

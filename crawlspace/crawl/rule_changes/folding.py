@@ -18,7 +18,7 @@ from typing import Protocol
 from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.state.changes import Effects, Reclassified
-from crawlspace.state.depths import ANY_PAGE, DepthMark, PageLinks, UrlDepth
+from crawlspace.state.depths import ANY_PAGE, DepthMark, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import FoldedUrl, KnownUrl
 from crawlspace.urls import Url
@@ -40,7 +40,7 @@ class FoldingStore(UrlDepths, Protocol):
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]: ...
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
-    def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
+    def fold_links(self, into: Mapping[int, int]) -> None: ...
     def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None: ...
     def relink(self, links: Mapping[int, Sequence[int]]) -> None: ...
 
@@ -73,7 +73,7 @@ def fold_known(store: FoldingStore, verdicts: BulkDecisions, folds: KnownFolds, 
     """Fold known URLs; return how many documents are pushed and deleted for it."""
     done = Effects()
     if folds:
-        _fold_links(store, folds.keys)
+        store.fold_links(folds.keys)
     for ids in (folds.without_document, folds.with_document):
         for part in _parts(ids, store.changed_at_once):
             effects = _fold(store, verdicts, part, folds.keys, now=now)
@@ -112,28 +112,6 @@ def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDep
         elif rows and (state := store.get(new.url)) is not None:  # two URLs may share a key
             found[new.url] = next(one for one in rows if one.id == state.id)
     return found
-
-
-def _fold_links(store: FoldingStore, keys: Mapping[int, int]) -> None:
-    last = 0
-    while pages := store.scan_links(last, store.changed_at_once):
-        if new := _folded_links(pages, keys):
-            store.relink(new)
-        last = pages[-1].id
-
-
-def _folded_links(pages: Iterable[PageLinks], keys: Mapping[int, int]) -> dict[int, array[int]]:
-    """Return what pages that lead to a folded URL lead to now; all keys are looked up at once."""
-    before = array("q")
-    for page in pages:
-        before.extend(page.targets)
-    after, end, new = array("q", map(keys.get, before, before)), 0, {}
-    for page in pages:
-        start, end = end, end + len(page.targets)
-        targets = after[start:end]
-        if targets != page.targets:
-            new[page.id] = targets if len(set(targets)) == len(targets) else array("q", dict.fromkeys(targets))
-    return new
 
 
 def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:

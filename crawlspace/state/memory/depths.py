@@ -92,6 +92,10 @@ class MemoryDepths:
             else:
                 self._links.pop(id, None)
 
+    def fold_links(self, into: Mapping[int, int]) -> None:
+        for id, keys in self._links.items():
+            self._links[id] = tuple(dict.fromkeys(into.get(key, key) for key in keys))
+
     def _carry(self, nearer: dict[int, int], effects: Effects) -> None:
         """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
         queue, carried = list(nearer), set[int]()

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from sys import byteorder
 from typing import Any, TypeVar
 
 import msgspec
 
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
+from crawlspace.state.link_keys import folded_links, pack_keys, unpack_keys
 from crawlspace.state.redis.encoding import key_bytes, number_of, raw, understood
 from crawlspace.state.redis.keys import Key
 
@@ -65,7 +65,7 @@ class RedisDepths(ABC):
     def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
         found: list[UrlDepth] = []
         for some in _parts(sorted(set(keys))):
-            found += _depths_of(self._read("depths_of", keys=raw(b"".join(map(key_bytes, some)))))
+            found += _depths_of(self._read("depths_of", keys=raw(pack_keys(some))))
         return found
 
     def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
@@ -86,7 +86,7 @@ class RedisDepths(ABC):
         for some in _parts(list(ids)):
             with understood("links"):
                 found |= {
-                    id: _keys(links) for id, links in zip(some, self._command("HMGET", Key.LINKS, *some), strict=True) if links
+                    id: unpack_keys(links) for id, links in zip(some, self._command("HMGET", Key.LINKS, *some), strict=True) if links
                 }
         return found
 
@@ -95,18 +95,18 @@ class RedisDepths(ABC):
         while len(found) < limit:
             last, pages = self._read("scan_links", after=after, limit=min(limit - len(found), _PAGES))
             with understood("links"):
-                found += [PageLinks(id, reach, _keys(links)) for id, reach, links in pages]
+                found += [PageLinks(id, reach, unpack_keys(links)) for id, reach, links in pages]
             if not last:
                 break
             after = last
         return found
 
     def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
-        wanted, after = raw(b"".join(map(key_bytes, keys))), 0
+        wanted, after = raw(pack_keys(keys)), 0
         while True:
             after, pages = self._read("scan_links", after=after, limit=_PAGES, keys=wanted)
             with understood("links"):
-                yield from [PageLinks(id, reach, _keys(links)) for id, reach, links in pages]
+                yield from [PageLinks(id, reach, unpack_keys(links)) for id, reach, links in pages]
             if not after:
                 return
 
@@ -114,7 +114,18 @@ class RedisDepths(ABC):
         self._write("set_depths", new=[tuple(one) for one in new])
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
-        self._write("relink", links=[(id, raw(b"".join(map(key_bytes, keys)))) for id, keys in links.items()])
+        self._write("relink", links=[(id, raw(pack_keys(keys))) for id, keys in links.items()])
+
+    def fold_links(self, into: Mapping[int, int]) -> None:
+        last = 0
+        while True:
+            last, pages = self._read("scan_links", after=last, limit=_PAGES, all=True)
+            with understood("links"):
+                new = folded_links([(id, links) for id, _, links in pages], into)
+            if new:
+                self._write("relink", links=[(id, raw(links)) for links, id in new])
+            if not last:
+                return
 
 
 def _parts(items: Sequence[_T]) -> Iterable[Sequence[_T]]:
@@ -127,13 +138,6 @@ def _pairs(found: Sequence[bytes] | Mapping[bytes, bytes]) -> Iterable[tuple[byt
 
 def _key(key: bytes) -> int:
     return int.from_bytes(key, "little", signed=True)
-
-
-def _keys(links: bytes) -> array[int]:
-    keys = array("q", links)
-    if byteorder == "big":
-        keys.byteswap()
-    return keys
 
 
 def _depths_of(reply: bytes) -> list[UrlDepth]:

@@ -12,8 +12,9 @@ import apsw
 
 from crawlspace.model import LINKS_ONLY, Held, State, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
+from crawlspace.state.link_keys import folded_links, pack_keys, unpack_keys
 from crawlspace.state.sqlite.part import SqlitePart
-from crawlspace.state.sqlite.rows import integers, pack_keys, unpack_keys
+from crawlspace.state.sqlite.rows import integers
 
 _DEPTH = (
     f"SELECT url.id, url.key, state, status, depth, depth_from, orphaned, checksum IS NOT NULL, held IS {int(Held.FOLDED)} FROM"
@@ -27,7 +28,8 @@ _LEADS_ON = (
 )
 
 _PAGE_LINKS = f"SELECT url.id, depth + NOT {_MAY_REDIRECT}, targets FROM links CROSS JOIN url ON url.id = links.id"
-_PAGES = 10_000
+_PAGES, _PAGES_FOLDED = 10_000, 20_000
+"""Read at once."""
 
 
 class SqliteDepths(SqlitePart):
@@ -86,6 +88,18 @@ class SqliteDepths(SqlitePart):
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         with self._writing() as db:
             relink(db, links)
+
+    def fold_links(self, into: Mapping[int, int]) -> None:
+        last = 0
+        while pages := self._stored_links(last):
+            if new := folded_links(pages, into):
+                with self._writing() as db:
+                    db.executemany("UPDATE links SET targets = ? WHERE id = ?", new)
+            last = pages[-1][0]
+
+    def _stored_links(self, after: int) -> list[tuple[int, bytes]]:
+        with self._file.reading() as db:
+            return list(db.execute(f"SELECT id, targets FROM links WHERE id > ? ORDER BY id LIMIT {_PAGES_FOLDED}", (after,)))
 
 
 class UrlBefore(NamedTuple):

@@ -12,9 +12,10 @@ import apsw
 from crawlspace.model import NewUrl, State
 from crawlspace.state.changes import Effects
 from crawlspace.state.depths import LOWERED, leads_on
+from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.sqlite.counters import Tally, add, take
 from crawlspace.state.sqlite.inherited_metadata import pass_to_all
-from crawlspace.state.sqlite.rows import integers, unpack_keys
+from crawlspace.state.sqlite.rows import integers
 from crawlspace.state.sqlite.sites import SCHEME_BITS
 
 _CACHED_SITES = 100_000

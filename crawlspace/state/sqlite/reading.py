@@ -9,9 +9,10 @@ from collections.abc import Callable, Collection
 import apsw
 
 from crawlspace.model import State, UrlState
+from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.sqlite import counters
-from crawlspace.state.sqlite.rows import SOURCES, URL_COLUMNS, integers, unpack_keys, url_states
+from crawlspace.state.sqlite.rows import SOURCES, URL_COLUMNS, integers, url_states
 from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 
 PAGE = 1_000

@@ -7,7 +7,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import fields
-from sys import byteorder
 
 import apsw
 import msgspec
@@ -61,22 +60,6 @@ def blobs(values: Iterable[bytes]) -> apsw.CArrayBinding | None:
     """Bind checksums as the table `carray(?)`."""
     bound = tuple(values)
     return apsw.carray(bound) if bound else None
-
-
-def pack_keys(keys: Iterable[int]) -> bytes:
-    """Return keys as eight bytes each, little-endian."""
-    packed = array("q", keys)
-    if byteorder == "big":
-        packed.byteswap()
-    return packed.tobytes()
-
-
-def unpack_keys(targets: bytes) -> array[int]:
-    keys = array("q")
-    keys.frombytes(targets)
-    if byteorder == "big":
-        keys.byteswap()
-    return keys
 
 
 _KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates"))

@@ -42,8 +42,8 @@ function depths.lead_to(links, keys, only)
   return false
 end
 
--- Return id, depth of what it leads to, and links of pages, and the id of the last one looked at; 0: there are no more. With `keys` only
--- pages that lead to one of them.
+-- Return id, depth of what it leads to, and links of pages whose links count, and the id of the last one looked at; 0: there are no more.
+-- With `keys` only pages that lead to one of them; with `all` also those whose links don't count.
 function ops.scan_links(args)
   local last, found = tonumber(call("HGET", keys.counters, "urls") or 0), {}
   local first = args.after + 1
@@ -67,7 +67,7 @@ function ops.scan_links(args)
   prefetch(with_links)
   for _, id in ipairs(with_links) do
     local row = rows[id]
-    if row and record.leads_on(row) then
+    if row and (args.all or record.leads_on(row)) then
       found[#found + 1] = {id, row[DEPTH] + (record.may_redirect(row[STATE], row[CHECKSUM]) and 0 or 1), texts[id]}
     end
   end
