@@ -86,7 +86,9 @@ class RedisDepths(ABC):
         for some in _parts(list(ids)):
             with understood("links"):
                 found |= {
-                    id: unpack_keys(links) for id, links in zip(some, self._command("HMGET", Key.LINKS, *some), strict=True) if links
+                    id: unpack_keys(links)
+                    for id, links in zip(some, self._command("HMGET", Key.LINKS, *some), strict=True)
+                    if links
                 }
         return found
 
