@@ -18,7 +18,8 @@ from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, VERSION
 
 _BUSY_MS = 10_000
-_CACHE_KIB = 64 * 1024
+_CACHE_KIB, _CACHE_AT_START_KIB = 64 * 1024, 128 * 1024
+"""Bounds the memory, however many URLs there are; changes of the rules, before a run begins, go all over the file."""
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
 """More than a log usually reaches: truncating it costs time, and writing it again, too."""
 _HARDLY_FREE_BYTES = 1024 * 1024
@@ -102,6 +103,10 @@ class SqliteFile:
                 self.db.pragma("synchronous", "normal")
         self._changes_durable = self.db.total_changes()
 
+    def begin_run(self) -> None:
+        """From here on with less memory."""
+        self.db.pragma("cache_size", -_CACHE_KIB)
+
     def _close(self) -> None:
         if self._checkpoints is not None:
             self._checkpoints.close()
@@ -109,7 +114,7 @@ class SqliteFile:
 
     def _prepare(self, *, read_only: bool, alone: bool) -> None:
         self.db.set_busy_timeout(_BUSY_MS)
-        self.db.pragma("cache_size", -_CACHE_KIB)  # bounds the memory, however many URLs there are
+        self.db.pragma("cache_size", -(_CACHE_AT_START_KIB if alone else _CACHE_KIB))
         self.db.pragma("temp_store", "memory")
         if read_only:
             return

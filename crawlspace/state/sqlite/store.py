@@ -40,7 +40,7 @@ from crawlspace.urls import url_key
 class SqliteStore(SqliteArchive, SqliteDepths):
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
-    changed_at_once = 20_000
+    changed_at_once = 30_000
 
     def __init__(
         self,
@@ -114,6 +114,7 @@ class SqliteStore(SqliteArchive, SqliteDepths):
 
     def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
         self._run_began = at
+        self._file.begin_run()
         has_more = not goes_on
         while has_more:
             with self._writing() as db:
