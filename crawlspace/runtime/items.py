@@ -11,6 +11,7 @@ from itemadapter import ItemAdapter, is_item
 from itemadapter.adapter import DataclassAdapter
 
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
+from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Outcome, OutcomeKind, Status
@@ -137,7 +138,9 @@ def document_of(fetched: Fetched) -> Document:
             document.fields = {**page.fields, **document.fields}
     document.content_type = document.content_type or fetched.content_type
     document.modified = document.modified or fetched.modified
-    return _storable(document)
+    _storable(document)
+    document.language = document.language or language_of(document.text)
+    return document
 
 
 def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_off: int) -> bytes:
@@ -179,7 +182,7 @@ def _plain(value: Any) -> Any:
     return ItemAdapter(value).asdict() if is_item(value) else str(value)
 
 
-def _storable(document: Document) -> Document:
+def _storable(document: Document) -> None:
     """Replace what no store and no index can hold: fields that are not text, and halves of surrogate pairs."""
     for name in _OWN_TEXTS:
         value = getattr(document, name)
@@ -189,7 +192,6 @@ def _storable(document: Document) -> Document:
         document.headings = [_text(heading) for heading in document.headings]
     if document.fields:
         document.fields = {_text(name): _text(value) for name, value in document.fields.items()}
-    return document
 
 
 def _text(value: Any) -> str:

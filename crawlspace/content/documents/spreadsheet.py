@@ -12,6 +12,7 @@ import python_calamine
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
 from crawlspace.content.documents.drawing import read_drawings
 from crawlspace.content.documents.kinds import XLSX
+from crawlspace.content.documents.old_properties import read_old_properties
 from crawlspace.content.documents.ooxml import read_properties, relationships
 from crawlspace.content.documents.package import Package
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
@@ -35,7 +36,9 @@ def read_spreadsheet(file: BinaryIO, contents: FileContents, limits: FileLimits)
     buffer = TextBuffer(limits)
     package = Package(file, limits) if contents.kind == XLSX else None
     margins: list[str] = []
-    if package is not None:
+    if package is None:
+        read_old_properties(file, contents)
+    else:
         read_properties(package, contents)
         margins = _read_around_cells(package, buffer)
     with suppress(TextFull):

@@ -178,6 +178,9 @@ def pdf(
     return bytes(made + f"trailer << /Root 1 0 R /Info 4 0 R /Size {len(objects) + 1} >>\nstartxref\n{start}\n%%EOF\n".encode())
 
 
+_END, _FREE = 0xFFFFFFFE, 0xFFFFFFFF
+
+
 def compound(*streams: str) -> bytes:
     """The header and directory of a compound file with these streams, which are empty."""
     header = bytearray(512)
@@ -191,3 +194,42 @@ def compound(*streams: str) -> bytes:
         written = name.encode("utf-16-le") + b"\0\0"
         directory += written.ljust(64, b"\0") + struct.pack("<H", len(written)) + bytes(62)
     return bytes(header) + table + bytes(directory).ljust(64 * 512, b"\0")
+
+
+def old_excel(properties: Mapping[int, bytes]) -> bytes:
+    """A compound file with an empty workbook and these summary properties, each with its type: FAT, directory, and a stream of 4,096 bytes."""
+    header = bytearray(512)
+    header[:8] = bytes.fromhex("d0cf11e0a1b11ae1")
+    struct.pack_into("<HHHHH", header, 24, 0x3E, 3, 0xFFFE, 9, 6)
+    struct.pack_into("<IIIIIIIII", header, 44, 1, 1, 0, 4096, _END, 0, _END, 0, 0)
+    struct.pack_into("<108I", header, 80, *[_FREE] * 108)
+    table = struct.pack("<128I", 0xFFFFFFFD, _END, *range(3, 10), _END, *[_FREE] * 118)
+    directory = _entry("Root Entry", 5, child=1) + _entry("Workbook", 2, right=2) + _entry("\5SummaryInformation", 2, 2, 4096)
+    offset, offsets, values = 8 + 8 * len(properties), b"", b""
+    for number, value in properties.items():
+        offsets += struct.pack("<II", number, offset + len(values))
+        values += value + bytes(-len(value) % 4)
+    section = struct.pack("<II", offset + len(values), len(properties)) + offsets + values
+    start = (
+        struct.pack("<HHI16xI", 0xFFFE, 0, 0x20006, 1) + bytes.fromhex("e0859ff2f94f6810ab9108002b27b3d9") + struct.pack("<I", 48)
+    )
+    return bytes(header) + table + directory.ljust(512, b"\0") + (start + section).ljust(4096, b"\0")
+
+
+def _entry(name: str, kind: int, start: int = _END, size: int = 0, *, right: int = _FREE, child: int = _FREE) -> bytes:
+    written = name.encode("utf-16-le") + b"\0\0"
+    return struct.pack("<64sHBBIII36xIQ", written, len(written), kind, 1, _FREE, right, child, start, size)
+
+
+def old_text(text: bytes) -> bytes:
+    """A property of the type VT_LPSTR."""
+    return struct.pack("<II", 30, len(text) + 1) + text + b"\0"
+
+
+def old_code_page(number: int) -> bytes:
+    return struct.pack("<Ih", 2, number)
+
+
+def old_time(seconds_since_1970: int) -> bytes:
+    """A property of the type VT_FILETIME."""
+    return struct.pack("<IQ", 64, (seconds_since_1970 + 11_644_473_600) * 10_000_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 
 import pytest
 
@@ -15,6 +16,10 @@ from tests.unit.content.documents.made_files import (
     compound,
     docx,
     epub,
+    old_code_page,
+    old_excel,
+    old_text,
+    old_time,
     open_document,
     para,
     pdf,
@@ -28,6 +33,7 @@ from tests.unit.content.documents.made_files import (
 )
 
 LIMITS = FileLimits()
+MAY = 1_714_564_800
 BOX = f"<w:r><mc:AlternateContent><mc:Choice><w:txbxContent>{para('in the box')}</w:txbxContent></mc:Choice>"
 BOX += f"<mc:Fallback><w:txbxContent>{para('in the box')}</w:txbxContent></mc:Fallback></mc:AlternateContent></w:r>"
 TABLE = f"<w:tbl><w:tr><w:tc>{para('one')}</w:tc><w:tc>{para('two')}</w:tc></w:tr></w:tbl>"
@@ -145,6 +151,27 @@ def test_the_metadata_of_a_file(body: bytes, expected: tuple[str, str, str, str,
         contents.language,
         contents.pages,
     ) == expected
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        (
+            {1: old_code_page(1252), 2: old_text("Preise für Köln".encode("cp1252")), 4: old_text("Jürgen".encode("cp1252")), 12: old_time(MAY), 13: old_time(MAY + 60)},
+            ("Preise für Köln", "Jürgen", "2024-05-01T12:00:00Z", "2024-05-01T12:01:00Z"),
+        ),
+        ({1: old_code_page(-535), 2: old_text("価格".encode())}, ("価格", "", "", "")),
+        ({1: old_code_page(1251), 8: old_text("Иван".encode("cp1251"))}, ("", "Иван", "", "")),
+        ({1: old_code_page(4711), 2: old_text(b"Prices"), 4: old_text(b"")}, ("Prices", "", "", "")),
+        ({2: struct.pack("<II", 30, 0x7FFFFFFF)}, ("", "", "", "")),
+        ({}, ("", "", "", "")),
+    ],
+    ids=["Windows", "UTF-8", "who saved it last", "unknown code page", "longer than the file", "none"],
+)  # fmt: skip
+def test_the_metadata_of_an_excel_file_of_1997(properties: dict[int, bytes], expected: tuple[str, str, str, str]) -> None:
+    contents = read(old_excel(properties))  # whose workbook has no sheet
+    assert (contents.kind, contents.status) == (XLS, TextStatus.NO_TEXT)
+    assert (contents.title, contents.author, contents.created, contents.modified) == expected
 
 
 def test_a_heading_is_the_title_where_the_metadata_has_none() -> None:
