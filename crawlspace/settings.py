@@ -314,7 +314,7 @@ CRAWLSPACE_CONVERTERS = {}
 CRAWLSPACE_ARCHIVE = True
 # Folder that holds a folder with the files of each collection; empty = archive in the collection's data folder.
 CRAWLSPACE_ARCHIVE_DIR = ""
-# Bytes of a collection's archive; at the end of a run, superseded records are dropped above it, then the oldest pages. None = no limit.
+# Bytes of a collection's archive; above it, superseded records are dropped, then the oldest pages. None = no limit.
 CRAWLSPACE_ARCHIVE_MAX_BYTES = None
 
 # --- index --------------------------------------------------------------------------------------------------------

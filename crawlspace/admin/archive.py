@@ -9,7 +9,7 @@ from typing import Protocol
 
 from crawlspace.archive.compaction import Compacted, Compaction, PlaceStore
 from crawlspace.archive.files import archive_files, close_abandoned
-from crawlspace.archive.new_files import FileSeries, unwritable
+from crawlspace.archive.new_files import FileSeries, rotated_bytes, unwritable
 from crawlspace.archive.verification import faults_of
 from crawlspace.clock import Clock
 from crawlspace.state.views import KnownUrl
@@ -68,8 +68,10 @@ def compact(
     """Drop superseded records; with `max_bytes`, then the oldest pages above it. While nobody crawls. Raises ArchiveError."""
     try:
         close_abandoned(folder)
-        compaction = Compaction(store, FileSeries(folder, collection=collection, clock=clock))
-        for path in compaction.drop_superseded():
+        compaction = Compaction(
+            store, FileSeries(folder, collection=collection, clock=clock), rotated_bytes=rotated_bytes(max_bytes)
+        )
+        for path in compaction.drop_superseded(max_bytes):
             progress(f"compacting {path.name}")
         for path in compaction.drop_pages(max_bytes) if max_bytes is not None else ():
             progress(f"dropping pages of {path.name}")

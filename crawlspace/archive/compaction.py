@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -62,6 +63,10 @@ class LivePlaces:
                     self._of_file[number].extend((offset, known.id))
             after = page[-1].id
 
+    def count(self, number: int) -> int:
+        """Return how many are in a file."""
+        return len(self._of_file.get(number, ())) // 2
+
     def of(self, number: int) -> Mapping[int, int]:
         """Return the ids of URLs by offset."""
         pairs = self._of_file.get(number, array("q"))
@@ -69,37 +74,52 @@ class LivePlaces:
 
 
 class Compaction:
-    """Compacts the closed files of a folder, while nobody writes to them. Raises OSError and ArchiveError."""
+    """Compacts closed files of a folder, all of whose records have been stored by now. Raises OSError and ArchiveError."""
 
-    def __init__(self, store: PlaceStore, series: FileSeries, *, rotated_bytes: int = ROTATED_BYTES) -> None:
+    def __init__(
+        self,
+        store: PlaceStore,
+        series: FileSeries,
+        *,
+        files: Sequence[Path] | None = None,
+        rotated_bytes: int = ROTATED_BYTES,
+        seen: dict[str, int] | None = None,
+    ) -> None:
+        """`files`: only these are looked at. `seen` has how many places were in a file, by its name, when nothing in it was superseded."""
+        self._files = archive_files(series.folder) if files is None else files
+        self._seen = {} if seen is None else seen
         self._store = store
         self._series = series
         self._rotated_bytes = rotated_bytes
         self._file: NewFile | None = None
+        self._made: list[Path] = []
         self._number = 0
         self.done = Compacted()
 
-    def drop_superseded(self) -> Iterator[Path]:
-        """Drop the records that are superseded; yield each file before it is looked at."""
-        yield from self._rewrite(archive_files(self._series.folder), most=None)
+    def drop_superseded(self, most: int | None = None) -> Generator[Path]:
+        """Drop the records that are superseded, until the archive has no more bytes than that; yield each file before it is looked at."""
+        yield from self._rewrite(self._files, most=most, documents_only=False)
 
-    def drop_pages(self, most: int) -> Iterator[Path]:
+    def drop_pages(self, most: int) -> Generator[Path]:
         """Drop the oldest pages, and keep their documents, until the archive has no more bytes than that."""
-        yield from self._rewrite(_oldest_first(archive_files(self._series.folder)), most=most)
+        files = [*(path for path in self._files if path.exists()), *self._made]
+        yield from self._rewrite(_oldest_first(files), most=most, documents_only=True)
 
-    def _rewrite(self, files: Sequence[Path], *, most: int | None) -> Iterator[Path]:
+    def _rewrite(self, files: Sequence[Path], *, most: int | None, documents_only: bool) -> Generator[Path]:
         places = LivePlaces(self._store)
         numbers = {name: number for number, name in self._store.archive_files().items()}
         try:
             for path in files:
                 if most is not None and size_of(self._series.folder) <= most:
                     break
+                number = numbers.get(path.name, 0)
+                if not documents_only and self._seen.get(path.name) == places.count(number):
+                    continue
                 yield path
-                self._rewrite_one(path, numbers.get(path.name, 0), places, documents_only=most is not None)
+                with suppress(FileNotFoundError):  # another worker makes the archive smaller, too
+                    self._rewrite_one(path, number, places, documents_only=documents_only)
         finally:
-            if self._file is not None:
-                self._file.close()
-                self._file = None
+            self._close()
 
     def _rewrite_one(self, path: Path, number: int, places: LivePlaces, *, documents_only: bool) -> None:
         live, size = places.of(number), path.stat().st_size
@@ -108,7 +128,9 @@ class Compaction:
             return  # it is damaged: what a person may be able to repair is not removed
         groups = [group for group in found.fetches if group.offset in live]
         kept = sum(group.document_bytes if documents_only else group.end - group.offset for group in groups)
-        if not documents_only and size - kept <= found.head:
+        if size - kept <= found.head:
+            if not documents_only:
+                self._seen[path.name] = places.count(number)
             return
         moves: list[Move] = []
         with path.open("rb") as file:
@@ -120,7 +142,7 @@ class Compaction:
             self._file.flush()
         for first in range(0, len(moves), _MOVED_AT_ONCE):
             self._store.move_archived(moves[first : first + _MOVED_AT_ONCE])
-        path.unlink()
+        path.unlink(missing_ok=True)
         self.done.freed_bytes += size - kept
 
     def _copy(self, content: bytes, group: _Fetch, documents_only: bool) -> int | None:  # noqa: FBT001
@@ -129,14 +151,19 @@ class Compaction:
         if not content:
             return None
         if self._file is not None and self._file.end >= self._rotated_bytes:
-            self._file.close()
-            self._file = None
+            self._close()
         if self._file is None:
             self._file = self._series.begin()
             self._number = self._store.add_archive_file(self._file.name)
         place = place_of(self._number, self._file.end)
         self._file.write([content])
         return place
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._made.append(self._series.folder / self._file.name)
+            self._file = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,11 @@ def open_files(folder: Path) -> list[Path]:
 
 def size_of(folder: Path) -> int:
     """Return the bytes of all files of an archive."""
-    return sum(path.stat().st_size for path in (*archive_files(folder), *open_files(folder)))
+    size = 0
+    for path in (*archive_files(folder), *open_files(folder)):
+        with suppress(FileNotFoundError):  # it was closed, or made smaller, between two looks
+            size += path.stat().st_size
+    return size
 
 
 def find(folder: Path, name: str) -> Path | None:

@@ -16,6 +16,8 @@ from crawlspace.clock import Clock
 from crawlspace.errors import ArchiveError
 
 ROTATED_BYTES = 1 << 30
+_FILES, _SMALLEST_BYTES = 8, 100_000
+"""As many make up a full archive, where those of the usual size would be too large for its limit."""
 _SOFTWARE = "crawlspace"
 
 
@@ -29,7 +31,7 @@ class FileSeries:
         self._clock = clock
         self._serial = 0
         began = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%d%H%M%S")
-        self._stem = f"{plain_name(collection)}-{began}-{plain_name(socket.gethostname())}-{os.getpid()}"
+        self._stem = f"{plain_name(collection)}-{began}{_writer()}"
         try:
             private_files.make_folder(folder)
             tried = folder / f"{self._stem}.tried"
@@ -48,6 +50,20 @@ class FileSeries:
                 break
         file.write([records.info(file=name, software=_SOFTWARE, collection=self._collection, now=self._clock.now())])
         return file
+
+
+def rotated_bytes(most: int | None) -> int:
+    """Return the size at which a file is full, in an archive that is to have no more bytes than that: only full ones are made smaller."""
+    return ROTATED_BYTES if most is None else min(ROTATED_BYTES, max(_SMALLEST_BYTES, most // _FILES))
+
+
+def is_from_here(name: str) -> bool:
+    """Return whether a file was written by this process, or by an earlier one of its number on this machine."""
+    return f"{_writer()}-" in name
+
+
+def _writer() -> str:
+    return f"-{plain_name(socket.gethostname())}-{os.getpid()}"
 
 
 class NewFile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,9 +66,12 @@ class StoredPage:
 class ArchiveReader:
     """Reads an archive in `folder`; `files` has the names of files by number. A record that is not there, or damaged, is None."""
 
-    def __init__(self, folder: Path, files: dict[int, str]) -> None:
+    def __init__(self, folder: Path, files: dict[int, str], *, look_up: Callable[[], Mapping[int, str]] | None = None) -> None:
+        """`look_up` returns the files once more, for a number that was given while the archive is read."""
         self._folder = folder
         self.files = files
+        self._look_up = look_up
+        self._unknown: set[int] = set()
         self._open: dict[str, int] = {}
         self._here: set[str] = set()
         """Files that `has` has found."""
@@ -82,6 +85,11 @@ class ArchiveReader:
         """Return where a place is; None if its file is not known."""
         number, offset = file_and_offset(place)
         name = self.files.get(number)
+        if name is None and self._look_up is not None and number not in self._unknown:
+            self.files.update(self._look_up())
+            name = self.files.get(number)
+            if name is None:
+                self._unknown.add(number)
         return None if name is None else Location(name, offset)
 
     def has(self, place: int) -> bool:

@@ -70,6 +70,8 @@ class ArchiveWriter:
         self._originals = originals
         self._rotated_bytes = rotated_bytes
         self._file: NewFile | None = None
+        self.closed = 0
+        """Files that have become full."""
         self._waiting: deque[Ticket] = deque()
         self._added = self._written = 0
         self._changed = threading.Condition()
@@ -181,6 +183,7 @@ class ArchiveWriter:
         if self._file is not None and self._file.end >= self._rotated_bytes:
             self._file.close()
             self._file = None
+            self.closed += 1
         if self._file is None:
             self._file = self._series.begin()
         return self._file

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from crawlspace.archive.files import close_abandoned
+from crawlspace.archive.files import archive_files, close_abandoned
 from crawlspace.archive.new_files import ROTATED_BYTES, unwritable
 from crawlspace.archive.places import place_of
 from crawlspace.archive.reader import ArchiveReader
@@ -24,14 +24,35 @@ class ArchiveFiles(Protocol):
     def add_archive_file(self, name: str) -> int: ...
 
 
+class ArchiveLimit(Protocol):
+    """Keeps an archive small while it is written."""
+
+    def keep(self, files: Sequence[Path]) -> None:
+        """Look after it, in the background. Of these files all that was written has been recorded, or never will be."""
+
+    def close(self) -> None: ...
+
+
 class Archiving:
     """Writes the archive of one crawl to a folder. Raises ArchiveError, here and where it is said."""
 
     def __init__(
-        self, folder: Path, store: ArchiveFiles, *, collection: str, clock: Clock, rotated_bytes: int = ROTATED_BYTES
+        self,
+        folder: Path,
+        store: ArchiveFiles,
+        *,
+        collection: str,
+        clock: Clock,
+        rotated_bytes: int = ROTATED_BYTES,
+        limit: ArchiveLimit | None = None,
     ) -> None:
         """Files that a crawl has left behind when it was killed are closed."""
+        self._folder = folder
         self._store = store
+        self._limit = limit
+        self._closed = -1
+        self._unrecorded: set[Ticket] = set()
+        self._placed: list[Ticket] = []
         files = store.archive_files()
         self._numbers = {name: number for number, name in files.items()}
         self._reader = ArchiveReader(folder, files)
@@ -55,6 +76,8 @@ class Archiving:
             is_new=change.document is not None,
             moves=moves,
         )
+        if self._limit is not None:
+            self._unrecorded.add(ticket)
         return self._writer.add(ticket)
 
     def begin(self) -> None:
@@ -63,6 +86,8 @@ class Archiving:
 
     def place(self, tickets: Sequence[tuple[Change, Ticket]]) -> None:
         """Wait until all of them are written, and name the places of new records in the changes. Raises ArchiveError."""
+        if self._limit is not None:
+            self._keep_limit(self._limit, tickets)
         self._writer.wait([ticket for _, ticket in tickets])
         for change, ticket in tickets:
             if ticket.location is not None and ticket.moves:
@@ -71,9 +96,23 @@ class Archiving:
     def close(self) -> None:
         """Close the file. Raises ArchiveError."""
         try:
+            if self._limit is not None:
+                self._limit.close()
             self._writer.close()
         finally:
             self._reader.close()
+
+    def _keep_limit(self, limit: ArchiveLimit, tickets: Sequence[tuple[Change, Ticket]]) -> None:
+        """Have the limit looked after whenever a file is full. Before a transaction: those of earlier ones are recorded."""
+        self._unrecorded.difference_update(self._placed)
+        self._placed = [ticket for _, ticket in tickets]
+        if self._closed == self._writer.closed:
+            return
+        self._closed = self._writer.closed
+        self._reader.files.update(self._store.archive_files())  # with those that were made to keep it
+        closed = archive_files(self._folder)  # first: nothing is written to these any more
+        written = {ticket.location.file for ticket in list(self._unrecorded) if ticket.location is not None}
+        limit.keep([path for path in closed if path.name not in written])
 
     def _number(self, file: str) -> int:
         number = self._numbers.get(file)

@@ -131,7 +131,7 @@ class Session:
             index = EmbeddedIndex(collection.index_file, owner=collection.name)
             undo.callback(index.close)
             check_server(collection, opened, index)
-            archiving = open_archive(collection, opened, SystemClock(), undo)
+            archiving = open_archive(collection, opened, SystemClock(), undo, settings)
             startup, resent = _opened(collection, opened, index, archiving, spider=spider)
             session = cls(collection, startup, opened=opened, index=index, archiving=archiving, settings=settings)
             session.resent = resent

@@ -38,8 +38,8 @@ class StoredLinks:
         self._responses = responses
         self._crawler = crawler
         archive = session.collection.archive
-        files = session.engine.store.archive_files() if archive.is_on else {}
-        self._archive = ArchiveReader(archive.folder, files)
+        files = session.engine.store.archive_files
+        self._archive = ArchiveReader(archive.folder, files() if archive.is_on else {}, look_up=files)
         self._judging = LinkJudging(session.engine, self._read)
         self._next: CallLaterResult | None = None
         if session.engine.is_judging:

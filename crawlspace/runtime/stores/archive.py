@@ -20,4 +20,5 @@ def folder_of(place: Place) -> Path:
 
 
 def archive_reader(place: Place, opened: OpenStore) -> ArchiveReader:
-    return ArchiveReader(folder_of(place), opened.store.archive_files())
+    files = opened.store.archive_files
+    return ArchiveReader(folder_of(place), files(), look_up=files)

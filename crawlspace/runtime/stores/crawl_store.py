@@ -10,12 +10,15 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from crawlspace import private_files
+from crawlspace.archive.new_files import rotated_bytes
 from crawlspace.crawl.archiving import Archiving
 from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.startup import build_space, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError
+from crawlspace.runtime.stores.archive_limit import RunningLimit
+from crawlspace.runtime.stores.places import store_place
 from crawlspace.state.move.move import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.sqlite.store import SqliteStore
@@ -114,11 +117,15 @@ def _join(shared: SharedStore, rules: str, place: str) -> None:
         Event().wait(PAUSE_S)
 
 
-def open_archive(collection: Collection, opened: CrawlStore, clock: Clock, undo: ExitStack) -> Archiving | None:
+def open_archive(
+    collection: Collection, opened: CrawlStore, clock: Clock, undo: ExitStack, settings: Mapping[str, object]
+) -> Archiving | None:
     """Open the archive of a crawl, which `undo` closes; None where nothing is to be archived. Raises ArchiveError."""
     if not collection.archive.is_on:
         return None
-    archiving = Archiving(collection.archive.folder, opened.store, collection=collection.name, clock=clock)
+    name, folder, most = collection.name, collection.archive.folder, collection.archive.max_bytes
+    limit = None if most is None else RunningLimit(collection, store_place(name, collection.store_file, settings), most)
+    archiving = Archiving(folder, opened.store, collection=name, clock=clock, rotated_bytes=rotated_bytes(most), limit=limit)
     undo.callback(archiving.close)
     return archiving
 
