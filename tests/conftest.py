@@ -22,8 +22,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests of whole crawls wait as much as they compute."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than there are processors: tests of whole crawls wait as much as they compute."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_finish() -> None:

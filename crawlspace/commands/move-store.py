@@ -20,7 +20,7 @@ from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.runtime.stores.crawl_store import index_place
+from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.runtime.stores.move import FILE, opened, read_place
 from crawlspace.state.move.move import check_source, move
 from crawlspace.state.move.sqlite import SqliteSide

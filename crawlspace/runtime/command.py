@@ -29,7 +29,7 @@ from crawlspace.parsing import integer
 from crawlspace.printable import cut, escaped
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
-from crawlspace.runtime.stores.crawl_store import index_place
+from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.runtime.stores.places import OpenStore, StorePlace, store_place
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from crawlspace.distributed.prefetch import HEARTBEAT_S, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.runtime.scrapy_internals import wake
-from crawlspace.runtime.stores.crawl_store import index_place
+from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.state.redis.workers import workers
 from crawlspace.state.site_health import NEW_SITE
 

@@ -10,7 +10,7 @@ from crawlspace.clock import Clock
 from crawlspace.crawl.engine import SINK
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
-from crawlspace.runtime.stores.crawl_store import index_place
+from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker

@@ -18,6 +18,7 @@ from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.runtime.stores.archive_limit import RunningLimit
+from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.runtime.stores.places import store_place
 from crawlspace.state.move.move import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
@@ -26,7 +27,6 @@ from crawlspace.state.who_crawls import process_exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from crawlspace.clock import Clock
     from crawlspace.config.collection import Collection
@@ -136,11 +136,6 @@ def abandon(opened: CrawlStore) -> None:
         with suppress(StoreError):
             opened.joined.shared.worker.leave()
     opened.store.close()
-
-
-def index_place(file: Path) -> str:
-    """Where an index is, among all machines."""
-    return f"{socket.gethostname()}:{file.resolve()}"
 
 
 def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> None:

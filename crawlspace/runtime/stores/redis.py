@@ -15,7 +15,7 @@ from crawlspace.distributed.connection import connected
 from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration
 from crawlspace.plural import counted
-from crawlspace.runtime.stores.crawl_store import index_place
+from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.scripts import redis_errors
 from crawlspace.state.redis.store import RedisStore
