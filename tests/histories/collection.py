@@ -271,10 +271,10 @@ def _is_left(state: UrlState | None) -> bool:
 
 
 def _has_failed(state: UrlState | None) -> bool:
-    """What came back has failed in a way that may be its host's: what was left in the index of it stays until a later fetch."""
-    if state is None or state.checksum is not None:
-        return False
-    return state.state is State.FAILED or (state.state is State.GONE and (state.status or 0) >= _ERRORS_OF_HOSTS)
+    """What came back has failed in a way that may be its host's: what the index had of it, held or left there, stays until a later fetch."""
+    if state is None or state.state is State.FAILED:
+        return state is not None
+    return state.checksum is None and state.state is State.GONE and (state.status or 0) >= _ERRORS_OF_HOSTS
 
 
 def row_of(state: UrlState | None) -> str:
