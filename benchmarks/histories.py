@@ -28,7 +28,15 @@ from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.history import run_history
 from tests.servers import client_of_pool, emptied
 
-_SHOWN = ("crawl killed", "duplicates", "elsewhere, indexed", "held host", "held many", "held rules")
+_SHOWN = (
+    "crawl killed",
+    "duplicates",
+    "elsewhere, indexed",
+    "files without text",
+    "held host",
+    "held many",
+    "held rules",
+)
 _MET = (
     "loosened check",
     "documents that were lost, sent again",

@@ -34,7 +34,7 @@ def exchange_of(url: str, answer: Answer, now: float) -> Exchange | None:
     """What is archived of an answer; None where there was none."""
     if answer.failure:
         return None
-    body = "" if answer.status == 304 else f"<title>{answer.title}</title>{answer.text} {answer.links}"
+    body = "" if answer.status == 304 else answer.locked or f"<title>{answer.title}</title>{answer.text} {answer.links}"
     return Exchange(url, "GET", [], answer.status, [(b"Content-Type", [answer.type.encode()])], body.encode(), now)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from tests.histories import files
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.web import DEATHS, HTML, IMAGE, OUTAGES, PLAIN, REFUSALS, Page, Site, Web, host_of, path_of
+from tests.histories.outages import Outages
+from tests.histories.web import HTML, IMAGE, PLAIN, Page, Site, Web, host_of, path_of
 
 _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")
 _SUFFIXES = ("", "", "", ".html", ".odd", "?v=1")
@@ -15,13 +17,11 @@ _FEWEST = 4
 """Documents that a site keeps, so that its health can be told."""
 
 
-class Changes:
+class Changes(Outages):
     """Changes a web, as chance will have it."""
 
     def __init__(self, web: Web, chance: random.Random, drawn: Drawn = DRAWN) -> None:
-        self._web = web
-        self._chance = chance
-        self._drawn = drawn
+        super().__init__(web, chance, drawn)
         self.by_spider = False
         """The project's spider reads the answers: headers are drawn, and no plain texts, whose titles are their own matter."""
 
@@ -76,26 +76,12 @@ class Changes:
             self._appear, self._appear, self._copy, self._copy, self._rewrite, self._rewrite, self._rewrite, self._touch,
             self._equal, self._vanish, self._vanish, self._vanish, self._return, self._return, self._move, self._redirect,
             self._chain, self._noindex, self._noindex, self._type, self._break, self._mend, self._mend, self._bar, self._name,
-            self._name, self._name, self._unname, self._relink, self._kill_link, self._apologise, self._new_site,
+            self._name, self._name, self._unname, self._relink, self._kill_link, self._apologise, self._new_site, self.file,
         ]  # fmt: skip
         while True:
             step = self._chance.choice(changes)()
             if step:
                 return step
-
-    def outage(self, kinds: Sequence[str] = OUTAGES) -> str:
-        """Have a whole site fail, or one that fails be well again."""
-        down = [site for site in self._web.sites.values() if site.outage]
-        if down and self._chance.random() < 0.4:
-            site = self._chance.choice(down)
-            site.outage, site.is_dead = "", False
-            return f"{site.host} is well again"
-        site = self._chance.choice(list(self._web.sites.values()))
-        if self._drawn.refusals and self._chance.random() < 0.2:
-            kinds = REFUSALS
-        site.outage, site.is_dead = self._chance.choice(kinds), False
-        site.robots_answers = self._chance.random() < 0.5
-        return f"{site.host} fails: {site.outage}{', but for its robots.txt' if site.robots_answers else ''}"
 
     def headers(self) -> str:
         """Have a page come with other headers, its body being as before."""
@@ -119,15 +105,6 @@ class Changes:
         page.links = [self._any_page(deep=True).url for _ in range(self._chance.randint(0, 3))]
         self._web.note_nearest()
         return f"{page.url} links {page.links}"
-
-    def death(self) -> str:
-        """Have a host be dead for good, or live again; not the first, which leads to all others."""
-        site = self._chance.choice(list(self._web.sites.values())[1:])
-        if site.is_dead and self._chance.random() < 0.5:
-            site.outage, site.is_dead = "", False
-            return f"{site.host} lives again"
-        site.outage, site.is_dead, site.robots_answers = self._chance.choice(DEATHS), True, False
-        return f"{site.host} is dead for good: {site.outage}"
 
     def crowd(self) -> str:
         """Have many pages on a site."""
@@ -368,6 +345,7 @@ class Changes:
                 for page in self._web.pages.values()
                 if page.status == 200
                 and not page.failure
+                and not page.locked
                 and (path_of(page.url)[1] in "pq" or (deep and path_of(page.url).startswith("/deep/")))
                 and (not html or page.type == HTML)
             ]
@@ -381,6 +359,11 @@ class Changes:
         page.status, page.location, page.canonical = self._chance.choice((301, 302)), to, ""
         page.link_canonical, page.header_noindex = "", False
         self._web.led_to.add(to)
+
+    def file(self) -> str:
+        if self.by_spider or not self._drawn.files:
+            return ""
+        return files.changed(self._web, self._any_page(), self._chance, lambda page: self._words(self._web.site_of(page.url)))
 
     def _new_page(self, site: Site, *, url: str = "") -> Page:
         title, text = self._words(site)

@@ -14,6 +14,7 @@ from tests.histories.configuration import ELSEWHERE, Configuration
 from tests.histories.documents import Indexed
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
+from tests.histories.files import OF_BEFORE, is_of_before
 from tests.histories.folded import folded_web
 from tests.histories.oracle import Oracle, fails
 from tests.histories.past import Past
@@ -152,6 +153,11 @@ class Collection:
             self._crawler.kept(state, self._configuration)
             for state in states.values()
             if state.held is not None and state.checksum is not None
+        ]
+        kept += [
+            replace(self._crawler.kept(state, self._configuration), why=OF_BEFORE)
+            for state in states.values()
+            if state.held is None and is_of_before(state)
         ]
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         if dead:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.histories.web import HTML, PLAIN, Page, Web, host_of, name_of, path_of
+from tests.histories.web import FILE, HTML, PLAIN, Page, Web, host_of, name_of, path_of
 
 OUTSIDE, ELSEWHERE = 760, 761
 HOUR, DAY = 3600, 86_400
@@ -135,7 +135,7 @@ class Configuration:
 
     def takes(self, page: Page) -> bool:
         """Whether a document's type is taken."""
-        return page.type == HTML or (page.type == PLAIN and self.plain)
+        return page.type in (HTML, FILE) or (page.type == PLAIN and self.plain)
 
     def is_soft_error(self, page: Page) -> bool:
         return self.soft_errors and page.title.startswith("Sorry")
@@ -144,6 +144,10 @@ class Configuration:
         """Two documents with one key are the same."""
         compared = text[: self.cut_off] if self.cut_off else text
         return (title, compared) if self.checksum_title else (compared,)
+
+    def key_of(self, page: Page) -> tuple[str, ...]:
+        """The same of a page; files that cannot be read are the same if their bytes are."""
+        return ("locked", page.locked) if page.locked else self.content_key(page.title, page.text)
 
     def field_of(self, url: str) -> str:
         """What the rules say of an address itself."""
@@ -166,7 +170,7 @@ class Configuration:
             "CRAWLSPACE_FOLLOW_OFFSITE_LINKS": self.offsite,
             "CRAWLSPACE_INDEX_ENTIRE_SITE": self.entire_site,
             "CRAWLSPACE_SITES": self._site_settings(),
-            "CRAWLSPACE_MIME_TYPES": [HTML, PLAIN] if self.plain else [HTML],
+            "CRAWLSPACE_MIME_TYPES": [HTML, FILE, PLAIN] if self.plain else [HTML, FILE],
             "CRAWLSPACE_META_ROBOTS": self.meta_robots,
             "CRAWLSPACE_CHECKSUM_TITLE": self.checksum_title,
             "CRAWLSPACE_CHECKSUM_CUT_OFF": self.cut_off,

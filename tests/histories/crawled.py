@@ -8,6 +8,7 @@ from crawlspace.model import Held, UrlState
 from tests.histories.archived import ArchivedCollection
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
+from tests.histories.files import UNREADABLE
 from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
 from tests.histories.oracle import Remembered
@@ -104,6 +105,7 @@ class CrawledCollection(ArchivedCollection):
         self._returned = set()
         met = {f"status {status}" for _, status in memory.values() if status is not None}
         met |= {f"held {kept.why}" for kept in past.kept}
+        met |= {"files without text" for _, status in memory.values() if status == UNREADABLE}
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
         self._report.met.update(met)

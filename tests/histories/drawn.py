@@ -45,6 +45,9 @@ class Drawn:
     archive: bool = True
     """An archive of what is fetched, which is compacted, and of which an index that was lost is made anew."""
 
+    files: bool = True
+    """Files that cannot be read, and those that cannot be any more."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

@@ -15,8 +15,8 @@ from crawlspace import settings as defaults
 from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.content.fingerprint import checksum
 from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.files.unreadable import unreadable
 from crawlspace.crawl.lost_documents import LostDocuments
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
@@ -36,6 +36,7 @@ from tests.histories.configuration import DAY, Configuration, rules_xml
 from tests.histories.depths import end_run_checked
 from tests.histories.documents import AS_IT_WAS, Indexed
 from tests.histories.fate import Fate, Run, Stuck, errors_into
+from tests.histories.files import checksum_of
 from tests.histories.index_file import IndexFile
 from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, killed_by
@@ -373,9 +374,9 @@ class SimulatedCrawler(IndexFile):
         self._note_keys((*answer.links, state.url))
         if not noindex:
             read.document = Document(state.url, title=answer.title, text=answer.text, content_type=HTML)
-            title = answer.title if content.checksum_title else None
-            read.checksum = checksum(answer.text, title=title, cut_off=content.checksum_cut_off)
+            read.checksum = checksum_of(answer, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
             self._contents[state.url, read.checksum] = self._latest[state.url] = (answer.title, answer.text)
+            return unreadable(state, read, why="encrypted") if answer.locked else read
         return read
 
     def _note_keys(self, urls: Iterable[str]) -> None:

@@ -30,6 +30,7 @@ def chosen(drawn: Drawn, chance: random.Random) -> str:
             "two",
             "folding",
             "archive",
+            "files",
         )
         if getattr(drawn, name)
     ]

@@ -182,6 +182,7 @@ class History(CrawledCollection):
             "fields": changes.links,
             "orphans": changes.links,
             "loosened": changes.links,
+            "files": lambda: changes.file() or changes.about_equal(),
             "folding": lambda: folded.spell(self._web, chance),
         }
         return of_focus[self._focus]() if chance.random() < 0.8 else changes.about_equal()
@@ -271,7 +272,7 @@ class History(CrawledCollection):
         for site in self._web.sites.values():
             site.outage = site.outage if site.is_dead else ""
         rounds = 3
-        if self._trouble.unsettled or any(page.failure or page.status >= 500 for page in self._web.pages.values()):
+        if self._trouble.unsettled or any(page.failure or page.status >= 500 or page.locked for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS
         self._say(f"all sites are well; {rounds} crawls to settle")
         self._trouble.unsettled = False

@@ -11,25 +11,18 @@ from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
 from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
+from tests.histories.files import OF_BEFORE, UNREADABLE, done
 from tests.histories.inherited import fields_of
 from tests.histories.past import Kept, Past
 from tests.histories.web import REFUSALS, Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
 """State and status of an address."""
-
-
 ABSENT: Remembered = ("absent", None)
-
-
-_DONE: Remembered = ("done", 200)
-
-
+_DONES = {("done", 200), ("done", UNREADABLE)}
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
 _MISSING = (404, 410)
-
-
 _MANY_FAIL = 0.35
 """From this share of broken pages on, a site may well be taken for one that is down."""
 
@@ -72,7 +65,7 @@ class Oracle:
     def document_at(self, url: str) -> Page | None:
         """The page at an address, if it is a document for sure."""
         page = self._web.page(url)
-        is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {_DONE}
+        is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done(page)}
         return page if is_sure else None
 
     def is_refused(self, url: str) -> bool:
@@ -130,7 +123,7 @@ class Oracle:
                     and other.own_key == document.own_key
                     and name_of(other.url) != name_of(url)
                     and named.get(url) != other.url
-                    and memory.get(url) == _DONE
+                    and memory.get(url) in _DONES
                 ):
                     yield f"LOST    {url}: to {other.url}, of another host"
 
@@ -216,9 +209,9 @@ class Oracle:
             if (
                 page.url not in documents
                 and not self._web.site_of(page.url).is_dead
-                and (may == {_DONE} or (_DONE in may and memory.get(page.url) == _DONE))
+                and (may == {done(page)} or (done(page) in may and memory.get(page.url) == done(page)))
             ):
-                key = self._configuration.content_key(page.title, page.text)
+                key = self._configuration.key_of(page)
                 canonical = self._canonical(page)
                 documents[page.url] = Document(page.url, page.title, page.text, canonical, key, key)
         for document in documents.values():
@@ -294,7 +287,7 @@ class Oracle:
             return {ABSENT, ("gone", 404)}
         if (page.noindex or page.header_noindex) and configuration.meta_robots:
             return {("excluded", 2004)}
-        return {("done", 200)}
+        return {done(page)}
 
     def _of_nothing(self, url: str, *, linked: bool) -> set[Remembered]:
         """What may be remembered of an address where nothing is."""
@@ -317,15 +310,19 @@ class Oracle:
         """Whether a deletion may be held at all."""
         if self._web.site_of(kept.url).is_dead:
             return
+        page = self._web.page(kept.url)
         if kept.why == "folded":
             yield from self._still_folded(kept)
             return
-        page = self._web.page(kept.url)
+        if kept.why == OF_BEFORE:
+            if page is None or not page.locked:
+                yield f"OLD     {kept.url}: of before it could not be read, and {self._shown(kept.url)}"
+            return
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
             if OUTSIDE not in self.verdicts(kept.url):
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
-        elif remembered == {("done", 200)} and not (kept.why == "many" and page is not None and self._may_be_lost(page, past)):
+        elif page is not None and remembered == {done(page)} and not (kept.why == "many" and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
         failed_once = kept.url in past.returned  # the next fetch shows whether it was the host
         is_well = page is None or not fails(page) or not (failed_once or self._may_seem_down(kept.url, memory))
@@ -354,10 +351,9 @@ class Oracle:
 
     def _may_be_lost(self, page: Page, past: Past) -> bool:
         """Whether a page that is there may lose its document to another one, which is held where there are too many such."""
-        key = self._configuration.content_key(page.title, page.text)
-        others = [(other.url, other.title, other.text) for other in self._all_pages()]
-        others += [(other.url, other.title, other.text) for other in past.kept]
-        equal = any(url != page.url and self._configuration.content_key(title, text) == key for url, title, text in others)
+        keys = [(other.url, self._configuration.key_of(other)) for other in self._all_pages()]
+        keys += [(other.url, self._configuration.content_key(other.title, other.text)) for other in past.kept]
+        equal = any(url != page.url and key == self._configuration.key_of(page) for url, key in keys)
         return equal or bool(self._canonical(page))
 
     def _may_be_its_host(self, url: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 
-HTML, PLAIN, IMAGE = "text/html", "text/plain", "image/png"
+HTML, PLAIN, IMAGE, FILE = "text/html", "text/plain", "image/png", "application/pdf"
 OUTAGES = ("500", "502", "503", "busy", "refused", "timeout", "no host", "flaky", "mostly", "mostly")
 """What a whole site may do for a while: answer with that status, be busy (503 with Retry-After), give no answer, do so now and then,
 or answer 500 for everything but its home page."""
@@ -30,6 +30,8 @@ class Page:
     status: int = 200
     location: str = ""
     type: str = HTML
+    locked: str = ""
+    """The bytes of a file that cannot be read: its name is its title, and it has no text."""
     noindex: bool = False
     canonical: str = ""
     header_noindex: bool = False
@@ -85,6 +87,7 @@ class Answer:
     text: str = ""
     links: tuple[str, ...] = ()
     type: str = HTML
+    locked: str = ""
     noindex: bool = False
     canonical: str = ""
     header_noindex: bool = False
@@ -211,6 +214,7 @@ class Web:
             text=page.text,
             links=tuple(page.links) + ((page.canonical,) if page.canonical else ()),
             type=page.type,
+            locked=page.locked,
             noindex=page.noindex,
             canonical=page.canonical,
             header_noindex=page.header_noindex,
@@ -258,7 +262,7 @@ def path_of(url: str) -> str:
 
 def _version_of(page: Page, *, whole: bool) -> str:
     """Differs whenever what is sent does, or the body of it."""
-    sent: tuple[object, ...] = (page.title, page.text, page.links, page.noindex, page.canonical, page.stamp)
+    sent: tuple[object, ...] = (page.title, page.text, page.locked, page.links, page.noindex, page.canonical, page.stamp)
     if whole:
         sent += (page.type, page.header_noindex, page.link_canonical)
     return blake2b(repr(sent).encode(), digest_size=6).hexdigest()
