@@ -37,6 +37,13 @@ class RecrawlPolicy:
     cycle_s: int = 0
     """The length of a cycle."""
 
+    def most_errors(self, status: int) -> int | None:
+        """Return how many runs in a row may end in a temporary error with a status; None: any number."""
+        rule = self.error_rules.of(status)
+        if rule is None:
+            return self.max_temporary_errors
+        return None if rule.keep else rule.after
+
 
 def first_interval(policy: RecrawlPolicy) -> int:
     """Return the mean of the two bounds."""

@@ -376,7 +376,7 @@ class SimulatedCrawler(IndexFile):
             read.document = Document(state.url, title=answer.title, text=answer.text, content_type=HTML)
             read.checksum = checksum_of(answer, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
             self._contents[state.url, read.checksum] = self._latest[state.url] = (answer.title, answer.text)
-            return unreadable(state, read, why="encrypted") if answer.locked else read
+            return unreadable(state, read, why="encrypted", policy=engine.policy) if answer.locked else read
         return read
 
     def _note_keys(self, urls: Iterable[str]) -> None:

@@ -175,7 +175,8 @@ class Responses:
         if not headers.concern_the_document:  # else each request for it is unconditional
             outcome.etag, outcome.last_modified = headers.etag, headers.last_modified
         if index and contents is not None and contents.status is not None:
-            outcome = unreadable(state, outcome, why=self._report_unreadable(contents, state))
+            why = self._report_unreadable(contents, state)
+            outcome = unreadable(state, outcome, why=why, policy=self._session.collection.policy)
             if outcome.kind is not OutcomeKind.DOCUMENT:
                 return Fetched(outcome)
         actions = decision.actions
