@@ -22,6 +22,7 @@ from tests.conftest import MakeProject, Project
 from tests.histories.changes import Changes
 from tests.histories.configuration import Configuration, Rule
 from tests.histories.documents import Indexed
+from tests.histories.drawn import DRAWN
 from tests.histories.oracle import Oracle
 from tests.histories.past import Past
 from tests.histories.reconfigured import reconfigured
@@ -69,7 +70,9 @@ class History:
     def crawl(self, *, kill: bool = False) -> None:
         self.write()
         if not kill:
-            self.project.crawl("demo").succeeded()
+            done = self.project.crawl("demo")
+            if "no start site could be reached" not in done.stderr:
+                done.succeeded()
             self.steps.append("crawl")
             return
         process = self.project.start("crawl", "demo")
@@ -101,7 +104,7 @@ class History:
 def test_after_real_crawls_the_index_is_as_the_oracle_says(project: MakeProject, seed: int) -> None:
     chance = random.Random(seed)
     with served() as (web, servers):
-        changes = OfTwoSites(web, chance)
+        changes = OfTwoSites(web, chance, replace(DRAWN, files=False))  # these servers have no files
         changes.begin()
         history = History(web, changes, Configuration(retry_times=1, robots_ttl=60), project({}), chance, [f"seed {seed}"])
         for _ in range(STEPS):
