@@ -34,10 +34,10 @@ class CrawledCollection(ArchivedCollection):
         self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
         self._look()
         after = self._known
-        report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
         if self._other is not None:
             self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
         index = self._index()
+        report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
         report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
         report.met.update({"orphans deleted"} if run.orphans else ())
         if folds and not run.changes:
