@@ -83,7 +83,7 @@ def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: S
         port = master.connection_pool.connection_kwargs["port"]
         replica = stack.enter_context(started(tmp_path / "two", "--replicaof", f"127.0.0.1 {port}"))
         soon(lambda: replica.info("replication")["master_link_status"] == "up")
-        settings = f"sentinel monitor here 127.0.0.1 {port} 1\nsentinel down-after-milliseconds here 300\nsentinel failover-timeout here 3000\n"
+        settings = f"sentinel monitor here 127.0.0.1 {port} 1\nsentinel down-after-milliseconds here 2000\nsentinel failover-timeout here 6000\n"
         watching = free_port()
         (tmp_path / "sentinel.conf").write_text(f"port {watching}\n{settings}")
         stack.enter_context(started(tmp_path / "three", port=watching, kind=(str(tmp_path / "sentinel.conf"), "--sentinel")))
