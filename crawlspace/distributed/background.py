@@ -20,7 +20,9 @@ T = TypeVar("T")
 
 PAUSE_S = 1.0
 PATIENCE_AT_THE_END_S = 10.0
-"""Seconds that a crawl that ends waits for an unreachable server."""
+"""Seconds that a crawl waits for an unreachable server when a person ends it."""
+PATIENCE_WHEN_DONE_S = 60.0
+"""Seconds that it waits when it has come to its end: longer than another server usually takes to take over."""
 
 
 class ServerThread:
@@ -31,7 +33,9 @@ class ServerThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._done: deque[Callable[[], None]] = deque()
         self._ends = threading.Event()
-        self._patient_until = 0.0
+        self._patience_s = 0.0
+        self._ends_since = 0.0
+        self._has_given_up = False
         self._failure: StoreAway | StoreFull | None = None
         """Why the last call failed, if it did."""
         self._failed: Callable[[BaseException], None] | None = None
@@ -49,11 +53,23 @@ class ServerThread:
         future = self._executor.submit(self._persistently, job)
         future.add_done_callback(partial(self._is_done, done))
 
-    def hurry(self) -> None:
-        """Wait for an unreachable server only a little longer from now on, because the crawl ends."""
+    def hurry(self, patience_s: float = PATIENCE_AT_THE_END_S) -> None:
+        """Wait for an unreachable server only so long from now on, because the crawl ends."""
         if not self._ends.is_set():
-            self._patient_until = monotonic() + PATIENCE_AT_THE_END_S
+            self._patience_s, self._ends_since = patience_s, monotonic()
             self._ends.set()
+
+    def tries_again(self, began: float) -> bool:
+        """Wait for a moment, and return whether a call is to be repeated that began then on the crawl's thread: see `Scripts.tries_again`.
+
+        Once an absence was too long, none is repeated any more.
+        """
+        if self._has_given_up or not self._ends.is_set():
+            return False
+        self._has_given_up = monotonic() - max(began, self._ends_since) >= self._patience_s
+        if not self._has_given_up:
+            threading.Event().wait(PAUSE_S / 4)
+        return not self._has_given_up
 
     def finish(self) -> None:
         """Wait for all jobs, those included that follow from their results, and end the thread."""
@@ -95,7 +111,7 @@ class ServerThread:
 
     @property
     def _is_patience_over(self) -> bool:
-        return self._ends.is_set() and monotonic() >= self._patient_until
+        return self._ends.is_set() and monotonic() - self._ends_since >= self._patience_s
 
     def _is_done(self, done: Callable[[T], None] | None, future: Future[T]) -> None:
         error = future.exception()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy.utils.asyncio import create_looping_call
 
+from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S
 from crawlspace.distributed.prefetch import HEARTBEAT_S, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
@@ -178,7 +179,8 @@ class Sharing:
 
     def hurry(self) -> None:
         """Wait for an unreachable server only a little longer from now on, because the crawl ends."""
-        self._background.hurry()
+        self._background.hurry(PATIENCE_WHEN_DONE_S if self.is_over else PATIENCE_AT_THE_END_S)
+        self._shared.store.scripts.tries_again = self._background.tries_again
 
     def settle(self) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else runs."""

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from redis.exceptions import ConnectionError as ConnectionRefused
 
 from crawlspace.errors import StoreAway, StoreError
 from crawlspace.state.redis.store import RedisStore
@@ -184,3 +185,24 @@ def test_a_call_that_arrives_twice_in_a_row_is_one(store: RedisStore, known: Kno
     arrives()
     changed = {key for key, dumped in everything(store).items() if before[key] != dumped}
     assert changed <= {b"{shared}:counters"}, "how many calls were made is counted there"
+
+
+def test_a_call_is_made_again_as_long_as_it_is_told_to(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.set_meta("a", "1")
+    client, failing, asked = store.scripts.client, [True, True], list[float]()
+    execute = client.execute_command
+
+    def execute_command(*args: object, **options: object) -> object:
+        if failing:
+            failing.pop()
+            raise ConnectionRefused("connection refused")
+        return execute(*args, **options)
+
+    monkeypatch.setattr(client, "execute_command", execute_command)
+    with pytest.raises(StoreAway):
+        store.get_meta("a")
+    failing.append(True)
+    store.scripts.tries_again = lambda began: asked.append(began) is None  # type: ignore[func-returns-value]
+    assert store.get_meta("a") == "1"
+    assert len(asked) == 2
+    assert asked[0] == asked[1]

@@ -1,12 +1,10 @@
-"""What a simulated answer counts as: the outcome where there is no page to be read, and the checksum of a page."""
+"""What a simulated answer counts as where there is no page to be read."""
 
 from __future__ import annotations
 
-from crawlspace.content.fingerprint import checksum
 from crawlspace.crawl.engine import Engine
 from crawlspace.decision import Reason
 from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
-from tests.histories.configuration import Configuration
 from tests.histories.web import Answer
 
 
@@ -39,7 +37,3 @@ def without_document(engine: Engine, state: UrlState, answer: Answer, *, conditi
 def status_of(answer: Answer) -> int:
     failures = {"refused": Status.CONNECT_ERROR, "timeout": Status.TIMEOUT, "no host": Status.NO_SUCH_HOST}
     return int(failures[answer.failure]) if answer.failure else answer.status
-
-
-def checksum_by(title: str, text: str, configuration: Configuration) -> bytes:
-    return checksum(text, title=title if configuration.checksum_title else None, cut_off=configuration.cut_off)

@@ -11,6 +11,7 @@ from tests.histories.collection import NO_DOCUMENT, Collection, row_of
 from tests.histories.configuration import DAY, HOUR, OUTSIDE
 from tests.histories.documents import Indexed
 from tests.histories.fate import Run
+from tests.histories.files import is_of_before
 from tests.histories.oracle import Oracle, fails
 from tests.histories.web import host_of
 
@@ -88,6 +89,8 @@ class CheckedCollection(Collection):
     def _not_sent_again(self, lost: AbstractSet[str], states: Mapping[str, UrlState]) -> Iterator[str]:
         """After a crawl that ended by itself: what had been lost before its start was fetched and sent again, if that was possible."""
         for url in sorted(self._lost.keys() & lost):
+            if is_of_before(states[url]):
+                continue  # its file cannot be read any more
             if states[url].held is None and self._is_well(url) and not self._configuration.bars(url, self._web):
                 yield f"MISSING {url}: lost before this crawl, and not sent again ({row_of(states[url])})"
 

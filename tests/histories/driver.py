@@ -30,13 +30,13 @@ from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 from tests.contract.sinks import MemorySink
-from tests.histories.answers import checksum_by, status_of, without_document
+from tests.histories.answers import status_of, without_document
 from tests.histories.archive import SimulatedArchive, exchange_of
 from tests.histories.configuration import DAY, Configuration, rules_xml
 from tests.histories.depths import end_run_checked
 from tests.histories.documents import AS_IT_WAS, Indexed
 from tests.histories.fate import Fate, Run, Stuck, errors_into
-from tests.histories.files import checksum_of
+from tests.histories.files import checksum_of, key_of
 from tests.histories.index_file import IndexFile
 from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, killed_by
@@ -215,8 +215,8 @@ class SimulatedCrawler(IndexFile):
         assert state.checksum is not None
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
-        now = checksum_by(title, text, configuration)
-        key = None if now == state.checksum else (AS_IT_WAS, state.checksum.hex())
+        now = checksum_of(title, text, with_title=configuration.checksum_title, cut_off=configuration.cut_off)
+        key = None if now == state.checksum else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
         return Kept(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 
@@ -374,7 +374,8 @@ class SimulatedCrawler(IndexFile):
         self._note_keys((*answer.links, state.url))
         if not noindex:
             read.document = Document(state.url, title=answer.title, text=answer.text, content_type=HTML)
-            read.checksum = checksum_of(answer, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
+            with_title, cut_off = content.checksum_title, content.checksum_cut_off
+            read.checksum = checksum_of(answer.title, answer.text, with_title=with_title, cut_off=cut_off, locked=answer.locked)
             self._contents[state.url, read.checksum] = self._latest[state.url] = (answer.title, answer.text)
             return unreadable(state, read, why="encrypted", policy=engine.policy) if answer.locked else read
         return read

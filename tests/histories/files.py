@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.model import State, Status, UrlState
-from tests.histories.web import FILE, Answer, Page, Web
+from tests.histories.web import FILE, Page, Web
 
 OF_BEFORE = "of before"
 """Why a document is kept: it is of a version of the file that could be read."""
 UNREADABLE = int(Status.UNREADABLE_FILE)
+_BYTES = [f"bytes {number}" for number in range(100)]
+_KEYS: Mapping[bytes, tuple[str, ...]] = {checksum_of_bytes(one.encode()): ("locked", one) for one in _BYTES}
 
 
 def changed(web: Web, page: Page, chance: random.Random, words: Callable[[Page], tuple[str, str]]) -> str:
@@ -27,7 +29,7 @@ def changed(web: Web, page: Page, chance: random.Random, words: Callable[[Page],
     if chance.random() < 0.3:
         return f"{page.url} is {page.type}"
     page.title, page.text = page.url.rpartition("/")[2], ""
-    page.locked = chance.choice(locked).locked if locked and chance.random() < 0.4 else f"bytes {chance.randint(0, 99)}"
+    page.locked = chance.choice(locked).locked if locked and chance.random() < 0.4 else chance.choice(_BYTES)
     return f"{page.url} is a file that cannot be read, {page.locked}"
 
 
@@ -36,10 +38,16 @@ def done(page: Page) -> tuple[str, int]:
     return "done", UNREADABLE if page.locked else 200
 
 
-def checksum_of(answer: Answer, *, with_title: bool, cut_off: int) -> bytes:
-    if answer.locked:
-        return checksum_of_bytes(answer.locked.encode())
-    return checksum(answer.text, title=answer.title if with_title else None, cut_off=cut_off)
+def checksum_of(title: str, text: str, *, with_title: bool, cut_off: int, locked: str = "") -> bytes:
+    """The checksum of a document; `locked` are the bytes of a file that cannot be read."""
+    if locked:
+        return checksum_of_bytes(locked.encode())
+    return checksum(text, title=title if with_title else None, cut_off=cut_off)
+
+
+def key_of(checksum: bytes) -> tuple[str, ...] | None:
+    """What a file is equal to others by that has this checksum and cannot be read, as `Configuration.key_of`; None for what has text."""
+    return _KEYS.get(checksum)
 
 
 def is_of_before(state: UrlState) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from crawlspace.content.dates import iso_time
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.dates import iso_time
 from crawlspace.content.documents.package import Leaves, Package, ignoring_damage, resolved
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 from crawlspace.content.html import extract

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 import olefile
 
+from crawlspace.content.dates import iso_time
 from crawlspace.content.documents.contents import FileContents
-from crawlspace.content.documents.dates import iso_time
 
 _CODE_PAGES = {1200: "utf-16-le", 10000: "mac-roman", 65001: "utf-8"}
 """Those that Python has another name for."""

@@ -6,8 +6,8 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from crawlspace.content.dates import iso_time
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
-from crawlspace.content.documents.dates import iso_time
 from crawlspace.content.documents.package import Leaves, Package, resolved
 
 

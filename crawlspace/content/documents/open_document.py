@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import BinaryIO
 
+from crawlspace.content.dates import iso_time
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.dates import iso_time
 from crawlspace.content.documents.flow import Flow
 from crawlspace.content.documents.kinds import ODP, ODS
 from crawlspace.content.documents.package import Leaves, Package, ignoring_damage

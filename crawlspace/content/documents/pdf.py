@@ -10,8 +10,8 @@ from typing import BinaryIO
 import pypdfium2  # type: ignore[import-untyped]
 import pypdfium2.raw as pdfium  # type: ignore[import-untyped]
 
+from crawlspace.content.dates import pdf_time
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.dates import pdf_time
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 
 _HYPHEN_AT_LINE_END = re.compile("[\x02\ufffe]\\s*")

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from crawlspace.content.charset import charset_parameter
+from crawlspace.content.dates import http_time
 from crawlspace.content.documents.contents import FileContents
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.headers import PageHeaders, read_headers
@@ -184,7 +185,8 @@ class Responses:
             outcome.link_metadata = actions.fields
         if index:
             outcome.added = added_by(actions, state.inherited)
-        return Fetched(outcome, None, page, response.body, _on_disk(response), mime, headers.last_modified or "")
+        modified = http_time(headers.last_modified) if headers.last_modified else ""
+        return Fetched(outcome, None, page, response.body, _on_disk(response), mime, modified)
 
     def _links(self, page: Page, headers: PageHeaders) -> list[str]:
         """Return the links to follow. The canonical page of a Link header is one, as that of a link element."""

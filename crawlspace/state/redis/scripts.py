@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from time import monotonic
 from typing import Any
 
 import redis
@@ -75,19 +76,20 @@ class Scripts:
         """What the scripts take for the server's clock where a test stops it."""
         self.runs = 0
         """How many round trips have been made."""
+        self.tries_again: Callable[[float], bool] = lambda _: False
+        """Asked when the server cannot be reached, with the time when the call began (`monotonic`): waits a moment, and says whether to repeat it."""
 
     def run(self, operation: str, **args: object) -> Any:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""
-        self.runs += 1
-        with redis_errors():
-            program = self._programs.get(operation, self._whole)
-            return program(keys=[self.prefix], args=[operation, written(args), self._sinks, self._who, self.now_ms()])
+        program = self._programs.get(operation, self._whole)
+        packed = written(args)
+        return self._answered(
+            lambda: program(keys=[self.prefix], args=[operation, packed, self._sinks, self._who, self.now_ms()])
+        )
 
     def command(self, command: str, key: str, *args: Any) -> Any:
         """Give a plain command for a key of the collection. Raises as `run`."""
-        self.runs += 1
-        with redis_errors():
-            return self.client.execute_command(command, self.prefix + key, *args)
+        return self._answered(lambda: self.client.execute_command(command, self.prefix + key, *args))
 
     def hash(self, key: str) -> dict[bytes, bytes]:
         found: dict[bytes, bytes] = self.command("HGETALL", key)
@@ -95,6 +97,17 @@ class Scripts:
 
     def close(self) -> None:
         self.client.close()
+
+    def _answered(self, call: Callable[[], Any]) -> Any:
+        began = monotonic()
+        while True:
+            self.runs += 1
+            try:
+                with redis_errors():
+                    return call()
+            except StoreAway:
+                if not self.tries_again(began):
+                    raise
 
 
 @cache

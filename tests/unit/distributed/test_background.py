@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from crawlspace.distributed import background as module
-from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, ServerThread
+from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S, ServerThread
 from crawlspace.errors import StoreAway, StoreError, StoreFull
 
 
@@ -106,3 +106,27 @@ def test_at_the_end_a_full_server_still_gets_calls_that_need_no_memory(server: S
         crawl.do(name)
     crawl.thread.finish()
     assert (crawl.done, len(crawl.failed)) == (["b"], 1)
+
+
+def test_calls_on_the_thread_of_a_crawl_that_ends_are_repeated_until_one_absence_was_too_long(server: Server) -> None:
+    thread = ServerThread()
+    assert not thread.tries_again(server.now), "it does not end yet"
+    server.now = 100.0
+    thread.hurry()
+    server.now = 200.0
+    assert thread.tries_again(200.0)
+    server.now += PATIENCE_AT_THE_END_S - 1
+    assert thread.tries_again(200.0)
+    assert thread.tries_again(server.now), "another absence"
+    server.now += 1
+    assert not thread.tries_again(200.0)
+    assert not thread.tries_again(server.now)
+    thread.finish()
+
+
+def test_a_crawl_that_is_done_waits_longer(server: Server) -> None:
+    thread = ServerThread()
+    thread.hurry(PATIENCE_WHEN_DONE_S)
+    server.now = PATIENCE_WHEN_DONE_S - 1
+    assert thread.tries_again(0.0)
+    thread.finish()

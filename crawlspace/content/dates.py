@@ -1,12 +1,29 @@
-"""The times in the metadata of files, in ISO 8601."""
+"""Times of HTTP headers and of the metadata of files, in ISO 8601."""
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?")
 _PDF = re.compile(r"(?:D:)?\s*(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(Z|[+-]\d\d'?(?:\d\d)?)?")
+
+
+def http_time(text: str) -> str:
+    """Return an HTTP date (RFC 9110, 5.6.7) as 2024-05-01T12:00:00Z; empty if it is none."""
+    if text[26:] == "GMT" and text[8:11] in _MONTHS:
+        when = f"{text[12:16]}-{_MONTHS.index(text[8:11]) + 1:02}-{text[5:7]}T{text[17:25]}Z"
+        with suppress(ValueError):
+            datetime.fromisoformat(when)
+            return when
+    try:
+        other = parsedate_to_datetime(text)
+    except ValueError:
+        return ""
+    return _time((*map(str, other.timetuple()[:6]), other.strftime("%z") or None))
 
 
 def iso_time(text: str) -> str:
