@@ -65,6 +65,8 @@ class FoundDepths:
     """Those that are done with."""
     outside: list[int] = field(default_factory=list)
     """Keys of URLs outside the crawl space whose depth came from one that has another now: they are settled once they are back."""
+    nearer: list[int] = field(default_factory=list)
+    """Keys of URLs that are nearer because an orphan that leads to them is none any more; among `lowered`."""
     checked: int = 0
     """URLs whose depth was found anew."""
     orphaned: int = 0
@@ -97,6 +99,7 @@ def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepth
     seen = _look_for_links(store, marked, missing)
     found.marks |= {key: mark for key, mark in marks.items() if key in missing and key not in seen}
     _spread(store, marked, starts)
+    _lower_what_orphans_lead_to(store, marked, found)
     found.checked = len(marked.urls)
     for index in range(len(marked.urls) - 1, -1, -1):  # those that depend on others before them
         one, depth, page = marked.urls[index], marked.depth[index], marked.page[index]
@@ -115,8 +118,8 @@ def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepth
 
 def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
     """Write a settlement; return what follows for URLs that are nearer than before."""
-    if found.outside:
-        store.set_depth_marks(dict.fromkeys(found.outside, DepthMark(ANY_PAGE)))
+    if found.outside or found.nearer:
+        store.set_depth_marks(dict.fromkeys((*found.outside, *found.nearer), DepthMark(ANY_PAGE)))
     for first in range(0, len(found.changes), BATCH):
         store.set_depths(found.changes[first : first + BATCH])
     effects = Effects()
@@ -153,10 +156,10 @@ class _Marked:
                 self.depth.append(_FAR)
                 self.page.append(0)
 
-    def offer(self, key: int, depth: int, page: int) -> Iterator[int]:
+    def offer(self, key: int, depth: int, page: int, *, but: Collection[int] = ()) -> Iterator[int]:
         """Take a depth that a page gives; yield the indexes for which it is the best so far. Of equal depths the page found first gives it."""
         for index in self.indexes.get(key, ()):
-            if (depth, page) < (self.depth[index], self.page[index]):
+            if index not in but and (depth, page) < (self.depth[index], self.page[index]):
                 self.depth[index], self.page[index] = depth, page
                 yield index
 
@@ -249,8 +252,27 @@ def _spread(store: DepthReader, marked: _Marked, starts: Collection[int]) -> Non
             one = marked.urls[index]
             reach = least_reach(marked.depth[index], one.state, has_document=one.has_document)
             for key in links.get(one.id, ()):
-                for other in marked.offer(key, reach, one.id):
+                for other in marked.offer(key, reach, one.id, but=done):  # a redirect gives none to what gave it its own
                     heappush(heap, (reach, other))
+
+
+def _lower_what_orphans_lead_to(store: DepthReader, marked: _Marked, found: FoundDepths) -> None:
+    """Lower what is nearer over orphans that a way leads to again: they had given nothing a depth, whatever theirs was."""
+    back = [n for n, one in enumerate(marked.urls) if one.orphaned is not None and one.leads_on and marked.depth[n] != _FAR]
+    for first in range(0, len(back), BATCH):
+        some = back[first : first + BATCH]
+        links = store.links_of([marked.urls[index].id for index in some])
+        best: dict[int, tuple[int, int]] = {}
+        for index in some:
+            one = marked.urls[index]
+            offered = least_reach(marked.depth[index], one.state, has_document=one.has_document), one.id
+            for key in links.get(one.id, ()):
+                best[key] = min(best.get(key, offered), offered)
+        for one in store.depths_of(best):
+            if one.id not in marked.ids and best[one.key][0] < one.depth and one.status not in OUT_OF_SPACE:
+                found.lowered.append((one.id, *best[one.key]))
+                found.nearer.append(one.key)
+                found.marks[one.key] = DepthMark(ANY_PAGE)
 
 
 def _nearest(heap: list[tuple[int, int]], marked: _Marked, done: set[int]) -> list[int]:

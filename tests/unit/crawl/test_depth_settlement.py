@@ -250,6 +250,32 @@ def test_orphans_have_no_way_from_a_start_url_and_are_found_again(web: LinkedPag
     assert web.depths() == {"s": 0, "a": 1, "b": 2, "c": None, "d": 2, "e": None}
 
 
+def test_what_an_orphan_leads_to_is_nearer_again_when_a_way_leads_to_the_orphan(web: LinkedPages) -> None:
+    for name, links in (("s", "ae"), ("a", "b"), ("b", "c"), ("c", "d"), ("d", "f"), ("e", "f"), ("f", "g")):
+        web.fetch(name, links)
+    web.fetch("s", "a")
+    web.settle()
+    assert web.depths() == {"s": 0, "a": 1, "b": 2, "c": 3, "d": 4, "e": None, "f": 5, "g": 6}
+    web.fetch("a", "be")
+    web.settle(run=2)
+    assert web.depths() == {"s": 0, "a": 1, "b": 2, "c": 3, "d": 4, "e": 2, "f": 3, "g": 4}
+    assert web.store.depth_marks() == {}
+
+
+def test_a_redirect_does_not_give_itself_its_depth(web: LinkedPages) -> None:
+    web.fetch("s", "ab")
+    web.redirect("b", "b")
+    web.fetch("a", "c")
+    web.fetch("s", "a")
+    web.settle()
+    web.fetch("c", "b")
+    web.settle(run=2)
+    assert web.depths()["b"] == 3
+    web.fetch("c", "")
+    web.settle(run=3)
+    assert web.depths()["b"] is None
+
+
 def test_a_page_that_came_back_by_a_long_way_has_the_depth_of_the_short_one(web: LinkedPages) -> None:
     chain(web)
     web.forget("e")
