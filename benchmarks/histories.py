@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.measure import Row, finish, say
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.state.redis.store import RedisStore
 from tests.histories.collection import HistoryReport
 from tests.histories.drawn import DRAWN, Drawn
@@ -92,7 +92,7 @@ def _run_one(seed: int, *, steps: int, store: str, drawn: Drawn) -> HistoryRepor
 
 
 def _on_server(name: str) -> RedisStore:
-    return RedisStore(client_of_pool(), name, sinks=(SINK,))
+    return RedisStore(client_of_pool(), name, sinks=(EMBEDDED,))
 
 
 def _rows(reports: list[HistoryReport], wall_s: float, steps: int) -> list[Row]:

@@ -22,7 +22,7 @@ from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import PROJECT, SCRAPY, BenchmarkFailed, Row, finish, say
 from benchmarks.serve import free_port
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import NewUrl, Source, Status
 from crawlspace.state.hastening import hasten_all
@@ -57,7 +57,7 @@ def _dead(urls: int) -> list[Row]:
             settings = {"RETRY_TIMES": 0, "CRAWLSPACE_MAX_TEMPORARY_ERRORS": 1}
             collection.write(start_urls=[f"{origin}/"], rules="", settings=settings)
             collection.store_file.parent.mkdir(parents=True)
-            with contextlib.closing(SqliteStore(collection.store_file, sinks=(SINK,))) as store:
+            with contextlib.closing(SqliteStore(collection.store_file, sinks=(EMBEDDED,))) as store:
                 _fill(store, origin, many)
             with contextlib.closing(EmbeddedIndex(collection.index_file)):
                 pass
@@ -95,7 +95,7 @@ def _simulated(pages: int) -> list[Row]:
     codes = {"503": 503, "refuses": int(Status.CONNECT_ERROR), "resets": int(Status.CONNECT_ERROR)}
     with (
         tempfile.TemporaryDirectory(prefix="bench-outage-") as temp,
-        contextlib.closing(SqliteStore(Path(temp, "state.db"), sinks=(SINK,))) as store,
+        contextlib.closing(SqliteStore(Path(temp, "state.db"), sinks=(EMBEDDED,))) as store,
     ):
         web = Web(Path(temp), store)
         names = [f"{HOME}{number}" for number in range(pages - 1)]

@@ -148,7 +148,7 @@ def parts(pool: Sequence[Document]) -> Iterator[Document]:
 
 
 def fill(index: EmbeddedIndex, found: Iterable[Document]) -> None:
-    refused = index.send([IndexOrder(number, Op.PUSH, document.url, document) for number, document in enumerate(found)])
+    refused = index.send([IndexOrder(number, Op.PUSH, document.url, document) for number, document in enumerate(found)]).refused
     assert not refused, refused
 
 

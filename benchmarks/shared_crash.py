@@ -27,7 +27,7 @@ from benchmarks.measure import BenchmarkFailed, Row, finish, say, stop, tail
 from benchmarks.politeness import hosts
 from benchmarks.serve import PageServer
 from benchmarks.shared_crawl import PREFIX, TIMEOUT_S, SharedCollection, Sites, redis_server, start_urls
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import State
 
 _NAME = "shared crash"
@@ -146,7 +146,7 @@ class _Crew:
         """Kill a worker, if requested the one that drains the outbox. Returns its name, and the pages it had leased."""
         client = self.collection.client()
         by_process = {process.pid: name for name, process in self.running.items()}
-        drains = (client.hget(PREFIX + "drain", SINK) or b"").decode()
+        drains = (client.hget(PREFIX + "drain", EMBEDDED) or b"").decode()
         victim = by_process.get(int(drains.split(":")[1])) if drains and drainer else None
         name = victim or chance.choice(sorted(self.running))
         process = self.running.pop(name)

@@ -18,7 +18,7 @@ from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import BenchmarkFailed, Cost, run, say, start, tail
 from benchmarks.serve import Reply, free_port
 from benchmarks.site import START_PATH, children_of, path_of
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.distributed.prefetch import EXPIRED
 from crawlspace.state.redis.store import RedisStore
 
@@ -66,7 +66,7 @@ class SharedCollection:
         return redis.Redis(port=self.port)
 
     def store(self) -> RedisStore:
-        return RedisStore(self.client(), NAME, sinks=(SINK,))
+        return RedisStore(self.client(), NAME, sinks=(EMBEDDED,))
 
     def items(self, worker: str) -> Path:
         return self.files.folder / f"{worker}.jsonl"
@@ -115,7 +115,7 @@ class SharedCollection:
     def orders(self) -> int:
         """Return how many orders the index has not received yet."""
         with contextlib.closing(self.store()) as store:
-            return store.backlog(SINK)
+            return store.backlog(EMBEDDED)
 
     def round_trips(self) -> int:
         """Return how many replies the server has written since the collection was written. A large one counts more than once."""

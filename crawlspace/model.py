@@ -386,4 +386,5 @@ class IndexOrder:
     op: Op
     url: str
     document: Document | None = None
-    attempts: int = 0
+    version: int = 0
+    """Grows with `sequence`, and is above every version that the index is known to have; 0 until it is sent."""

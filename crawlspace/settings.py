@@ -133,8 +133,6 @@ EXTENSIONS = {
 CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
 # Folder that holds a folder for each collection's store and index.
 CRAWLSPACE_DATA_DIR = os.environ.get("CRAWLSPACE_DATA_DIR") or in_project("data")
-# File of the embedded index; empty = index.db in the collection's data folder. Collections may share one.
-CRAWLSPACE_INDEX_FILE = ""
 # File of the global crawl space; empty = global.rules in the collection's folder, else in the folder of the collections.
 CRAWLSPACE_GLOBAL_RULES = ""
 
@@ -318,5 +316,7 @@ CRAWLSPACE_ARCHIVE_DIR = ""
 CRAWLSPACE_ARCHIVE_MAX_BYTES = None
 
 # --- index --------------------------------------------------------------------------------------------------------
-# Number of unacknowledged index orders at which the crawl waits for the index.
+# The indexes that documents are sent to: options by name, with a "type" (docs/sinks.md). Empty = the embedded full-text index alone.
+CRAWLSPACE_SINKS = {}
+# Number of unacknowledged orders of a sink at which the crawl waits for it, or marks it for a reindex if it is unavailable.
 CRAWLSPACE_MAX_BACKLOG = 10_000

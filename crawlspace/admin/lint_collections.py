@@ -237,7 +237,7 @@ def _shared_indexes(spaces: Sequence[_Space]) -> Iterator[Finding]:
         other, collection = first.setdefault(space.index, space), space.found.collection
         if other is space or space.in_global_space_of(other):
             continue
-        line, column = where_set(collection.folder, "CRAWLSPACE_INDEX_FILE")
+        line, column = where_set(collection.folder, "CRAWLSPACE_SINKS")
         message = (
             f"the index {collection.index_file} is {other.name}'s too, and the two have no global.rules in common, so that a host moved "
             "from one to the other loses its documents; put one global.rules into the folder of the collections"

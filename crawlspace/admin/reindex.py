@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from crawlspace.crawl.index_repair import unsent
+from crawlspace.crawl.sinks.index_repair import unsent
 from crawlspace.model import Document, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Event
 
-from crawlspace.admin.url_changes import Alone
+from crawlspace.admin.delivery import Alone
 from crawlspace.errors import IndexUnavailable, StoreLocked
 from crawlspace.index.marks import MOST_IN_BATCH
 from crawlspace.index.outbox import Delivery, Drain

@@ -9,11 +9,10 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from msgspec import structs
@@ -21,13 +20,10 @@ from msgspec import structs
 from crawlspace.clock import Clock
 from crawlspace.crawl.admission import Admission
 from crawlspace.crawl.depths.settlement import last_run
-from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.decision import Reason
-from crawlspace.errors import CrawlspaceError, StoreLocked, UsageError
-from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.outbox import Drain, OrderSource
+from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable, quoted
@@ -321,39 +317,6 @@ class Stopped(CrawlspaceError):
     """Ctrl-C stopped a command before it was done."""
 
     exit_status = 130
-
-
-CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
-Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
-"""Opens a context in which nobody else writes to the index, or raises StoreLocked; the function it yields renews the lock."""
-
-
-def deliver(store: OrderSource, index_file: Path, *, owner: str, clock: Clock, alone: Alone) -> str:
-    """Send waiting orders to the index, unless a crawl does; return a message, empty if nothing waits.
-
-    Two senders at once could change the order.
-    """
-    waiting = store.backlog(SINK)
-    if not waiting:
-        return ""
-    if not index_file.exists():
-        return f"{counted(waiting, 'order waits', 'orders wait')} for the index, which is not there: {index_file}"
-    with ExitStack() as stack:
-        try:
-            go_on = stack.enter_context(alone())
-        except StoreLocked:
-            return CRAWL_UPDATES_INDEX
-        index = stack.enter_context(closing(EmbeddedIndex(index_file, owner=owner)))
-        drain = Drain(store, index, clock)
-        while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
-            try:
-                go_on()
-            except StoreLocked:
-                return CRAWL_UPDATES_INDEX
-    left = store.backlog(SINK)
-    return (
-        f"{counted(left, 'order waits', 'orders wait')} for the index until the next crawl" if left else "the index is up to date"
-    )
 
 
 def _host(site: str) -> str:

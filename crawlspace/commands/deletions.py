@@ -114,7 +114,7 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
                 file=sys.stderr,
             )
         if approve:
-            message = opened.deliver(place.index_file, clock)
+            message = opened.deliver(place.sinks, clock)
             if message:
                 print(message, file=sys.stderr)
     return 0

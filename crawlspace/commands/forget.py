@@ -71,7 +71,7 @@ class Command(CollectionCommand):
             print(
                 f"{counted(made.changed, 'URL is', 'URLs are')} forgotten; a link or start URL that leads to one brings it back"
             )
-            message = opened.deliver(place.index_file, clock) if made.changed else ""
+            message = opened.deliver(place.sinks, clock) if made.changed else ""
             if message:
                 print(message, file=sys.stderr)
         unknown = [url for url, state in named.items() if state is None]

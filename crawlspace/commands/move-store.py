@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from crawlspace.admin.url_changes import Stopped
 from crawlspace.clock import SystemClock
 from crawlspace.config.secrets import is_elsewhere
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import UsageError
+from crawlspace.index.places import index_place
 from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.runtime.stores.move import FILE, opened, read_place
 from crawlspace.state.move.move import check_source, move
 from crawlspace.state.move.sqlite import SqliteSide
@@ -36,7 +36,7 @@ def _index_places(place: Place, source: SqliteSide | RedisSide) -> dict[str, str
     """Where the indexes of the collection are, by sink."""
     if not isinstance(source, SqliteSide):
         return source.index_places()
-    return {SINK: index_place(place.index_file)} if place.index_file.exists() else {}
+    return {EMBEDDED: index_place(place.index_file)} if place.index_file.exists() else {}
 
 
 class Command(CollectionCommand):
@@ -79,7 +79,7 @@ class Command(CollectionCommand):
         )
         setting = "" if there == FILE else there if there == "redis" or is_elsewhere(there) else names[1]
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl uses it.')
-        own, index = index_place(place.index_file), places.get(SINK)
+        own, index = index_place(place.index_file), places.get(EMBEDDED)
         if there != FILE:
             place_ = f"Its index stays where it is, at {index}" if index else "The first worker keeps the index"
             print(f"{place_}: a worker there sends it what all of them find.")

@@ -12,15 +12,16 @@ from functools import partial
 from scrapy.utils.conf import arglist_to_dict
 
 from crawlspace import private_files
+from crawlspace.admin.delivery import CRAWL_UPDATES_INDEX
 from crawlspace.admin.reindex import IndexState, Reindexed, Reindexing
 from crawlspace.admin.sending import MOST_AT_ONCE, Sending
-from crawlspace.admin.url_changes import CRAWL_UPDATES_INDEX
 from crawlspace.clock import SystemClock
-from crawlspace.crawl.engine import SINK
-from crawlspace.crawl.index_repair import Resending
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.sinks.index_repair import Resending
 from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
+from crawlspace.index.places import index_place
 from crawlspace.plural import counted
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection, refuse_index_elsewhere
@@ -63,6 +64,10 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy reindex demo"))
         processes = _processes(opts)
+        if not place.sinks.has_embedded:
+            raise UsageError(
+                f"{place.name} has no embedded index: `scrapy sinks {place.name} --fill {place.sinks.names[0]}` has all documents sent"
+            )
         clock = SystemClock()
         with place.store.changing() as opened:
             if opened is None:
@@ -171,13 +176,13 @@ def _index_state(place: Place) -> IndexState:
 @contextmanager
 def _sending(place: Place, opened: OpenStore) -> Iterator[Sending]:
     """Yield what sends to the index, once that has what waited already. Raises StoreError."""
-    waiting = opened.store.backlog(SINK)
-    said = opened.deliver(place.index_file, SystemClock())
-    if said != CRAWL_UPDATES_INDEX and opened.store.backlog(SINK) >= waiting > 0:
+    waiting = opened.store.backlog(EMBEDDED)
+    said = opened.deliver(place.sinks, SystemClock())
+    if said != CRAWL_UPDATES_INDEX and opened.store.backlog(EMBEDDED) >= waiting > 0:
         raise StoreError(_goes_on(said, place.name))
     with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
         drain = Drain(opened.store, index, SystemClock(), batch=MOST_AT_ONCE)
-        with closing(Sending(drain, lambda: opened.alone(place.index_file))) as sending:
+        with closing(Sending(drain, lambda: opened.alone(EMBEDDED, index_place(place.index_file)))) as sending:
             yield sending
 
 

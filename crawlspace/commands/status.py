@@ -10,10 +10,11 @@ from dataclasses import replace
 from datetime import datetime
 
 from crawlspace.admin.report import Report, report, status_sentence
+from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.engine import SINK
-from crawlspace.crawl.index_repair import Resending
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
+from crawlspace.crawl.sinks.index_repair import Resending
 from crawlspace.crawl.startup import build_space, hash_of
 from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import CrawlspaceError
@@ -70,13 +71,16 @@ class Command(CollectionCommand):
             warnings = [] if store is None or opts.json else [_of_the_rules(place, store)]
             if store is not None and not opts.json and not crawlers:
                 warnings.append(_of_the_index(place, store))
+            sinks = [] if store is None else sink_reports(store, place.sinks)
         if opts.json:
-            print_json(numbers.as_json())
+            print_json({**numbers.as_json(), "sinks": as_json(sinks)})
             return 0
         if store is None:
             print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
             return 0
         print("\n".join(_lines(numbers)))
+        if not is_plain(sinks):
+            print("\n" + "\n".join(lines_of(sinks, place.name)))
         for warning in filter(None, warnings):
             print(f"\n{warning}")
         return 0
@@ -181,8 +185,10 @@ def _of_the_rules(place: Place, store: Store) -> str:
 def _of_the_index(place: Place, store: Store) -> str:
     """Return a warning if the index lacks documents that it should have; empty otherwise."""
     documents = store.counts().indexed
+    if not place.sinks.has_embedded:
+        return ""
     if not place.index_file.exists():
-        if place.store.is_shared or not documents or store.backlog(SINK):
+        if place.store.is_shared or not documents or store.backlog(EMBEDDED):
             return ""  # it is on another machine, or nothing was sent to it
         return f"there is no index at {place.index_file}: `scrapy reindex {place.name}` makes it anew"
     try:

@@ -27,6 +27,7 @@ from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.scrapy_settings import check_scrapys_settings
+from crawlspace.config.sinks import SINKS, SinkSettings, check_options, read_sinks
 from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.config.store_url import read_store_url
 from crawlspace.config.url_options import read_url_options
@@ -57,6 +58,10 @@ from crawlspace.state.error_policy import read_error_rules, read_retry_codes
 from crawlspace.state.recrawl import RecrawlPolicy
 
 PREFIX = "CRAWLSPACE_"
+RENAMED = {
+    "CRAWLSPACE_INDEX_FILE": 'the file of a sink: CRAWLSPACE_SINKS = {"local": {"type": "sqlite", "file": "data/shared.db"}}',
+}
+"""Settings of earlier versions, and what is to be written instead."""
 
 
 class RefreshMode(StrEnum):
@@ -79,7 +84,7 @@ class Collection:
     name: str
     folder: Path
     data_folder: Path
-    index_file: Path
+    sinks: SinkSettings
     start_urls: tuple[StartUrl, ...]
     rules: CrawlRules
     rules_file: Path | None
@@ -134,6 +139,11 @@ class Collection:
     store_url: str
     """Empty for a file in the data folder."""
     worker_timeout_s: float
+
+    @property
+    def index_file(self) -> Path:
+        """The file of the embedded index, where it has one."""
+        return self.sinks.index_file
 
     @property
     def store_file(self) -> Path:
@@ -219,7 +229,6 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
 def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, start_urls: tuple[StartUrl, ...]) -> Collection:
     """Return the collection for rules and start URLs already read. Raises SettingError, ConfigError."""
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
-    index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
     limits = read_limits(settings)
     sites = read_sites(settings, limits, read_url_options(settings))
     folding = sites.url_folding()
@@ -230,11 +239,13 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
     continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
+    sinks = read_sinks(settings[SINKS], collection=folder.name, data_folder=data_folder)
+    check_options(sinks)
     return Collection(
         name=folder.name,
         folder=folder,
         data_folder=data_folder,
-        index_file=Path(index_file) if index_file else data_folder / "index.db",
+        sinks=sinks,
         start_urls=start_urls,
         rules=rules.rules,
         rules_file=rules.rules_file,
@@ -308,6 +319,8 @@ def refuse_unknown_names(names: Iterable[str]) -> None:
     """Raise SettingError for an unknown CRAWLSPACE_ name, with the most similar known one."""
     known = known_names()
     for name in names:
+        if name in RENAMED:
+            raise SettingError(f"{name} is now {RENAMED[name]}")
         if name.startswith(PREFIX) and name not in known:
             meant = did_you_mean(name, known, "docs/settings.md lists them all", cutoff=0.75, is_quoted=False)
             raise SettingError(f"unknown setting {name}: {meant}")

@@ -25,6 +25,7 @@ from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.ports import PageStore, WorkerView
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
+from crawlspace.crawl.sinks.deliveries import Deliveries
 from crawlspace.crawl.site_addresses import Locating
 from crawlspace.crawl.site_delays import SiteDelays, robots_of
 from crawlspace.crawl.site_failures import SiteFailures
@@ -34,7 +35,6 @@ from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots.cache import RobotsVerdict
-from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
@@ -47,8 +47,6 @@ from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import postponed
 from crawlspace.urls import parse
 
-SINK = "embedded"
-"""The embedded index's name in the outbox."""
 LOOK_EVERY_S = 0.1
 """Interval of the checks whether another process has written to the store."""
 
@@ -62,7 +60,7 @@ class Engine:
         space: CrawlSpace,
         *,
         store: Store,
-        sink: Sink,
+        sinks: Sequence[Sink],
         clock: Clock,
         global_space: GlobalSpace | None = None,
         worker: WorkerView | None = None,
@@ -76,9 +74,7 @@ class Engine:
         self.clock = clock
         self.discovery = CandidateChecker(space)
         self.admission = Admission(collection, self.discovery, store)
-        self.drain = Drain(store, sink, clock)
-        self.backlog = self.drain.backlog()
-        """Orders the index has not acknowledged yet."""
+        self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog)
         self.progress = RunCounters()
         self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
@@ -161,7 +157,7 @@ class Engine:
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
         """Return the next request; None if no site is ready, or the index is too far behind."""
-        if self.waits_for_index:
+        if self.deliveries.hold_up:
             return None
         self.turns.let_in()
         for _ in range(100):  # a limit, because URLs that need no request must not block the event loop
@@ -265,19 +261,8 @@ class Engine:
             if not change.forget and state.next_fetch is not None and (state.retries or not self._run.ends):
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
         self.inserted(batch.new, effects)
-        self.backlog += effects.pushes + effects.deletes
+        self.deliveries.ordered(effects.pushes + effects.deletes)
         self._update()
-
-    @property
-    def waits_for_index(self) -> bool:
-        """Whether fetching stops because too many orders are not acknowledged."""
-        return self.backlog >= self.collection.max_backlog
-
-    def settle(self, delivery: Delivery) -> Drained:
-        """Record what the index has committed. Raises StoreError."""
-        drained = self.drain.settle(delivery)
-        self.backlog = self.drain.backlog()
-        return drained
 
     @property
     def has_steps(self) -> bool:
@@ -335,7 +320,7 @@ class Engine:
         self._version = version
         self.discovery.forget_known()
         self.frontier.look_again()
-        self.backlog = self.drain.backlog()
+        self.deliveries.look()
 
     def enter(self, new: Sequence[NewUrl]) -> None:
         """Insert URLs that the checks have admitted; known ones may get nearer."""

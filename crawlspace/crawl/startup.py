@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from urllib.request import getproxies
@@ -12,7 +13,7 @@ from crawlspace.config.sites import SiteLimitTable
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.archiving import Archiving
 from crawlspace.crawl.depths.end_of_run import begin_run, mark_unknown_depths
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.ports import WorkerView
 from crawlspace.crawl.rule_changes.generation import begin_generation
 from crawlspace.crawl.rule_changes.known_addresses import Entries, KnownAddresses
@@ -21,9 +22,7 @@ from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, Rediscovery, SpiderCode
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
-from crawlspace.errors import ConfigError
 from crawlspace.index.sink import Sink
-from crawlspace.printable import quoted
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.loosened import Checks
@@ -120,7 +119,7 @@ def open_engine(
     collection: Collection,
     *,
     store: Store,
-    sink: Sink,
+    sinks: Sequence[Sink],
     clock: Clock,
     worker: WorkerView | None = None,
     archiving: Archiving | None = None,
@@ -128,9 +127,8 @@ def open_engine(
 ) -> Startup:
     """Bring the store in line and make the engine; the start URLs are entered. `spider`: what is known of the spider's code.
 
-    Raises ConfigError, before any change, if the rules refuse all start URLs or the sink has another name than SINK. After a kill, the next start continues.
+    Raises ConfigError, before any change, if the rules refuse all start URLs. After a kill, the next start continues.
     """
-    check_sink(sink)
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     global_space = build_global_space(collection)
@@ -150,7 +148,7 @@ def open_engine(
         collection,
         space,
         store=store,
-        sink=sink,
+        sinks=sinks,
         clock=clock,
         global_space=global_space,
         worker=worker,
@@ -166,15 +164,6 @@ def open_engine(
         engine.progress.deletes += plan.deletions - plan.held + plan.replaced
         engine.progress.pushes += plan.pushed
     return Startup(engine, engine.seed(), plan, engine.hastened)
-
-
-def check_sink(sink: Sink) -> None:
-    """Raise ConfigError for a sink that would get no orders, because the store keeps them under another name."""
-    if sink.name != SINK:
-        raise ConfigError(
-            f"the sink {quoted(sink.name)} would get no orders, because the store keeps them for {quoted(SINK)}: name it {quoted(SINK)}, "
-            "or change SINK in crawlspace/crawl/engine.py"
-        )
 
 
 def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:

@@ -33,7 +33,7 @@ from crawlspace.index.filters import Filter, day_of
 from crawlspace.index.ideographs import joined, separated
 from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.overwritten import OverwrittenDocuments
-from crawlspace.index.sink import Refusal
+from crawlspace.index.sink import Refusal, Sent
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
 
@@ -97,8 +97,8 @@ class EmbeddedIndex:
         with self._sentences():
             self._db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (self._owner, mark.written()))
 
-    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
-        """Commit the orders in one transaction; return those that are refused.
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
+        """Commit the orders in one transaction.
 
         Raises IndexUnavailable if the disk is full or the file is locked or not writable: nothing has changed then.
         """
@@ -111,7 +111,7 @@ class EmbeddedIndex:
                     refusals.append(Refusal(order, reason))
             if mark is not None and mark.may_follow(self.mark()):
                 self.set_mark(mark)
-        return refusals
+        return Sent(refusals)
 
     def close(self) -> None:
         self._db.close()

@@ -69,6 +69,11 @@ def note_mark(store: MarkedStore, sink: str, mark: BatchMark) -> None:
     store.set_meta(_name(sink), mark.written())
 
 
+def forget_mark(store: MarkedStore, sink: str) -> None:
+    """Begin anew with a sink, as if nothing had ever been sent to it."""
+    store.set_meta(_name(sink), "")
+
+
 def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> BatchMark:
     """Return the mark of the batch that is sent next."""
     last = stored_mark(store, sink)

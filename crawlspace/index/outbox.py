@@ -15,7 +15,9 @@ from typing import Protocol
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
 from crawlspace.index.marks import BatchMark, next_mark, note_mark
+from crawlspace.index.places import place_of
 from crawlspace.index.sink import Refusal, Sink
+from crawlspace.index.versions import Versions
 from crawlspace.model import IndexOrder
 
 logger = logging.getLogger(__name__)
@@ -53,9 +55,13 @@ class Delivery:
     done: tuple[IndexOrder, ...] = ()
     refused: tuple[Refusal, ...] = ()
     unavailable: str = ""
-    """Why the index was unavailable; empty if it was not."""
+    """Why the index was unavailable, or has not taken all; empty if it was not."""
     mark: BatchMark | None = None
     """Mark of the batch, if the index has committed at least a part of it."""
+    is_slow: bool = False
+    """The index answers, and takes no more at a time."""
+    above: tuple[int, int] = (0, 0)
+    """A version that the index has, and the smallest number of an order of the batch: its orders need larger versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +89,8 @@ class Drain:
         self._store = store
         self._sink = sink
         self._clock = clock
-        self._batch = batch
+        self._most = self._batch = batch
+        self._versions = Versions(store, sink.name, clock)
         self._first_wait_s = first_wait_s
         self._max_wait_s = max_wait_s
         self._wait_s = 0.0
@@ -97,10 +104,20 @@ class Drain:
         return self._sink.name
 
     @property
+    def place(self) -> str:
+        """Where the sink is, among all machines; empty for a server."""
+        return place_of(self._sink)
+
+    @property
     def waiting_s(self) -> float | None:
         """Seconds until the index is tried again; None if it may be tried now."""
         left = self._wait_until - self._clock.monotonic()
         return left if self._wait_s and left > 0 else None
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether the sink did not answer the last time."""
+        return self._wait_s > 0
 
     def backlog(self) -> int:
         """Return the number of orders that wait for this sink."""
@@ -110,7 +127,7 @@ class Drain:
         """Return the next batch; empty if there is none or the sink must wait. Uses the store only."""
         if self.waiting_s is not None:
             return ()
-        batch = tuple(self._store.orders(self._sink.name, self._batch, now=int(self._clock.now())))
+        batch = self._versions.of(self._store.orders(self._sink.name, self._batch, now=int(self._clock.now())))
         self._mark = next_mark(self._store, self._sink.name, batch) if batch else None
         return batch
 
@@ -129,7 +146,7 @@ class Drain:
         while parts:
             part = parts.pop()
             try:
-                refusals = self._sink.send(part, self._mark)
+                sent = self._sink.send(part, self._mark)
                 mark = self._mark
             except IndexUnavailable as error:
                 return Delivery(tuple(done), tuple(refused), str(error), mark)
@@ -146,9 +163,12 @@ class Drain:
                     fails = f"the index fails on one order after another: {error!r}"
                     return Delivery(tuple(done), tuple(refused), fails, mark)
                 continue
-            refused += refusals
-            named = {refusal.order.sequence for refusal in refusals}
+            refused += sent.refused
+            named = {refusal.order.sequence for refusal in sent.refused}.union(order.sequence for order in sent.later)
             done += [order for order in part if order.sequence not in named] if named else part
+            if sent.later or sent.above:
+                above = sent.above, min(order.sequence for order in batch)
+                return Delivery(tuple(done), tuple(refused), sent.why_later, mark, is_slow=sent.is_slow, above=above)
         return Delivery(tuple(done), tuple(refused), mark=mark)
 
     def settle(self, delivery: Delivery) -> Drained:
@@ -160,6 +180,13 @@ class Drain:
         for refusal in delivery.refused:
             logger.warning("%s refuses %s, which will be missing there: %s", self._sink.name, refusal.order.url, refusal.reason)
             self._store.park(self._sink.name, refusal.order, refusal.reason)
+        above, sequence = delivery.above
+        if above:
+            self._versions.raise_above(above, sequence=sequence)
+        if delivery.is_slow:
+            self._batch = max(1, self._batch // 2)
+        elif not delivery.unavailable and (delivery.done or delivery.refused):
+            self._batch = min(self._most, self._batch * 2)
         if delivery.unavailable:
             self._wait_s = min(self._wait_s * 2 or self._first_wait_s, self._max_wait_s)
             self._wait_until = self._clock.monotonic() + self._wait_s

@@ -24,12 +24,13 @@ from scrapy.utils.log import configure_logging
 
 from crawlspace.admin.site_report import SiteReport, UnreachableSiteStore, unreachable_sites
 from crawlspace.config.collection import collection_folder
+from crawlspace.config.sinks import SINKS, SinkSettings, read_sinks
 from crawlspace.errors import CrawlspaceError, StoreError, UsageError
+from crawlspace.index.places import index_place
 from crawlspace.parsing import integer
 from crawlspace.printable import cut, escaped
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
-from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.runtime.stores.places import OpenStore, StorePlace, store_place
 
 if TYPE_CHECKING:
@@ -51,7 +52,12 @@ class Place:
     store: StorePlace
     state_file: Path
     """Where the store is if it is a file."""
-    index_file: Path
+    sinks: SinkSettings
+
+    @property
+    def index_file(self) -> Path:
+        """The file of the embedded index, where it has one."""
+        return self.sinks.index_file
 
     def unreachable(self, store: UnreachableSiteStore) -> list[SiteReport]:
         """Return the sites of the collection that cannot be reached. Raises SettingError."""
@@ -133,20 +139,24 @@ def printing(answer: Callable[[], int]) -> int:
 
 def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
-    index_file = str(settings["CRAWLSPACE_INDEX_FILE"] or "")
+    sinks = read_sinks(settings[SINKS], collection=name, data_folder=data_folder)
     state_file = data_folder / "state.db"
     return Place(
         name,
         folder,
         settings,
-        store=store_place(name, state_file, settings),
+        store=store_place(name, state_file, settings, sinks),
         state_file=state_file,
-        index_file=Path(index_file) if index_file else data_folder / "index.db",
+        sinks=sinks,
     )
 
 
 def refuse_missing_index(place: Place) -> None:
     """Raise StoreError if the collection has been crawled and its index is not here; with its place, if known."""
+    if not place.sinks.has_embedded:
+        raise StoreError(
+            f"{place.name} has no embedded index, because {SINKS} has no sink of type sqlite: its documents are in {', '.join(place.sinks.names)}"
+        )
     if place.index_file.exists():
         return
     if not place.store.is_shared:

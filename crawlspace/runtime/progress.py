@@ -83,8 +83,8 @@ class Progress:
             f"{pending:,} pending",
             counted(progress.errors, "error"),
         ]
-        if engine.backlog:
-            parts.append(f"{engine.backlog:,} for the index")
+        if waiting := engine.deliveries.most_waiting:
+            parts.append(f"{waiting:,} for the index")
         if engine.frontier.given_up_sites:
             parts.append(f"{counted(len(engine.frontier.given_up_sites), 'site')} given up")
         return " · ".join(parts)

@@ -129,7 +129,7 @@ class FrontierScheduler(BaseScheduler):
             return self._counted(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
         if isinstance(fetch, FetchRobots):
             return self._counted(self._robots_request(fetch))
-        if self._engine.waits_for_index:
+        if self._engine.deliveries.hold_up:
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)
             return None

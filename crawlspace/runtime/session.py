@@ -10,24 +10,23 @@ from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
-from crawlspace import private_files
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, soonest_due, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.archiving import Archiving
-from crawlspace.crawl.depths.end_of_run import end_run, mark_unknown_depths
+from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.index_repair import Resending, Resent
-from crawlspace.crawl.lost_documents import LostDocuments
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.crawl.run_result import Run, faults_of
+from crawlspace.crawl.sinks.index_repair import Resent
+from crawlspace.crawl.sinks.lost_documents import LostDocuments
 from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.startup import Startup, check_sink, open_engine
+from crawlspace.crawl.startup import Startup
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Candidate, Held, Source
+from crawlspace.model import Held
 from crawlspace.plural import counted
 from crawlspace.runtime.download.handler import SendingTimes
 from crawlspace.runtime.download.host_addresses import look_up
@@ -42,10 +41,10 @@ from crawlspace.runtime.stores.crawl_store import (
     make_folder,
     open_archive,
     open_store,
-    sends_from_here,
 )
+from crawlspace.runtime.stores.sinks import fillings_of, former_sinks, open_sinks
+from crawlspace.runtime.stores.starting import start
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.urls import url_key
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -53,14 +52,13 @@ if TYPE_CHECKING:
     from crawlspace.crawl.run import Located
     from crawlspace.distributed.owned_sites import OwnedSites
     from crawlspace.distributed.prefetch import OtherRequests
+    from crawlspace.index.outbox import Drain
+    from crawlspace.index.sink import Sink
     from crawlspace.runtime.sharing import Sharing
     from crawlspace.runtime.stores.crawl_store import CrawlStore
     from crawlspace.state.views import Counts
 
 logger = logging.getLogger(__name__)
-
-_FAR = 1_000
-"""The depth of a URL whose distance from a start URL is not known."""
 
 
 class Session:
@@ -73,6 +71,7 @@ class Session:
         *,
         opened: CrawlStore,
         index: EmbeddedIndex | None,
+        sinks: Sequence[Sink],
         archiving: Archiving | None,
         settings: Mapping[str, object],
     ) -> None:
@@ -99,7 +98,7 @@ class Session:
         self._settings = settings
         self.shared: Sharing | None = None
         """The part of this worker, from the time when the crawl runs; None where no others crawl the collection."""
-        self._close_index = index.close if index is not None else lambda: None
+        self._sinks = sinks
         self._archiving = archiving
         self.without_effect: Sequence[str] = ()
         """What the user has set and nothing reads, in sentences."""
@@ -107,6 +106,7 @@ class Session:
         """What is sent to the index again."""
         self._closed = False
         self._lost = LostDocuments(self.engine, index) if index is not None and index_is_here(collection, opened) else None
+        self._filling = fillings_of(collection, self.engine, self._store) if sinks else {}
         self._settled_at = -inf
         """When a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
@@ -127,13 +127,12 @@ class Session:
         opened = open_store(collection, settings)
         with ExitStack() as undo:
             undo.callback(abandon, opened)
-            private_files.make_file(collection.index_file)
-            index = EmbeddedIndex(collection.index_file, owner=collection.name)
-            undo.callback(index.close)
+            sinks = open_sinks(collection, undo)
+            index = next((sink for sink in sinks if isinstance(sink, EmbeddedIndex)), None)
             check_server(collection, opened, index)
             archiving = open_archive(collection, opened, SystemClock(), undo, settings)
-            startup, resent = _opened(collection, opened, index, archiving, spider=spider)
-            session = cls(collection, startup, opened=opened, index=index, archiving=archiving, settings=settings)
+            startup, resent = start(collection, opened, index, sinks, archiving, spider=spider)
+            session = cls(collection, startup, opened=opened, index=index, sinks=sinks, archiving=archiving, settings=settings)
             session.resent = resent
             if session._lost is not None:
                 session._lost.start()
@@ -152,6 +151,13 @@ class Session:
             )
         for refused in self.startup.refused_starts:
             logger.warning("%s", describe_refusal(refused))
+        for former in former_sinks(self._store, self.collection.sinks):
+            logger.warning(
+                "CRAWLSPACE_SINKS does not name the sink %s any more; orders are kept for it until `scrapy sinks %s --forget %s`",
+                former,
+                self.collection.name,
+                former,
+            )
         self._log_changes()
 
     def _log_changes(self) -> None:
@@ -273,6 +279,13 @@ class Session:
         if self.engine.is_done() and (self.shared is None or self.shared.is_over):
             self._settle(crawler)
 
+    def fill(self, drain: Drain) -> bool:
+        """Order some of the documents that a sink lacks; return whether there are more for which there is room. Raises StoreError."""
+        filling = self._filling.get(drain.sink)
+        if filling is None or drain.is_unavailable or (self.shared is not None and not self.shared.sends(drain)):
+            return False
+        return filling.step()
+
     def end_day(self, crawler: Crawler) -> None:
         """Do the same in a crawl that does not end, once a day, when there is nothing to fetch; send again what the index has lost."""
         if not self.collection.continuous:
@@ -360,7 +373,8 @@ class Session:
         except StoreError as error:
             self.error = self.error or error
         finally:
-            self._close_index()
+            for sink in self._sinks:
+                sink.close()
             is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
             self._keep_error(lambda: end_archive(self._archiving, self.collection, self._store, is_last=is_last))
             self._keep_error(self._store.close)
@@ -376,24 +390,3 @@ class Session:
 async def _end(crawler: Crawler, reason: str) -> None:
     if crawler.engine.spider is not None:  # it may be over by now
         await crawler.engine.close_spider_async(reason=reason)
-
-
-def _opened(
-    collection: Collection, opened: CrawlStore, index: EmbeddedIndex, archiving: Archiving | None, *, spider: SpiderCode
-) -> tuple[Startup, Resent | None]:
-    """Apply the rules to the store, repair the index where it does not match the store, and open the engine."""
-    check_sink(index)  # before anything is sent again
-    clock, store = SystemClock(), opened.store
-    resending = Resending(store, index, owner=collection.name, now=int(clock.now()))
-    resent = resending.begin() if sends_from_here(collection, opened) else None
-    view = None if opened.joined is None else opened.joined.shared.view
-    startup = open_engine(collection, store=store, sink=index, clock=clock, worker=view, archiving=archiving, spider=spider)
-    limit = startup.engine.space.limits.max_link_depth
-    depth = _FAR if limit is None else limit  # until a link to it is found
-
-    def enter(urls: Sequence[str]) -> None:
-        startup.engine.admit(Candidate(url, Source.INDEX_FOLLOW, depth=depth) for url in urls)
-        mark_unknown_depths(store, map(url_key, urls))
-
-    resending.finish(enter)
-    return startup, resent

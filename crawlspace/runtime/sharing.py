@@ -14,7 +14,6 @@ from crawlspace.distributed.prefetch import HEARTBEAT_S, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.runtime.scrapy_internals import wake
-from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.state.redis.workers import workers
 from crawlspace.state.site_health import NEW_SITE
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.distributed.shared_store import SharedStore
     from crawlspace.frontier.frontier import Frontier
-    from crawlspace.index.outbox import Drained
+    from crawlspace.index.outbox import Drain, Drained
     from crawlspace.model import NewUrl
     from crawlspace.state.changes import Effects
     from crawlspace.state.redis.workers import AcquiredSite
@@ -82,7 +81,8 @@ class Sharing:
         """The start-URL key was found empty since nothing was left to do."""
         self.others = 0
         """Workers that continue when this one has ended."""
-        self._place = index_place(session.collection.index_file)
+        self._sends: dict[str, bool] = {}
+        self._places = {drain.sink: drain.place for drain in session.engine.deliveries.drains}
         background.begin(self._failed)
         self._prefetch = Prefetch(
             self,
@@ -191,13 +191,14 @@ class Sharing:
             if self._session.error is not None:
                 return
 
-    def drain_once(self) -> Drained | None:
-        """Send the index one batch, if this is the worker that sends; return None if nothing was to be sent. May run in another thread."""
-        drain = self._engine.drain
+    def drain_once(self, drain: Drain) -> Drained | None:
+        """Send a sink one batch, if this is the worker that sends; return None if nothing was to be sent. May run in another thread."""
         try:
-            drains, place = self._shared.worker.drains(drain.sink, self._place)
+            own = self._places[drain.sink]
+            drains, place = self._shared.worker.drains(drain.sink, own)
+            self._sends[drain.sink] = drains
             if not drains:
-                if place != self._place and not self._has_logged_index:
+                if place != own and not self._has_logged_index:
                     self._has_logged_index = True
                     logger.info("the index is at %s: a worker there sends it what this one finds", place)
                 return None
@@ -206,14 +207,18 @@ class Sharing:
         except (StoreAway, StoreFull):
             return None  # logged elsewhere; the orders wait
 
-    def is_rest_sent(self, waited_s: float) -> bool:
-        """Whether the index has all orders, or another worker, which has reported within `waited_s`, is sending the rest.
+    def sends(self, drain: Drain) -> bool:
+        """Whether this is the worker that sends a sink its orders, as far as it knows."""
+        return self._sends.get(drain.sink, False)
+
+    def is_rest_sent(self, drain: Drain, waited_s: float) -> bool:
+        """Whether a sink has all orders, or another worker, which has reported within `waited_s`, is sending the rest.
 
         One that does not report may have died, and this worker then has to send. May run in another thread.
         """
-        drain, worker = self._engine.drain, self._shared.worker
+        worker = self._shared.worker
         try:
-            if not self._shared.store.backlog(drain.sink):
+            if not self._shared.store.backlog(drain.sink) or drain.is_unavailable:
                 return True
             sender = worker.sender(drain.sink)
         except (StoreAway, StoreFull):
@@ -260,7 +265,7 @@ class Sharing:
             self._prefetch.tick()
             cluster = self._prefetch.cluster
             if cluster is not None:
-                self._engine.backlog = cluster.backlog
+                self._engine.deliveries.look(dict(zip(self._shared.store.scripts.sinks, cluster.waiting, strict=False)))
                 self._engine.outcome_policy.deleted_elsewhere = cluster.deleted
 
     def _feed(self) -> None:

@@ -271,6 +271,12 @@ class OrderStore(Protocol):
     def backlog(self, sink: str) -> int:
         """Return the number of unacknowledged orders, without parked ones."""
 
+    def use_sinks(self, sinks: Sequence[str]) -> None:
+        """Give the orders that follow to these sinks."""
+
+    def withdraw(self, sink: str, *, deletes: bool) -> None:
+        """Remove the pushes that wait for a sink, parked ones too, and with `deletes` all of its orders."""
+
 
 class ArchiveStore(Protocol):
     """For the archive: which files it has, and where in them the records of URLs are."""
@@ -284,8 +290,8 @@ class ArchiveStore(Protocol):
     def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
         """Set the places of URLs: id, the place up to now, the new one. A URL that has another place by now keeps it."""
 
-    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
-        """Order the push of documents that are in the index, by the id of their URL, to every sink; return the ids that cannot be pushed.
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
+        """Order the push of documents that are in the index, by the id of their URL, to one sink or all; return the ids that cannot be pushed.
 
         What is pushed is the given document, with the present duplicates; without one, that of the store, which mostly has its text no
         more. Ids that are not stored, or not indexed, are ignored.

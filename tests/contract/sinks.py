@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Protocol
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, Protocol
 
+from crawlspace.index.http_push import HttpPush
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.sink import Refusal, Sink
+from crawlspace.index.order_log import OrderLog
+from crawlspace.index.sink import Refusal, Sent, Sink
 from crawlspace.model import Document, IndexOrder, Op
 
 
@@ -37,7 +42,7 @@ class MemorySink:
         """All are one owner's."""
         return [url for url in sorted(self.documents) if url > after][:limit]
 
-    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
         if self.failures:
             raise self.failures.pop(0)
         for order in orders:
@@ -58,10 +63,77 @@ class MemorySink:
             self.log.append(f"{order.op} {order.url}")
         if mark is not None and mark.may_follow(self.marked):
             self.marked = mark
-        return refusals
+        return Sent(refusals)
 
     def get(self, url: str) -> Document | None:
         return self.documents.get(url)
 
     def close(self) -> None:
         """Nothing to close."""
+
+
+class ReadOrders:
+    """What a program makes of lines of orders: a smaller version than before changes nothing."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, dict[str, Any]] = {}
+
+    def read(self, lines: bytes) -> None:
+        for line in lines.splitlines():
+            order = json.loads(line)
+            if order["version"] >= self._lines.get(order["url"], {"version": 0})["version"]:
+                self._lines[order["url"]] = order
+
+    def get(self, url: str) -> Document | None:
+        line = self._lines.get(url)
+        return Document(**line["document"]) if line is not None and line["op"] == "push" else None
+
+
+class ReadableLog(OrderLog):
+    def get(self, url: str) -> Document | None:
+        orders = ReadOrders()
+        for path in sorted(self.path.parent.glob("*.jsonl"), key=lambda path: (path == self.path, path.name)):
+            orders.read(path.read_bytes())
+        return orders.get(url)
+
+
+class OrderReceiver:
+    """A server that orders are POSTed to. `answers` are status and body of the next ones, else 200; what it has answered 200 to is `orders`."""
+
+    def __init__(self) -> None:
+        self.orders = ReadOrders()
+        self.answers: list[tuple[int, str]] = []
+        self.requests: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.requests.append((dict(self.headers), body))
+                status, answer = receiver.answers.pop(0) if receiver.answers else (200, "")
+                if status == 200:
+                    receiver.orders.read(body)
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer.encode())
+
+            def log_message(self, *_: object) -> None:
+                """It says nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/orders"
+        Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class ReadablePush:
+    """The sink, with what its receiver has."""
+
+    def __init__(self, sink: HttpPush, receiver: OrderReceiver) -> None:
+        self.name = sink.name
+        self.mark, self.send, self.close = sink.mark, sink.send, sink.close
+        self.get = receiver.orders.get

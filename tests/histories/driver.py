@@ -15,11 +15,12 @@ from crawlspace import settings as defaults
 from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.files.unreadable import unreadable
-from crawlspace.crawl.lost_documents import LostDocuments
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
+from crawlspace.crawl.sinks.lost_documents import LostDocuments
 from crawlspace.crawl.startup import open_engine
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.decision import Reason
@@ -76,8 +77,8 @@ class SimulatedCrawler(IndexFile):
         self._folder = folder
         self._web = web
         self._chance = chance
-        self._memory = MemoryStore(sinks=(SINK,)) if in_memory else None
-        self._memory_sink = MemorySink(SINK)
+        self._memory = MemoryStore(sinks=(EMBEDDED,)) if in_memory else None
+        self._memory_sink = MemorySink(EMBEDDED)
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
         self.spider = 1
@@ -123,7 +124,7 @@ class SimulatedCrawler(IndexFile):
         places = {
             "CRAWLSPACE_COLLECTIONS_DIR": str(folder.parent),
             "CRAWLSPACE_DATA_DIR": str(self._folder / "data"),
-            "CRAWLSPACE_INDEX_FILE": str(self._index_file),
+            "CRAWLSPACE_SINKS": {"local": {"type": "sqlite", "file": str(self._index_file)}},
         }
         return load_collection(self.name, {**_DEFAULTS, **configuration.settings(), **places})
 
@@ -190,7 +191,7 @@ class SimulatedCrawler(IndexFile):
             with closing(self._on_server(self.name)) as shared:
                 yield shared
             return
-        store = SqliteStore(self._folder / "data" / self.name / "state.db", sinks=(SINK,), clock=self.clock)
+        store = SqliteStore(self._folder / "data" / self.name / "state.db", sinks=(EMBEDDED,), clock=self.clock)
         try:
             yield store
         finally:
@@ -230,7 +231,7 @@ class SimulatedCrawler(IndexFile):
             store = self._on_server(self.name)
             store.release([state.id for state in store.urls(leased=True)])
             return store
-        return SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,), clock=self.clock)
+        return SqliteStore.open_for_crawl(collection.store_file, sinks=(EMBEDDED,), clock=self.clock)
 
     def _open_sink(self) -> EmbeddedIndex | MemorySink:
         return self._memory_sink if self._memory is not None else self.open_index()
@@ -298,7 +299,7 @@ class SimulatedCrawler(IndexFile):
         run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         archiving = None if self.archive is None else self.archive.open(store)
         startup = open_engine(
-            collection, store=store, sink=sink, clock=self.clock, archiving=archiving, spider=SpiderCode(str(self.spider))
+            collection, store=store, sinks=[sink], clock=self.clock, archiving=archiving, spider=SpiderCode(str(self.spider))
         )
         if startup.plan is not None:
             run.held_for_rules = startup.plan.held
@@ -320,7 +321,7 @@ class SimulatedCrawler(IndexFile):
 
     def _wait(self, engine: Engine, countdown: Countdown, *, until: float) -> bool:
         """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
-        if engine.waits_for_index:
+        if engine.deliveries.hold_up:
             _drain_once(engine, countdown)
             self.clock.advance(1)
             return True
@@ -386,9 +387,10 @@ class SimulatedCrawler(IndexFile):
 
 def _drain_once(engine: Engine, countdown: Countdown) -> bool:
     """Send one batch; False when there was none, or the index did not take it."""
-    batch = engine.drain.take()
+    (drain,) = engine.deliveries.drains
+    batch = drain.take()
     if not batch:
         return False
-    delivery = engine.drain.deliver(batch)
+    delivery = drain.deliver(batch)
     countdown.tick()
-    return engine.settle(delivery).waiting_s is None
+    return engine.deliveries.settle(drain, delivery).waiting_s is None

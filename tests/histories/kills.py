@@ -9,7 +9,7 @@ from typing import Any
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.sink import Refusal, Sink
+from crawlspace.index.sink import Sent, Sink
 from crawlspace.model import IndexOrder, Op
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -51,7 +51,7 @@ class Failing:
     def mark(self) -> BatchMark | None:
         return self.sink.mark()
 
-    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
         if self._chance.random() < self._share:
             raise IndexUnavailable("it is down")
         self.pushed.update(order.url for order in orders if order.op is Op.PUSH)

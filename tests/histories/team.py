@@ -15,7 +15,8 @@ from typing import Any
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection as Configured
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
@@ -142,9 +143,12 @@ class Member:
         self.engine.end_commit(effects)
 
     def drain(self) -> bool:
-        drains, _ = self.shared.worker.drains(SINK, _PLACE)
-        batch = self.engine.drain.take() if drains else ()
-        return bool(batch) and self.engine.drain.settle(self.engine.drain.deliver(batch)).waiting_s is None
+        drains, _ = self.shared.worker.drains(EMBEDDED, _PLACE)
+        batch = self.engine.deliveries.drains[0].take() if drains else ()
+        return (
+            bool(batch)
+            and self.engine.deliveries.drains[0].settle(self.engine.deliveries.drains[0].deliver(batch)).waiting_s is None
+        )
 
     def finish(self) -> None:
         """Record all that was taken."""
@@ -313,18 +317,18 @@ class SimulatedTeam(SimulatedCrawler):
     def joined(self, collection: Configured, sink: Sink, countdown: Countdown) -> Member:
         calls = Calls(self._chance)
         sources = [source for source, weight in collection.weights.items() if weight]
-        shared = SharedStore.open(client_of_pool(), NAME, sinks=(SINK,), background=calls, timeout_s=10**6, sources=sources)
+        shared = SharedStore.open(client_of_pool(), NAME, sinks=(EMBEDDED,), background=calls, timeout_s=10**6, sources=sources)
         store, worker = shared.store, shared.worker
         store.scripts.now_ms = lambda: 10**9 * 10 + int(self.clock.monotonic() * 1000)
         kill_between_calls(store, countdown)
         try:
-            busy = worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE))
+            busy = worker.begin(rules_of(collection, build_space(collection)), index=(EMBEDDED, _PLACE))
             if busy is not None:  # killed before it was ready
                 store.scripts.client.zadd(f"{{{NAME}}}:workers", {busy: 0})
-                assert worker.begin(rules_of(collection, build_space(collection)), index=(SINK, _PLACE)) is None
+                assert worker.begin(rules_of(collection, build_space(collection)), index=(EMBEDDED, _PLACE)) is None
             shared.mark.save()
             startup = open_engine(
-                collection, store=store, sink=sink, clock=self.clock, worker=shared.view, spider=SpiderCode(str(self.spider))
+                collection, store=store, sinks=[sink], clock=self.clock, worker=shared.view, spider=SpiderCode(str(self.spider))
             )
             worker.ready()
         except Killed:
@@ -340,7 +344,7 @@ class SimulatedTeam(SimulatedCrawler):
         made = member.calls.make(chance.choice((0, 1, 1, 5)))
         cluster = member.prefetch.cluster
         if cluster is not None:
-            engine.backlog = cluster.backlog
+            engine.deliveries.look(dict(zip((EMBEDDED,), cluster.waiting, strict=True)))
             engine.outcome_policy.deleted_elsewhere = cluster.deleted
         fetch = engine.next_fetch() if len(member.in_flight) < member.width else None
         member.prefetch.refill()

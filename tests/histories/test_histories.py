@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.state.redis.store import RedisStore
 from tests.histories.history import run_history
 from tests.servers import client_of_pool, emptied
@@ -53,7 +53,7 @@ def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
 
 
 def on_server(name: str) -> RedisStore:
-    return RedisStore(client_of_pool(), name, sinks=(SINK,))
+    return RedisStore(client_of_pool(), name, sinks=(EMBEDDED,))
 
 
 def test_a_history_is_the_same_each_time(folder: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from crawlspace.clock import Clock
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.places import index_place
 from crawlspace.model import UrlState
-from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
@@ -34,14 +36,19 @@ def shared(project: Project) -> Project:
     return project
 
 
+def index_at(folder: Path) -> str:
+    """The setting by which a worker has its index in that data folder."""
+    return f"CRAWLSPACE_SINKS={json.dumps({'local': {'type': 'sqlite', 'file': f'{folder}/demo/index.db'}})}"
+
+
 @contextmanager
 def opened(project: Project, name: str = "demo", *, clock: Clock | None = None) -> Iterator[Store]:
     """The store of a collection, wherever it is, as a command beside a crawl has it."""
     store: Store
     if project.store_url:
-        store = RedisStore(another_client(), name, sinks=(SINK,))
+        store = RedisStore(another_client(), name, sinks=(EMBEDDED,))
     else:
-        store = SqliteStore(project.data / name / "state.db", clock=clock, sinks=(SINK,))
+        store = SqliteStore(project.data / name / "state.db", clock=clock, sinks=(EMBEDDED,))
     try:
         yield store
     finally:
@@ -50,8 +57,8 @@ def opened(project: Project, name: str = "demo", *, clock: Clock | None = None) 
 
 def worker_of(project: Project, name: str = "demo", *, timeout_s: float = 30) -> Worker:
     """One that has begun to crawl a collection on the server, with its index in the project."""
-    worker = Worker(RedisStore(another_client(), name, sinks=(SINK,), crawls=True), timeout_s=timeout_s)
-    assert worker.begin("rules", index=(SINK, index_place(project.data / name / "index.db"))) is None
+    worker = Worker(RedisStore(another_client(), name, sinks=(EMBEDDED,), crawls=True), timeout_s=timeout_s)
+    assert worker.begin("rules", index=(EMBEDDED, index_place(project.data / name / "index.db"))) is None
     worker.ready()
     return worker
 

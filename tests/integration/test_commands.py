@@ -16,7 +16,7 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
@@ -183,7 +183,7 @@ def test_a_collection_with_a_mistake(demo: Project, run: Run) -> None:
 def test_no_line_is_too_long(demo: Project, run: Run) -> None:
     demo.write({"demo/settings.py": "CRAWLSPACE_FOLLOW_OFFSITE_LINKS = False\n", "demo/crawl.rules": ""})
     (demo.data / "demo").mkdir()
-    with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(SINK,))) as store:
+    with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))) as store:
         fill(store)
         state = next(store.urls())
         state.refused = packed(dict.fromkeys(LETTERS, 1_000_000))
@@ -195,9 +195,9 @@ def test_no_line_is_too_long(demo: Project, run: Run) -> None:
 def test_while_it_is_crawled(demo: Project, run: Run) -> None:
     folder = demo.data / "demo"
     folder.mkdir()
-    with closing(SqliteStore.open_for_crawl(folder / "state.db", clock=FakeClock(NOW), sinks=(SINK,))) as store:
+    with closing(SqliteStore.open_for_crawl(folder / "state.db", clock=FakeClock(NOW), sinks=(EMBEDDED,))) as store:
         fill(store)
-        with closing(EmbeddedIndex(folder / "index.db", name=SINK)) as index:
+        with closing(EmbeddedIndex(folder / "index.db", name=EMBEDDED)) as index:
             Drain(store, index, FakeClock(NOW)).drain_all()
             looked_at(demo, run)
         store.discover([NewUrl(1, f"{HOME}/later", "www.example.com:80", Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=NOW)
@@ -268,7 +268,7 @@ def looked_at(demo: Project, run: Run) -> None:
 def test_a_reader_that_has_had_enough(demo: Project) -> None:
     folder = demo.data / "demo"
     folder.mkdir()
-    with closing(SqliteStore(folder / "state.db", sinks=(SINK,))) as store:
+    with closing(SqliteStore(folder / "state.db", sinks=(EMBEDDED,))) as store:
         found = [parse(f"{HOME}/{number}") for number in range(5_000)]
         store.discover([NewUrl(url.key, url.text, url.site, Source.INDEX_FOLLOW, 0, 1, 0, 1) for url in found], now=NOW)
     with subprocess.Popen(

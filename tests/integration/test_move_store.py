@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import NewUrl, Source
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -31,7 +31,7 @@ def demo(project: MakeProject) -> Project:
     emptied().close()
     demo = project(collection(HOME))
     (demo.data / "demo").mkdir()
-    with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(SINK,))) as store:
+    with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))) as store:
         store.discover([known(n) for n in range(50)], now=NOW)
     return demo
 
@@ -112,7 +112,7 @@ def test_a_crawl_goes_on_in_the_other_store(project: MakeProject) -> None:
 
 def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> None:
     """A crawl refuses half a copy, and the next move goes on with it."""
-    with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(SINK,))) as store:
+    with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))) as store:
         store.discover([known(n) for n in range(20_000)], now=NOW)
     with closing(another_client()) as client:
         copied = 0

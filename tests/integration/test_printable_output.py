@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.decision import Reason
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
@@ -43,7 +43,7 @@ def fill(demo: Project) -> None:
     folder = demo.data / "demo"
     folder.mkdir(parents=True)
     url = parse(HOME)
-    with closing(SqliteStore(folder / "state.db", sinks=(SINK,))) as store:
+    with closing(SqliteStore(folder / "state.db", sinks=(EMBEDDED,))) as store:
         store.discover([NewUrl(url.key, url.text, url.site, Source.INDEX_FOLLOW, 0, 0, 0, 1)], now=NOW)
         state = store.get(HOME)
         assert state is not None

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
@@ -213,11 +213,11 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()
     assert (again.stdout, again.stderr) == ("1 URL is due now\n", LEFT_ALONE)
     assert worker.heartbeat().edition != edition, "the workers hear of it"
-    assert worker.drains(SINK, place_of_index(demo))[0]
+    assert worker.drains(EMBEDDED, place_of_index(demo))[0]
     forgotten = run("forget", "demo", f"{HOME}/").succeeded()
     assert forgotten.stderr == CRAWL_UPDATES_INDEX
     with opened(demo) as store:
-        assert (store.get(f"{HOME}/"), store.backlog(SINK)) == (None, 1)
+        assert (store.get(f"{HOME}/"), store.backlog(EMBEDDED)) == (None, 1)
     worker.leave()
     assert run("recrawl", "demo", f"{HOME}/b").succeeded().stdout == "1 URL is due now: the next crawl fetches it\n"
 
@@ -229,7 +229,7 @@ def place_of_index(demo: Project) -> str:
 def test_urls_of_an_expired_worker_are_not_being_fetched(demo: Project, key: RedisStore, run: Run) -> None:
     worker = worker_of(demo)
     worker.take(refill={}, new=9, limit=9, now=NOW, until=NOW + 600)
-    assert worker.drains(SINK, place_of_index(demo))[0]
+    assert worker.drains(EMBEDDED, place_of_index(demo))[0]
     aged(key, worker, since_s=60, unseen_s=31, received="")
     again = run("recrawl", "demo", f"{HOME}/").succeeded()
     assert (again.stdout, again.stderr) == ("1 URL is due now: the next crawl fetches it\n", "")
@@ -245,7 +245,7 @@ def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: R
     def watched(index: EmbeddedIndex, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> object:
         with place_of("demo", demo.collections / "demo", settings_of(demo)).store.reading() as beside:
             assert beside is not None
-            seen.append((other.drains(SINK, here), len(beside.crawlers())))
+            seen.append((other.drains(EMBEDDED, here), len(beside.crawlers())))
         return send(index, orders, mark)
 
     monkeypatch.setattr(EmbeddedIndex, "send", watched)
@@ -253,7 +253,7 @@ def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: R
     assert forgotten.stderr == FOLLOWED
     assert seen == [((False, here), 1)], "a worker waits, and the command is not taken for one"
     assert indexed(demo) == ["/", "/b"]
-    assert other.drains(SINK, here) == (True, here)
+    assert other.drains(EMBEDDED, here) == (True, here)
     assert late.begin("rules") is None
     assert other.heartbeat().workers == 2, "the command is gone"
 
@@ -269,14 +269,14 @@ def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: R
     ],
 )
 def test_an_index_that_is_elsewhere(demo: Project, key: RedisStore, run: Run, place: str, reported: str) -> None:
-    key.scripts.command("HDEL", "index", SINK)
+    key.scripts.command("HDEL", "index", EMBEDDED)
     if place:
-        key.scripts.command("HSET", "index", SINK, place)
+        key.scripts.command("HSET", "index", EMBEDDED, place)
     assert run("forget", "demo", f"{HOME}/").succeeded().stderr == reported
     assert len(indexed(demo)) == 3
     if place:
         worker = worker_of(demo)
-        assert worker.drains(SINK, place)[0]
+        assert worker.drains(EMBEDDED, place)[0]
         assert run("forget", "demo", f"{HOME}/b").succeeded().stderr == CRAWL_UPDATES_INDEX
 
 

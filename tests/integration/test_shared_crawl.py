@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Document, IndexOrder, Op, State, UrlState
 from tests.conftest import MakeProject, assert_same
@@ -61,12 +61,12 @@ def test_orders_of_an_expired_worker_are_sent_before_the_end(team: MakeTeam) -> 
         shared.until_in_redis(lambda: shared.store.counts().by_state.get("done", 0) > 3, "url:0")
         for command, key, *values in (
             ("ZADD", "workers", shared.store.scripts.command("ZRANGE", "workers", 0, 0, "WITHSCORES")[0][1], "elsewhere:1:dead"),
-            ("HSET", "drain", SINK, "elsewhere:1:dead"),
+            ("HSET", "drain", EMBEDDED, "elsewhere:1:dead"),
         ):
             shared.store.scripts.command(command, key, *values)
         late.release()
         shared.wait()
-        assert shared.store.backlog(SINK) == 0
+        assert shared.store.backlog(EMBEDDED) == 0
         assert {urlsplit(url).path for url in shared.indexed()} == set(site)
         assert "left for" not in shared.output()
 
@@ -141,7 +141,7 @@ def test_a_killed_worker_costs_no_page(team: MakeTeam, four: list[Server]) -> No
     assert {state.state for state in shared.states().values()} == {State.DONE}
     assert sum(fetched(four).values()) - len(all_of(four)) < 200
     assert "left for the next start" in shared.output(1), "the index is on the machine of the one that was killed"
-    shared.start("-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db")
+    shared.start("-s", stored.index_at(shared.data(0)))
     shared.wait()
     assert shared.indexed(0) == all_of(four)
 

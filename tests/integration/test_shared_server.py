@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration import stored
 from tests.integration.workers import MakeTeam, all_of, fetched
 from tests.servers import Server as RedisServer
 from tests.servers import another_client, redis_server, started
@@ -46,7 +47,7 @@ def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server])
     assert "Redis has lost this collection" in shared.output()
     assert "Traceback" not in shared.output()
     assert len(shared.indexed()) > 20, "nothing is deleted"
-    again = shared.start("-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db")
+    again = shared.start("-s", stored.index_at(shared.data(0)))
     assert again.wait(timeout=300) == 1
     assert "Redis has no data of demo" in shared.output(1)
 
@@ -129,7 +130,7 @@ def test_a_worker_that_is_stopped_while_the_server_is_unreachable_ends(
     assert "what could not be recorded is fetched again" in shared.output()
     assert "Traceback" not in shared.output()
     with started(tmp_path / "kept", *kept, port=port):
-        shared.start("-s", url, "-s", f"CRAWLSPACE_INDEX_FILE={shared.data(0)}/demo/index.db").wait(timeout=60)
+        shared.start("-s", url, "-s", stored.index_at(shared.data(0))).wait(timeout=60)
     assert "done." in shared.output(1)
     assert set(fetched(four)) == all_of(four)
     assert shared.indexed(0) == all_of(four)

@@ -43,7 +43,9 @@ def searchable(index: Path) -> set[str]:
 def both(make: MakeProject, servers: tuple[Server, Server], tmp_path: Path, *, global_rules: str | None) -> tuple[Project, Path]:
     first, second = servers
     index = tmp_path / "shared.db"
-    settings = FAST + f"CRAWLSPACE_INDEX_FILE = {str(index)!r}\nCRAWLSPACE_MAX_DELETIONS = 100\n"
+    settings = (
+        FAST + f"CRAWLSPACE_SINKS = {{'local': {{'type': 'sqlite', 'file': {str(index)!r}}}}}\nCRAWLSPACE_MAX_DELETIONS = 100\n"
+    )
     files = {
         "intranet/start_urls.txt": f"{first.url()}\n{second.url()}\n",
         "intranet/crawl.rules": f"allow domain {first.netloc}\nallow domain {second.netloc}\nforbid domain *\n",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import METADATA_HASH
 from crawlspace.index.embedded import EmbeddedIndex
@@ -194,7 +194,7 @@ def test_the_json_is_as_documented(demo: Project, run: Run) -> None:
 
 @IN_A_FILE
 def test_a_plan_while_it_is_crawled(demo: Project, run: Run) -> None:
-    with closing(SqliteStore.open_for_crawl(demo.data / "demo" / "state.db", sinks=(SINK,))):
+    with closing(SqliteStore.open_for_crawl(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))):
         assert json_of(run("plan", "demo", "--json"))["returned"] == 2
 
 
@@ -325,7 +325,7 @@ def test_errors_are_cleared(demo: Project, run: Run) -> None:
 
 @IN_A_FILE
 def test_beside_a_crawl(demo: Project, run: Run) -> None:
-    with closing(SqliteStore.open_for_crawl(demo.data / "demo" / "state.db", sinks=(SINK,))) as store:
+    with closing(SqliteStore.open_for_crawl(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))) as store:
         fetched = store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)
         assert [state.url for state in fetched] == [f"{HOME}/"]
         (many,) = store.lease("www.example.com:80", 4, now=LATER, until=LATER + 600)[2:]
@@ -338,7 +338,7 @@ def test_beside_a_crawl(demo: Project, run: Run) -> None:
         assert (again.stdout, again.stderr) == ("1 URL is due now\n", left_alone)
         forgotten = run("forget", "demo", f"{HOME}/").succeeded()
         assert forgotten.stderr == "the crawl that is running updates the index\n"
-        assert (store.get(f"{HOME}/"), store.backlog(SINK)) == (None, 1)
+        assert (store.get(f"{HOME}/"), store.backlog(EMBEDDED)) == (None, 1)
         assert store.version() != version
 
 

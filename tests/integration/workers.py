@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import UrlState
 from crawlspace.state.redis.store import RedisStore
@@ -27,7 +27,7 @@ class Team:
     def __init__(self, project: Project, settings: str) -> None:
         self.project = project
         self.env = {**project.env, "CRAWLSPACE_STORE": ""}
-        self.store = RedisStore(another_client(), "demo", sinks=(SINK,))
+        self.store = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
         self._workers: list[Running] = []
         url = f"CRAWLSPACE_STORE_URL = 'redis://127.0.0.1:{redis_server().port}/0'\n"
         project.write({"demo/settings.py": FAST + url + settings})

@@ -67,7 +67,7 @@ def end_run(engine: Engine) -> None:
         engine.progress.deletes += deleted.deletes
         engine.progress.pushes += deleted.pushes
         policy.deleted += deleted.deletes
-        engine.backlog += deleted.deletes + deleted.pushes
+        engine.deliveries.ordered(deleted.deletes + deleted.pushes)
     engine.discovery.forget_known()  # a crawl that goes on may find again, or nearer, what it has found before
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.replay.remade import Remade
 from crawlspace.crawl.startup import build_space
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.sink import Refusal
+from crawlspace.index.sink import ALL_DONE, Sent
 from crawlspace.model import IndexOrder, Outcome, UrlState
 from crawlspace.state.memory.store import MemoryStore
 
@@ -19,13 +20,13 @@ from crawlspace.state.memory.store import MemoryStore
 class NoIndex:
     """Gets no orders."""
 
-    name = SINK
+    name = EMBEDDED
 
     def mark(self) -> BatchMark | None:
         return None
 
-    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
-        return ()
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
+        return ALL_DONE
 
     def close(self) -> None:
         pass
@@ -35,9 +36,9 @@ class ReplayEngine(Engine):
     """`take` gets what came of each page that was begun."""
 
     def __init__(self, collection: Collection) -> None:
-        self.memory = MemoryStore(sinks=(SINK,))
+        self.memory = MemoryStore(sinks=(EMBEDDED,))
         once = replace(collection, continuous=False)
-        super().__init__(once, build_space(collection), store=self.memory, sink=NoIndex(), clock=SystemClock())
+        super().__init__(once, build_space(collection), store=self.memory, sinks=[NoIndex()], clock=SystemClock())
         self._begun: dict[int, UrlState] = {}
         """Not among the URLs in flight: no site has a turn for them."""
         self.take: Callable[[UrlState, Remade], None] = lambda _state, _remade: None

@@ -15,12 +15,15 @@ from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import CrawlspaceError
+from crawlspace.plural import counted
 from crawlspace.runtime.scrapy_internals import run_soon
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+    from crawlspace.index.outbox import Drain
     from crawlspace.runtime.session import Session
     from crawlspace.runtime.sharing import Sharing
 
@@ -36,9 +39,8 @@ class BaseDrainIndex:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._loop: Any = None
-        self._is_idle = asyncio.Event()
-        self._is_idle.set()
-        """Nothing is being sent."""
+        self._sending: dict[str, asyncio.Event] = {}
+        """By sink: set while nothing is being sent to it."""
         self._closing = False
 
     @classmethod
@@ -47,7 +49,10 @@ class BaseDrainIndex:
 
     def open_spider(self) -> None:
         if self._session is not None:
-            self._loop = create_looping_call(lambda: run_soon(self._tick()))
+            for drain in self._session.engine.deliveries.drains:
+                self._sending[drain.sink] = asyncio.Event()
+                self._sending[drain.sink].set()
+            self._loop = create_looping_call(self._tick)
             self._loop.start(PERIOD_S, now=False)
 
     def process_item(self, item: Any) -> Any:
@@ -62,65 +67,90 @@ class BaseDrainIndex:
             return
         if session.shared is not None and session.error is None:
             session.shared.hurry()
-        await self._is_idle.wait()  # after a fault, too: what is being sent uses the files that are closed next
+        for idle in self._sending.values():  # after a fault, too: what is being sent uses the files that are closed next
+            await idle.wait()
         if session.error is not None:
             return
         session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
         if session.shared is not None:
             session.shared.settle()
         session.end_run(self._crawler)
+        drains = session.engine.deliveries.drains
         try:
-            while await self._send_one():
-                pass
-            if session.shared is not None and session.shared.is_over:
-                await self._see_rest_sent(session.shared)
+            await asyncio.gather(*map(self._send_rest, drains))
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
-        left = session.engine.backlog if session.shared is None else 0  # other workers send, too; the summary shows what is left
-        if left and session.error is None:
-            logger.warning("%d index orders could not be sent; they are kept and sent at the next start", left)
+        for drain in (
+            drains if session.shared is None and session.error is None else ()
+        ):  # of others the summary shows what is left
+            left = session.engine.deliveries.waiting(drain.sink)
+            if left:
+                name = "the index" if drain.sink == EMBEDDED else f"the sink {drain.sink}"
+                logger.warning(
+                    "%s for %s could not be sent; they are kept and sent at the next start", counted(left, "order"), name
+                )
 
     @property
     def _session(self) -> Session | None:
         session: Session | None = getattr(self._crawler.spider, "session", None)  # other spiders, as in scrapy shell, have none
         return session
 
-    async def _tick(self) -> None:
+    def _tick(self) -> None:
         session = self._session
-        if not self._is_idle.is_set() or self._closing or session is None or session.error is not None:
+        if self._closing or session is None or session.error is not None:
             return
-        self._is_idle.clear()
+        for drain in session.engine.deliveries.drains:
+            if self._sending[drain.sink].is_set():
+                self._sending[drain.sink].clear()
+                run_soon(self._send_some(drain))
         try:
-            while await self._send_one() and session.engine.backlog >= BATCH:
-                pass
             session.end_day(self._crawler)
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
-        finally:
-            self._is_idle.set()
 
-    async def _see_rest_sent(self, shared: Sharing) -> None:
-        """Wait until the index has all orders, whoever sends them; where that worker has expired, send them in its place."""
+    async def _send_some(self, drain: Drain) -> None:
+        session = self._session
+        assert session is not None
+        try:
+            while not self._closing:
+                has_more = session.fill(drain)
+                if not await self._send_one(drain) or not (has_more or session.engine.deliveries.waiting(drain.sink) >= BATCH):
+                    break
+        except CrawlspaceError as error:
+            session.fail(error, self._crawler)
+        finally:
+            self._sending[drain.sink].set()
+
+    async def _send_rest(self, drain: Drain) -> None:
+        session = self._session
+        assert session is not None
+        fills = session.engine.is_done()  # else the next crawl does
+        while (fills and session.fill(drain)) or await self._send_one(drain):
+            pass
+        if session.shared is not None and session.shared.is_over:
+            await self._see_rest_sent(session.shared, drain)
+
+    async def _see_rest_sent(self, shared: Sharing, drain: Drain) -> None:
+        """Wait until a sink has all orders, whoever sends them; where that worker has expired, send them in its place."""
         began = monotonic()
-        while not await maybe_deferred_to_future(deferToThread(shared.is_rest_sent, monotonic() - began)):
+        while not await maybe_deferred_to_future(deferToThread(shared.is_rest_sent, drain, monotonic() - began)):
             await maybe_deferred_to_future(deferToThread(Event().wait, PERIOD_S))
-            while await self._send_one():
+            while await self._send_one(drain):
                 pass
 
-    async def _send_one(self) -> bool:
-        """Send one batch; False when there was none, or the index does not answer."""
+    async def _send_one(self, drain: Drain) -> bool:
+        """Send one batch; False when there was none, or the sink does not answer."""
         session = self._session
         assert session is not None
         if session.shared is not None:
             if session.error is not None:
                 return False
-            drained = await maybe_deferred_to_future(deferToThread(session.shared.drain_once))
+            drained = await maybe_deferred_to_future(deferToThread(session.shared.drain_once, drain))
             return drained is not None and drained.waiting_s is None
-        drain = session.engine.drain
         batch = drain.take()
         if not batch:
             return False
         delivery = await maybe_deferred_to_future(deferToThread(drain.deliver, batch))
         if session.error is not None:
             return False
-        return session.engine.settle(delivery).waiting_s is None
+        return session.engine.deliveries.settle(drain, delivery).waiting_s is None

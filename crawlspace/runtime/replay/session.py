@@ -30,6 +30,7 @@ class ReplaySession(Session):
             startup,
             opened=CrawlStore(self.replay_engine.memory),
             index=None,
+            sinks=(),
             archiving=None,
             settings=settings,
         )

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from crawlspace import private_files
 from crawlspace.archive.new_files import rotated_bytes
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.archiving import Archiving
-from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.startup import build_space, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError
+from crawlspace.index.places import index_place
 from crawlspace.runtime.stores.archive_limit import RunningLimit
-from crawlspace.runtime.stores.index_place import index_place
 from crawlspace.runtime.stores.places import store_place
+from crawlspace.runtime.stores.sinks import give_orders_to
 from crawlspace.state.move.move import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.sqlite.store import SqliteStore
@@ -73,8 +74,9 @@ def make_folder(collection: Collection) -> None:
 def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlStore:
     """Open a collection's store to crawl it. Raises StoreError and its kinds, ConfigError, and RulesDiffer for a worker with other rules."""
     if not collection.store_url:
-        file = SqliteStore.open_for_crawl(collection.store_file, sinks=(SINK,))
+        file = SqliteStore.open_for_crawl(collection.store_file, sinks=collection.sinks.names)
         try:
+            give_orders_to(file, collection.sinks)
             refuse_unfinished_copy(file, collection.name)
         except BaseException:
             file.close()
@@ -89,11 +91,12 @@ def open_store(collection: Collection, settings: Mapping[str, object]) -> CrawlS
         shared = SharedStore.open(
             client,
             collection.name,
-            sinks=(SINK,),
+            sinks=collection.sinks.names,
             background=background,
             timeout_s=collection.worker_timeout_s,
             sources=[source for source, weight in collection.weights.items() if weight],
         )
+        give_orders_to(shared.store, collection.sinks)
         refuse_unfinished_copy(shared.store, collection.name)
         _join(shared, rules, index_place(collection.index_file))
     except BaseException:
@@ -108,7 +111,7 @@ def _join(shared: SharedStore, rules: str, place: str) -> None:
     here = socket.gethostname()
     shared.worker.expire(one.name for one in workers(shared.store) if one.host == here and not process_exists(one.process))
     has_reported = False
-    while (busy := shared.worker.begin(rules, index=(SINK, place))) is not None:
+    while (busy := shared.worker.begin(rules, index=(EMBEDDED, place))) is not None:
         if not has_reported:
             has_reported = True
             sys.stderr.write(
@@ -124,7 +127,11 @@ def open_archive(
     if not collection.archive.is_on:
         return None
     name, folder, most = collection.name, collection.archive.folder, collection.archive.max_bytes
-    limit = None if most is None else RunningLimit(collection, store_place(name, collection.store_file, settings), most)
+    limit = (
+        None
+        if most is None
+        else RunningLimit(collection, store_place(name, collection.store_file, settings, collection.sinks), most)
+    )
     archiving = Archiving(folder, opened.store, collection=name, clock=clock, rotated_bytes=rotated_bytes(most), limit=limit)
     undo.callback(archiving.close)
     return archiving
@@ -138,12 +145,12 @@ def abandon(opened: CrawlStore) -> None:
     opened.store.close()
 
 
-def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedIndex) -> None:
+def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedIndex | None) -> None:
     """Raise StoreError when the server has lost what it knew: the documents of the index would never be fetched again, nor deleted."""
     if opened.joined is None:
         return
     mark = opened.joined.shared.mark
-    if mark.is_new and index.count(of=collection.name):
+    if mark.is_new and index is not None and index.count(of=collection.name):
         raise StoreError(
             f"Redis has no data of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
             f" restarted without having kept anything: put a copy of its data back, or move the index away too and crawl anew"
@@ -155,7 +162,7 @@ def index_is_here(collection: Collection, opened: CrawlStore) -> bool:
     """Whether the index of a collection is the one on this machine."""
     if opened.joined is None:
         return True
-    place = opened.joined.shared.store.scripts.hash(Key.INDEX).get(SINK.encode())
+    place = opened.joined.shared.store.scripts.hash(Key.INDEX).get(EMBEDDED.encode())
     return place == index_place(collection.index_file).encode()
 
 

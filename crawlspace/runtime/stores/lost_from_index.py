@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.runtime.stores.index_place import index_place
+from crawlspace.index.places import index_place
 
 if TYPE_CHECKING:
     from crawlspace.runtime.command import Place

@@ -6,9 +6,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from crawlspace.admin.url_changes import deliver
-from crawlspace.crawl.engine import SINK
+from crawlspace.admin.delivery import deliver
 from crawlspace.errors import StoreLocked
+from crawlspace.runtime.stores.sinks import give_orders_to
 from crawlspace.state.sqlite.crawl_lock import CrawlLock, is_awaited
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import Crawler, who_crawls
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from crawlspace.clock import Clock
+    from crawlspace.config.sinks import SinkSettings
     from crawlspace.state.store import Store
 
 
@@ -34,11 +35,12 @@ class OpenStore(Protocol):
     def index_place(self) -> str:
         """Return `host:path` of the index where it is on one of several machines; empty where it is beside the store, or not known."""
 
-    def deliver(self, index_file: Path, clock: Clock) -> str:
-        """Send the index what waits for it, unless a crawl does; return a sentence for a person, empty when nothing waits."""
+    def deliver(self, sinks: SinkSettings, clock: Clock) -> str:
+        """Send the sinks what waits for them, unless a crawl does; return a sentence for a person, empty when nothing waits."""
 
-    def alone(self, index_file: Path) -> AbstractContextManager[Callable[[], object]]:
-        """Keep all others from sending to the index. Call what it yields after each batch; both raise StoreLocked where a crawl sends."""
+    def alone(self, sink: str, place: str) -> AbstractContextManager[Callable[[], object]]:
+        """Keep all others from sending to a sink, which is at that place. Call what it yields after each batch; both raise StoreLocked where a
+        crawl sends."""
 
 
 class StorePlace(Protocol):
@@ -55,13 +57,13 @@ class StorePlace(Protocol):
         """Open the store to change it, also while it is crawled; None, and nothing is made, if the collection was never crawled."""
 
 
-def store_place(collection: str, file: Path, settings: Mapping[str, object]) -> StorePlace:
+def store_place(collection: str, file: Path, settings: Mapping[str, object], sinks: SinkSettings) -> StorePlace:
     """Return where the store of a collection is: `file`, unless its settings name a server. Nothing is opened, and no setting validated."""
     if not str(settings["CRAWLSPACE_STORE_URL"] or "").strip():
-        return StateFile(collection, file)
+        return StateFile(collection, file, sinks)
     from crawlspace.runtime.stores.redis import RedisPlace  # noqa: PLC0415 - with the client a time that only those pay who share
 
-    return RedisPlace(collection, settings)
+    return RedisPlace(collection, settings, sinks)
 
 
 class StateFile:
@@ -69,9 +71,10 @@ class StateFile:
 
     is_shared = False
 
-    def __init__(self, collection: str, path: Path) -> None:
+    def __init__(self, collection: str, path: Path, sinks: SinkSettings) -> None:
         self.path = path
         self._collection = collection
+        self._sinks = sinks
 
     @contextmanager
     def reading(self) -> Iterator[OpenFile | None]:
@@ -86,7 +89,8 @@ class StateFile:
         if not self.path.exists():
             yield None
             return
-        with closing(SqliteStore(self.path, sinks=(SINK,))) as store:
+        with closing(SqliteStore(self.path)) as store:
+            give_orders_to(store, self._sinks)
             yield OpenFile(store, self._collection)
 
 
@@ -102,11 +106,11 @@ class OpenFile:
     def index_place(self) -> str:
         return ""
 
-    def deliver(self, index_file: Path, clock: Clock) -> str:
-        return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=lambda: self.alone(index_file))
+    def deliver(self, sinks: SinkSettings, clock: Clock) -> str:
+        return deliver(self.store, sinks, owner=self.collection, clock=clock, alone=self.alone)
 
     @contextmanager
-    def alone(self, index_file: Path) -> Iterator[Callable[[], object]]:
+    def alone(self, sink: str, place: str) -> Iterator[Callable[[], object]]:
         def make_way() -> None:
             if is_awaited(self.store.path):
                 raise StoreLocked("a crawl begins")

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crawlspace.admin.url_changes import CRAWL_UPDATES_INDEX, deliver
+from crawlspace.admin.delivery import CRAWL_UPDATES_INDEX, NotFromHere, deliver
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.config.store_url import read_store_url
-from crawlspace.crawl.engine import SINK
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration
-from crawlspace.plural import counted
-from crawlspace.runtime.stores.index_place import index_place
+from crawlspace.runtime.stores.sinks import give_orders_to
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.scripts import redis_errors
 from crawlspace.state.redis.store import RedisStore
@@ -24,9 +23,9 @@ from crawlspace.state.who_crawls import Crawler, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from crawlspace.clock import Clock
+    from crawlspace.config.sinks import SinkSettings
 
 
 class RedisPlace:
@@ -34,8 +33,9 @@ class RedisPlace:
 
     is_shared = True
 
-    def __init__(self, collection: str, settings: Mapping[str, object]) -> None:
+    def __init__(self, collection: str, settings: Mapping[str, object], sinks: SinkSettings) -> None:
         self._collection = collection
+        self._sinks = sinks
         self._settings = settings
 
     @contextmanager
@@ -47,8 +47,11 @@ class RedisPlace:
     def changing(self) -> Iterator[OnServer | None]:
         read_store_url(self._settings["CRAWLSPACE_STORE_URL"])
         timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", self._settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
-        with closing(RedisStore(connected(self._settings), self._collection, sinks=(SINK,))) as store:
-            yield OnServer(store, self._collection, timeout_s) if _is_known(store) else None
+        with closing(RedisStore(connected(self._settings), self._collection, sinks=self._sinks.names)) as store:
+            is_known = _is_known(store)
+            if is_known:
+                give_orders_to(store, self._sinks)
+            yield OnServer(store, self._collection, timeout_s) if is_known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +65,27 @@ class OnServer:
         return [_crawler(one, now) for one in sorted(self._alive(), key=lambda one: (one.since, one.name))]
 
     def index_place(self) -> str:
-        place = self.store.scripts.command("HGET", Key.INDEX, SINK)
+        place = self.store.scripts.command("HGET", Key.INDEX, EMBEDDED)
         return "" if place is None else place.decode(errors="replace")
 
-    def deliver(self, index_file: Path, clock: Clock) -> str:
-        waiting = self.store.backlog(SINK)
-        if not waiting:
-            return ""
-        drainer, place = (self.store.scripts.command("HGET", kind, SINK) for kind in (Key.DRAIN, Key.INDEX))
-        if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
-            return CRAWL_UPDATES_INDEX
-        here = index_place(index_file)
-        if place is None:
-            return f"{counted(waiting, 'order waits', 'orders wait')} for the index until the next crawl"
-        if (there := place.decode(errors="replace")) != here:
-            return f"{counted(waiting, 'order waits', 'orders wait')} for the index, which is at {there}: the next crawl there sends them"
-
-        return deliver(self.store, index_file, owner=self.collection, clock=clock, alone=lambda: self.alone(index_file))
+    def deliver(self, sinks: SinkSettings, clock: Clock) -> str:
+        return deliver(self.store, sinks, owner=self.collection, clock=clock, alone=self.alone)
 
     @contextmanager
-    def alone(self, index_file: Path) -> Iterator[Callable[[], object]]:
+    def alone(self, sink: str, place: str) -> Iterator[Callable[[], object]]:
         """Join the workers without crawling, as the one that sends."""
+        drainer, there = (self.store.scripts.command("HGET", kind, sink) for kind in (Key.DRAIN, Key.INDEX))
+        if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
+            raise StoreLocked(CRAWL_UPDATES_INDEX)
+        if there is None:
+            raise NotFromHere(" until the next crawl")
+        if (found := there.decode(errors="replace")) != place:
+            raise NotFromHere(f", which is at {found}: the next crawl there sends them")
         sender = Worker(self.store, timeout_s=self.timeout_s)
         self.store.scripts.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)
         try:
             sender.heartbeat()  # a sender that does not report any more expires
-            if not sender.drains(SINK, index_place(index_file))[0]:
+            if not sender.drains(sink, place)[0]:
                 raise StoreLocked(CRAWL_UPDATES_INDEX)
             yield sender.heartbeat
         except WorkerExpired as error:

@@ -1,10 +1,19 @@
-"""What the memory store keeps of the archive."""
+"""The archive in memory: its files, the places of records, and documents that are pushed again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-class MemoryArchiveFiles:
-    """The names of its files, by number."""
+from crawlspace.model import Document, UrlState
+from crawlspace.state.memory.duplicates import MemoryDuplicates
+
+
+class MemoryArchive:
+    """The part of the store that concerns the archive. `_urls` and `_groups` are the store's."""
+
+    _urls: dict[int, UrlState]
+    _groups: MemoryDuplicates
+    _stored: Callable[[Iterable[int]], list[UrlState]]
 
     def __init__(self) -> None:
         super().__init__()
@@ -19,3 +28,12 @@ class MemoryArchiveFiles:
                 return number
         self._archive_files[len(self._archive_files) + 1] = name
         return len(self._archive_files)
+
+    def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
+        for id, was, is_now in moves:
+            if id in self._urls and self._urls[id].archived == was:
+                self._urls[id].archived = is_now
+
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
+        indexed = sorted(row.id for row in self._stored(documents) if self._groups.is_indexed(row))
+        return self._groups.push_again({id: documents[id] for id in indexed}, sink=sink)

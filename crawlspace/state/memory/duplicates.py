@@ -153,14 +153,14 @@ class MemoryDuplicates:
         self.drop_texts(pushes)
         effects.pushes, effects.deletes, effects.displaced = len(pushes), len(deletes), displaced
 
-    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None) -> list[int]:
         """Give push orders for URLs that are in the index; return those of which neither the store nor the caller has the document."""
         able = {id: given for id, given in documents.items() if given is not None or self.document(id) is not None}
-        self._outbox.give(Settlement(list(able), []), {id: self._rows[id].url for id in able})
+        self._outbox.give(Settlement(list(able), []), {id: self._rows[id].url for id in able}, sink=sink)
         for id, given in able.items():
             row = self._rows[id]
             if given is not None:
-                self._outbox.keep(row.url, replace(_copy_of(given), url=row.url, duplicates=self._noted(row)))
+                self._outbox.keep(row.url, replace(_copy_of(given), url=row.url, duplicates=self._noted(row)), sink=sink)
         return [id for id in documents if id not in able]
 
     def drop_texts(self, ids: Iterable[int]) -> None:

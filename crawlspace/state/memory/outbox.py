@@ -25,19 +25,34 @@ class _Waiting:
 class MemoryOutbox:
     def __init__(self, sinks: Sequence[str]) -> None:
         self._sinks: dict[str, dict[str, _Waiting]] = {sink: {} for sink in sinks}
+        self._given = tuple(sinks)
+        """Those that get orders."""
         self._last_sequence = 0
 
-    def give(self, settlement: Settlement, urls: Mapping[int, str]) -> None:
+    def use(self, sinks: Sequence[str]) -> None:
+        self._given = tuple(sinks)
+        for sink in sinks:
+            self._sinks.setdefault(sink, {})
+
+    def withdraw(self, sink: str, *, deletes: bool) -> list[int]:
+        """Remove the orders of a sink; return the ids they concern."""
+        waiting = self._of(sink)
+        removed = [order for order in waiting.values() if deletes or order.op is Op.PUSH]
+        for order in removed:
+            del waiting[order.url]
+        return [order.id for order in removed]
+
+    def give(self, settlement: Settlement, urls: Mapping[int, str], *, sink: str | None = None) -> None:
         """Put orders in the place of older ones of the same URLs."""
         for op, ids in ((Op.DELETE, settlement.delete), (Op.PUSH, settlement.push)):
             for id in ids:
                 self._last_sequence += 1
-                for waiting in self._sinks.values():
+                for waiting in map(self._of, self._given if sink is None else (sink,)):
                     waiting[urls[id]] = _Waiting(self._last_sequence, op, id, urls[id])
 
-    def keep(self, url: str, document: Document) -> None:
+    def keep(self, url: str, document: Document, *, sink: str | None = None) -> None:
         """Have the waiting pushes of a URL be sent with this document, whatever happens to the URL."""
-        for waiting in self._sinks.values():
+        for waiting in self._sinks.values() if sink is None else (self._of(sink),):
             order = waiting.get(url)
             if order is not None and order.op is Op.PUSH:
                 order.kept = order.kept or document

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, Document, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
+from crawlspace.model import UNCOUNTED, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
 from crawlspace.state import refused_links, rule_change_values
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.lifecycle import excluded, unindexed
-from crawlspace.state.memory.archive import MemoryArchiveFiles
+from crawlspace.state.memory.archive import MemoryArchive
 from crawlspace.state.memory.depths import MemoryDepths
 from crawlspace.state.memory.duplicates import Before, MemoryDuplicates
 from crawlspace.state.memory.inherited_metadata import MemoryInheritance
@@ -45,7 +45,7 @@ class _TransactionEffects:
     """New entries of the sample, by page; empty where its entries are out of date."""
 
 
-class MemoryStore(MemoryArchiveFiles, MemoryDepths, MemoryRefusedLinks, MemorySites):
+class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
     """A store that is lost when the process ends."""
 
     changed_at_once = 10_000
@@ -273,17 +273,13 @@ class MemoryStore(MemoryArchiveFiles, MemoryDepths, MemoryRefusedLinks, MemorySi
     def schemes(self, site: str) -> frozenset[str]:
         return frozenset(row.url.partition(":")[0] for row in self._rows(site)) or ALL_SCHEMES
 
-    # the archive
-    def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
-        for id, was, is_now in moves:
-            if id in self._urls and self._urls[id].archived == was:
-                self._urls[id].archived = is_now
-
-    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
-        indexed = sorted(row.id for row in self._stored(documents) if self._groups.is_indexed(row))
-        return self._groups.push_again({id: documents[id] for id in indexed})
-
     # the outbox
+    def use_sinks(self, sinks: Sequence[str]) -> None:
+        self._outbox.use(sinks)
+
+    def withdraw(self, sink: str, *, deletes: bool) -> None:
+        self._groups.drop_texts(self._outbox.withdraw(sink, deletes=deletes))
+
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
         return self._outbox.next(sink, limit, self._groups.document, most_bytes)
 

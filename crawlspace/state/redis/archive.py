@@ -10,10 +10,13 @@ from typing import Any
 from crawlspace.model import Document
 from crawlspace.state.redis.encoding import raw, understood, written
 from crawlspace.state.redis.keys import Key
+from crawlspace.state.redis.scripts import Scripts
 
 
 class RedisArchive(ABC):
-    """The part of the store that concerns the archive."""
+    """The part of the store that concerns the archive, and the sinks as a whole."""
+
+    scripts: Scripts
 
     @abstractmethod
     def _command(self, command: str, key: str, *args: Any) -> Any: ...
@@ -32,9 +35,15 @@ class RedisArchive(ABC):
     def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
         self._write("move_archived", moves=[(id, was, is_now or False) for id, was, is_now in moves])
 
-    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         given = [(id, _parts(document)) for id, document in documents.items()]
-        return sorted(self._write("push_again", documents=given))
+        return sorted(self._write("push_again", documents=given, **({} if sink is None else {"sink": sink})))
+
+    def use_sinks(self, sinks: Sequence[str]) -> None:
+        self.scripts.use_sinks(sinks)
+
+    def withdraw(self, sink: str, *, deletes: bool) -> None:
+        self._write("withdraw", sink=sink, deletes=deletes)
 
 
 def _parts(document: Document | None) -> list[object] | bool:

@@ -68,7 +68,7 @@ class Scripts:
         self.client = client
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
-        self._sinks = json.dumps(list(sinks))
+        self.use_sinks(sinks)
         whole, taking = (client.register_script(_program(parts)) for parts in (_PARTS, _TAKING))
         self._programs = {"take": taking, "lease": taking}
         self._whole = whole
@@ -78,6 +78,11 @@ class Scripts:
         """How many round trips have been made."""
         self.tries_again: Callable[[float], bool] = lambda _: False
         """Asked when the server cannot be reached, with the time when the call began (`monotonic`): waits a moment, and says whether to repeat it."""
+
+    def use_sinks(self, sinks: Sequence[str]) -> None:
+        """Have orders be given to these sinks."""
+        self.sinks = tuple(sinks)
+        self._sinks = json.dumps(self.sinks)
 
     def run(self, operation: str, **args: object) -> Any:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""

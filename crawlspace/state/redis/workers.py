@@ -99,8 +99,8 @@ class Cluster:
     """Outstanding retries of this run, without those of given-up sites and paused sources."""
     edition: int
     """Another number whenever URLs were forgotten, or a command has changed something."""
-    backlog: int
-    """Orders that wait for the first sink."""
+    waiting: Sequence[int]
+    """Orders that wait for each sink, in the order of the sinks."""
     broken: int
     """Records that were put aside, because they are not ours or have an unknown version."""
     deleted: int

@@ -16,7 +16,7 @@ from crawlspace.state.sqlite.rows import integers, pack_whole
 
 
 class SqliteArchive(SqlitePart):
-    """The part of the store that concerns the archive."""
+    """The part of the store that concerns the archive, and the sinks as a whole."""
 
     _sinks: Sequence[str]
 
@@ -33,12 +33,21 @@ class SqliteArchive(SqlitePart):
         with self._writing() as db:
             db.executemany("UPDATE url SET archived = ?3 WHERE id = ?1 AND archived = ?2", moves)
 
-    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]:
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         with self._writing() as db:
             tally = Tally()
-            unable = _push_again(db, documents, sinks=self._sinks, tally=tally)
+            unable = _push_again(db, documents, sinks=self._sinks if sink is None else (sink,), tally=tally)
             counters.add(db, tally)
         return unable
+
+    def use_sinks(self, sinks: Sequence[str]) -> None:
+        self._sinks = tuple(sinks)
+
+    def withdraw(self, sink: str, *, deletes: bool) -> None:
+        with self._writing() as db:
+            tally = Tally()
+            outbox.withdraw(db, sink, deletes=deletes, tally=tally)
+            counters.add(db, tally)
 
 
 def _push_again(
@@ -60,6 +69,7 @@ def _push_again(
             brought.append((pack_whole(replace(given, duplicates=outbox.duplicates_of(db, id, group))), key, url))
     outbox.give(db, Settlement(sorted(able), []), sinks=sinks, names={}, tally=tally)
     db.executemany(
-        "UPDATE outbox INDEXED BY outbox_key SET document = ? WHERE key = ? AND url = ? AND op = 1 AND parked = 0", brought
+        "UPDATE outbox INDEXED BY outbox_key SET document = ? WHERE key = ? AND url = ? AND op = 1 AND parked = 0 AND sink = ?",
+        [(*one, sink) for one in brought for sink in sinks],
     )
     return sorted(unable)

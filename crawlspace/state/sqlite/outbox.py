@@ -38,7 +38,7 @@ def give(
     if not orders:
         return
     named = {**_names(db, [id for _, id in orders if id not in names]), **names}
-    _withdraw(db, {named[id] for _, id in orders}, tally)
+    _withdraw(db, {named[id] for _, id in orders}, sinks, tally)
     first = take(db, "sequence", len(orders))
     db.executemany(
         "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
@@ -139,13 +139,22 @@ def _names(db: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int, str]
     return {id: (key, url) for id, key, url in rows}
 
 
-def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], tally: Tally) -> None:
+def withdraw(db: apsw.Connection, sink: str, *, deletes: bool, tally: Tally) -> None:
+    """Remove what waits for a sink, and what is parked: pushes, and with `deletes` all."""
+    rows = db.execute("DELETE FROM outbox WHERE sink = ? AND (op = 1 OR ?) RETURNING id, parked, op", (sink, deletes))
+    removed = list(rows)
+    for _, parked, _ in removed:
+        tally[_number(sink, parked)] -= 1
+    drop_texts(db, [id for id, _, op in removed if op == _PUSH])
+
+
+def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], sinks: Sequence[str], tally: Tally) -> None:
     older = db.execute(
         "SELECT sink, parked, op, sequence, outbox.key, url FROM carray(?) AS wanted CROSS JOIN outbox INDEXED BY outbox_key"
         " ON outbox.key = wanted.value",
         (integers({key for key, _ in names}),),
     )
-    places = [row[:4] for row in older if row[4:] in names]
+    places = [row[:4] for row in older if row[4:] in names and row[0] in sinks]
     db.executemany("DELETE FROM outbox WHERE sink = ? AND parked = ? AND op = ? AND sequence = ?", places)
     for sink, parked, _, _ in places:
         tally[_number(sink, parked)] -= 1

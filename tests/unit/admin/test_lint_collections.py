@@ -13,7 +13,7 @@ from tests.unit.admin.linted import collections_of, store_of
 END = "forbid domain *\n"
 
 
-SHARED = "CRAWLSPACE_INDEX_FILE = 'shared.db'\n"
+SHARED = "CRAWLSPACE_SINKS = {'local': {'type': 'sqlite', 'file': 'shared.db'}}\n"
 
 
 A, B = "http://a.example/\n", "http://b.example/\n"

@@ -10,7 +10,7 @@ import pytest
 from crawlspace.admin.explain import Question, explain
 from crawlspace.admin.links import links_of
 from crawlspace.admin.refused import RefusedForReason, refused_by_reason
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.model import Status
@@ -28,7 +28,9 @@ RULES = f"allow domain a.example\nforbid domain *\nforbid prefix {HOME}private/\
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Web]:
     """Two pages with refused links, crawled once."""
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = Web(tmp_path, store)
     made.pages = {HOME: "home", A: "a", B: "b", OTHER: "other"}
     made.links = {HOME: [A, B], A: [OTHER, SECRET], B: [OTHER, THIRD]}

@@ -14,7 +14,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable, StoreLocked
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
-from crawlspace.index.sink import Refusal
+from crawlspace.index.sink import Sent
 from crawlspace.model import IndexOrder
 from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
@@ -32,7 +32,7 @@ class SlowSink(MemorySink):
         self.may_send = Event()
         self.may_send.set()
 
-    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
         assert self.may_send.wait(LONGEST_WAIT_S)
         return super().send(orders, mark)
 

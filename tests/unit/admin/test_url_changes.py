@@ -12,9 +12,9 @@ from crawlspace import settings as defaults
 from crawlspace.admin.url_changes import Left, Made, Selection, UrlChanges, read_prefix, read_url
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
+from crawlspace.config.sinks import EMBEDDED, read_sinks
 from crawlspace.crawl.admission import Admission
 from crawlspace.crawl.discovery import CandidateChecker
-from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
@@ -243,7 +243,7 @@ class Contested(MemoryStore):
 
 
 def test_a_url_named_twice_counts_once_with_its_last_result() -> None:
-    store = Contested(sinks=(SINK,))
+    store = Contested(sinks=(EMBEDDED,))
     fill(store, [(URL, DOCUMENT), (f"{URL}b", DOCUMENT)], None)
     store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)
     made = keeper(store, crawled=True).recrawl([1, 2])
@@ -255,7 +255,8 @@ def test_a_url_named_twice_counts_once_with_its_last_result() -> None:
 
 def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
     clock, index_file = FakeClock(NOW), tmp_path / "index.db"
-    place = StateFile("demo", tmp_path / "state.db")
+    sinks = read_sinks(None, collection="demo", data_folder=tmp_path)
+    place = StateFile("demo", tmp_path / "state.db", sinks)
     with place.changing() as nothing:
         assert nothing is None
         assert not place.path.exists()
@@ -263,16 +264,16 @@ def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
     with place.changing() as opened:
         assert opened is not None
         fill(opened.store, [(URL, DOCUMENT)], None)
-        assert "which is not there" in opened.deliver(index_file, clock)
+        assert "which is not there" in opened.deliver(sinks, clock)
         assert not index_file.exists()
         with closing(EmbeddedIndex(index_file, owner="demo")) as index:
             Drain(opened.store, index, clock).drain_all()
             assert list(index.urls()) == [URL]
-        assert opened.deliver(index_file, clock) == ""
+        assert opened.deliver(sinks, clock) == ""
         keeper(opened.store).forget([1])
         with closing(CrawlLock(place.path)):
-            assert opened.deliver(index_file, clock) == "the crawl that is running updates the index"
-        assert opened.deliver(index_file, clock) == "the index is up to date"
+            assert opened.deliver(sinks, clock) == "the crawl that is running updates the index"
+        assert opened.deliver(sinks, clock) == "the index is up to date"
         with closing(EmbeddedIndex(index_file, read_only=True)) as index:
             assert list(index.urls()) == []
 
@@ -282,7 +283,7 @@ def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
 
 def known(*urls: tuple[str, Row], checksum: bytes | None = None) -> MemoryStore:
     """A store that knows these URLs, each with a document of its own, or all with the same."""
-    store = MemoryStore(sinks=(SINK,))
+    store = MemoryStore(sinks=(EMBEDDED,))
     fill(store, urls, checksum)
     store.set_meta(RULES_HASH, "applied")
     return store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.archived_links import PAGES_AT_ONCE, LinkJudging
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, SpiderCode, judging
 from crawlspace.crawl.startup import Startup, open_engine
@@ -49,7 +49,7 @@ class ArchivedSite(Web):
         self.clock.advance(1)
 
     def open(self) -> Startup:
-        return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock, spider=self.spider)
+        return open_engine(self.collection(), store=self.store, sinks=[self.sink], clock=self.clock, spider=self.spider)
 
     def revise(self, change: Callable[[UrlState], Change | None]) -> None:
         self.store.revise([state.id for state in self.store.urls()], change, now=0)
@@ -87,11 +87,11 @@ class ArchivedSite(Web):
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ArchivedSite]:
     store: Store
     if request.param == "memory":
-        store = MemoryStore(sinks=(SINK,))
+        store = MemoryStore(sinks=(EMBEDDED,))
     elif request.param == "sqlite":
-        store = SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
     else:
-        store = RedisStore(emptied(), "demo", sinks=(SINK,))
+        store = RedisStore(emptied(), "demo", sinks=(EMBEDDED,))
     yield ArchivedSite(tmp_path, store)
     store.close()
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.cycles import BEGAN
 from crawlspace.model import State
@@ -26,7 +27,9 @@ PAGES = AT_ONCE + 200
 
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Web:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     return Web(tmp_path, store, CRAWLSPACE_CONTINUOUS=True, CRAWLSPACE_REFRESH_CYCLE="10d")
 
 

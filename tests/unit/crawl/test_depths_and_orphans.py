@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.errors import SettingError
 from crawlspace.model import Held
 from crawlspace.state.depths import LOWERED
@@ -23,7 +24,9 @@ MONTH = 31
 
 @pytest.fixture(params=["memory", "sqlite"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = Site(tmp_path, store)
     made.write(start=HOME)
     made.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d"}

@@ -9,7 +9,7 @@ import pytest
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Document, Held, Outcome, OutcomeKind
 from crawlspace.state.memory.store import MemoryStore
@@ -51,13 +51,15 @@ class TwoHosts(Web):
 
     def approve(self) -> int:
         made = UrlChanges(self.store, clock=FakeClock(self.clock.now())).approve()
-        self.open().engine.drain.drain_all()
+        self.open().engine.deliveries.drains[0].drain_all()
         return made.changed
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoHosts]:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = TwoHosts(tmp_path, store)
     made.crawl()
     assert made.there == set(made.theirs)

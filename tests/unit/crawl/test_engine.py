@@ -7,7 +7,8 @@ from pathlib import Path
 from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import build_space
 from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, State
@@ -33,7 +34,7 @@ def engine(folder: Path, store: MemoryStore, clock: FakeClock, **given: object) 
     names = {name: value for name, value in vars(defaults).items() if name.isupper()}
     settings = {**names, "CRAWLSPACE_COLLECTIONS_DIR": str(folder), "ROBOTSTXT_OBEY": False, "DOWNLOAD_DELAY": 0, **given}
     collection = load_collection("demo", settings)
-    made = Engine(collection, build_space(collection), store=store, sink=MemorySink(SINK), clock=clock)
+    made = Engine(collection, build_space(collection), store=store, sinks=[MemorySink(EMBEDDED)], clock=clock)
     made.seed()
     return made
 
@@ -53,7 +54,7 @@ def crawl(engine: Engine, titles: dict[str, str]) -> int:
 
 
 def test_a_page_that_was_not_requested_is_as_before(tmp_path: Path) -> None:
-    store, clock = MemoryStore(sinks=(SINK,)), FakeClock()
+    store, clock = MemoryStore(sinks=(EMBEDDED,)), FakeClock()
     first, second = "http://a.example/1", "http://a.example/2"
     crawled = engine(tmp_path, store, clock)
     for _ in range(crawled.collection.giving_up.failures + 1):
@@ -69,7 +70,7 @@ def test_a_page_that_was_not_requested_is_as_before(tmp_path: Path) -> None:
 
 
 def test_a_robots_txt_that_was_not_requested_is_returned_again(tmp_path: Path) -> None:
-    crawled = engine(tmp_path, MemoryStore(sinks=(SINK,)), FakeClock(), ROBOTSTXT_OBEY=True, RETRY_TIMES=0)
+    crawled = engine(tmp_path, MemoryStore(sinks=(EMBEDDED,)), FakeClock(), ROBOTSTXT_OBEY=True, RETRY_TIMES=0)
     for _ in range(3):
         fetch = crawled.next_fetch()
         assert isinstance(fetch, FetchRobots)
@@ -82,7 +83,7 @@ def test_a_robots_txt_that_was_not_requested_is_returned_again(tmp_path: Path) -
 
 
 def test_a_document_that_cannot_be_stored_costs_neither_the_others_nor_what_is_indexed(tmp_path: Path) -> None:
-    store, clock = Picky(sinks=(SINK,)), FakeClock()
+    store, clock = Picky(sinks=(EMBEDDED,)), FakeClock()
     first, second = "http://a.example/1", "http://a.example/2"
     assert crawl(engine(tmp_path, store, clock), {first: "old", second: "old too"}) == 2
     clock.advance(40 * DAY)
@@ -93,6 +94,6 @@ def test_a_document_that_cannot_be_stored_costs_neither_the_others_nor_what_is_i
     assert well is not None
     assert (broken.state, broken.status, broken.indexed) == (State.FAILED, 699, True)
     assert (well.state, well.indexed) == (State.DONE, True)
-    orders: list[IndexOrder] = store.orders(SINK, 10, now=int(clock.now()))
+    orders: list[IndexOrder] = store.orders(EMBEDDED, 10, now=int(clock.now()))
     assert [(order.op, order.document.title if order.document else "") for order in orders] == [("push", "old"), ("push", "new")]
     assert again.is_done()

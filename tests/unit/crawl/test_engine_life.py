@@ -11,8 +11,9 @@ from msgspec import structs
 from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.depths.end_of_run import end_run
-from crawlspace.crawl.engine import LOOK_EVERY_S, SINK, Engine
+from crawlspace.crawl.engine import LOOK_EVERY_S, Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import IndexUnavailable
@@ -36,7 +37,7 @@ class Web:
         self.folder = folder
         self.store = store
         self.clock = FakeClock()
-        self.sink = MemorySink(SINK)
+        self.sink = MemorySink(EMBEDDED)
         self.settings = settings
         self.pages: dict[str, str | int] = {}
         self.links: dict[str, list[str]] = {}
@@ -56,7 +57,7 @@ class Web:
         return load_collection("demo", {**names, **given, **starts, **self.settings})
 
     def open(self) -> Startup:
-        return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock)
+        return open_engine(self.collection(), store=self.store, sinks=[self.sink], clock=self.clock)
 
     def crawl(self, *, after: int = 0) -> Engine:
         """One crawl, that many days after the last; what was asked for is in `asked`, with whether conditionally."""
@@ -66,7 +67,7 @@ class Web:
         self.work(engine)
         assert engine.is_done()
         end_run(engine)
-        engine.drain.drain_all()
+        engine.deliveries.drains[0].drain_all()
         engine.close()
         return engine
 
@@ -76,7 +77,7 @@ class Web:
             fetch = engine.next_fetch()
             if fetch is None:
                 engine.commit()
-                engine.drain.drain_all()
+                engine.deliveries.drains[0].drain_all()
                 wait = engine.frontier.wake_in()
                 if wait is None or wait > 3600:
                     return
@@ -113,7 +114,9 @@ class Web:
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    made: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     yield made
     made.close()
 
@@ -275,8 +278,8 @@ def test_a_shorter_longest_interval_holds_for_what_is_known_already(web: Web) ->
 
 
 def test_commands_beside_a_crawl_are_noticed(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "state.db", sinks=(SINK,))
-    beside = SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    beside = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
     web = Web(tmp_path, store, CRAWLSPACE_CONTINUOUS=True)
     web.pages = {HOME: "home", f"{HOME}0": "zero", f"{HOME}1": "one"}
     web.links = {HOME: [f"{HOME}0"]}
@@ -354,13 +357,18 @@ def test_an_index_that_is_down_holds_the_crawl_up_only_beyond_the_backlog(web: W
         assert isinstance(fetch, FetchPage)
         engine.fetched(web._answer(fetch))
         engine.commit()
-    assert engine.waits_for_index
-    assert engine.backlog == 100, "the crawl went on that far"
-    assert engine.settle(engine.drain.deliver(engine.drain.take())).waiting_s is not None
+    assert engine.deliveries.hold_up
+    assert engine.deliveries.most_waiting == 100, "the crawl went on that far"
+    assert (
+        engine.deliveries.settle(
+            engine.deliveries.drains[0], engine.deliveries.drains[0].deliver(engine.deliveries.drains[0].take())
+        ).waiting_s
+        is not None
+    )
     web.clock.advance(2)
-    while batch := engine.drain.take():
-        engine.settle(engine.drain.deliver(batch))
-    assert not engine.waits_for_index
+    while batch := engine.deliveries.drains[0].take():
+        engine.deliveries.settle(engine.deliveries.drains[0], engine.deliveries.drains[0].deliver(batch))
+    assert not engine.deliveries.hold_up
     web.work(engine)
     assert len(web.indexed) == 131
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held, Outcome, OutcomeKind
 from crawlspace.state.memory.store import MemoryStore
@@ -54,9 +54,11 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FoldedSite]
     store: Store
     if request.param == "redis":
         emptied().close()
-        store = RedisStore(another_client(), "demo", sinks=(SINK,))
+        store = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
     else:
-        store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+        store = (
+            MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+        )
     made = FoldedSite(tmp_path, store)
     made.write(start=HOME)
     yield made

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import State
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -19,7 +19,9 @@ DEAD, LAST = f"{HOME}dead", f"{HOME}last"
 
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Web:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = Web(tmp_path, store)
     made.pages = {HOME: "home", DEAD: "alive", LAST: "last"}
     made.links = {HOME: [DEAD, LAST], LAST: [DEAD]}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.host_limit import KEPT_OUT
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -20,7 +20,9 @@ LIMIT: dict[str, object] = {"CRAWLSPACE_MAX_URLS_PER_HOST": 3, "CRAWLSPACE_MAX_D
 
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Chain]:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = Chain(tmp_path, store)
     made.pages = {HOME: "home", **{f"{HOME}{name}": name for name in "abcd"}}
     made.links = {HOME: [f"{HOME}{name}" for name in "abcd"]}

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK, Engine
-from crawlspace.crawl.index_repair import Resending, Resent
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
+from crawlspace.crawl.sinks.index_repair import Resending, Resent
 from crawlspace.crawl.startup import open_engine
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement, BatchMark, agreement, next_mark, note_mark, stored_mark
@@ -29,7 +30,7 @@ class Place(Web):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        super().__init__(folder, SqliteStore(folder / "state.db", sinks=(SINK,)))
+        super().__init__(folder, SqliteStore(folder / "state.db", sinks=(EMBEDDED,)))
         self.pages = {HOME: "home", **{page: page for page in PAGES}}
         self.links = {HOME: PAGES}
         self.store.close()
@@ -37,7 +38,7 @@ class Place(Web):
     def run(self, *, after: int = 0, resend: bool = True, killed: int = -1) -> Resent | None:
         """One start with all that belongs to it; `killed` after so many of its writes."""
         self.clock.advance(after * 86_400)
-        self.store = SqliteStore(self.folder / "state.db", sinks=(SINK,))
+        self.store = SqliteStore(self.folder / "state.db", sinks=(EMBEDDED,))
         index = EmbeddedIndex(self.folder / "index.db", owner="demo", clock=self.clock)
         self.sink = index  # type: ignore[assignment]
         try:
@@ -160,7 +161,7 @@ def test_what_a_person_has_sent_again_agrees(place: Place, *, is_older: bool, no
     place.remove("index")
     if is_older:
         place.put_back("index")
-    store = SqliteStore(place.folder / "state.db", sinks=(SINK,))
+    store = SqliteStore(place.folder / "state.db", sinks=(EMBEDDED,))
     index = EmbeddedIndex(place.folder / "index.db", owner="demo", clock=place.clock)
     with closing(store), closing(index):
         sent = {url: text for url, text in place.pages.items() if isinstance(text, str) and url not in not_taken}
@@ -227,14 +228,14 @@ def test_killed_between_the_index_and_what_the_store_notes_of_it(place: Place) -
     """The batch is sent again, and nothing else."""
     place.pages[PAGES[0]] = "changed"
     place.clock.advance(31 * 86_400)
-    place.store = SqliteStore(place.folder / "state.db", sinks=(SINK,))
+    place.store = SqliteStore(place.folder / "state.db", sinks=(EMBEDDED,))
     index = EmbeddedIndex(place.folder / "index.db", owner="demo")
-    engine = open_engine(place.collection(), store=place.store, sink=index, clock=place.clock).engine
+    engine = open_engine(place.collection(), store=place.store, sinks=[index], clock=place.clock).engine
     while (fetch := engine.next_fetch()) is not None:
         assert isinstance(fetch, FetchPage)
         engine.fetched(place._answer(fetch))
     engine.commit()
-    assert engine.drain.deliver(engine.drain.take()).done
+    assert engine.deliveries.drains[0].deliver(engine.deliveries.drains[0].take()).done
     place.store.close()
     index.close()
     assert place.run() is None
@@ -271,31 +272,31 @@ COMPARED: list[tuple[tuple[str, int] | None, tuple[str, int] | None, int, Agreem
 def test_how_marks_are_compared(
     stored: tuple[str, int] | None, found: tuple[str, int] | None, waits: int, expected: Agreement
 ) -> None:
-    store = MemoryStore(sinks=(SINK,))
+    store = MemoryStore(sinks=(EMBEDDED,))
     if stored is not None:
-        note_mark(store, SINK, BatchMark(*stored))
+        note_mark(store, EMBEDDED, BatchMark(*stored))
     known = Known(store)
     pages = [f"a.example/{number}" for number in range(waits)]
     known.discover(*pages)
     known.record(*(known.page(url, url) for url in pages))
     mark = None if found is None else BatchMark(*found, sequence=3)
-    assert agreement(store, SINK, mark, now=0) is expected
+    assert agreement(store, EMBEDDED, mark, now=0) is expected
 
 
 def test_a_generation_is_noted_before_anything_is_sent() -> None:
-    store = MemoryStore(sinks=(SINK,))
+    store = MemoryStore(sinks=(EMBEDDED,))
     known = Known(store)
     known.discover("a.example/")
     known.record(known.page("a.example/", "one"))
-    first = next_mark(store, SINK, store.orders(SINK, 9, now=0))
-    assert first == next_mark(store, SINK, store.orders(SINK, 9, now=0))
-    assert stored_mark(store, SINK) == BatchMark(first.generation, 0)
+    first = next_mark(store, EMBEDDED, store.orders(EMBEDDED, 9, now=0))
+    assert first == next_mark(store, EMBEDDED, store.orders(EMBEDDED, 9, now=0))
+    assert stored_mark(store, EMBEDDED) == BatchMark(first.generation, 0)
 
 
 def test_a_damaged_mark_counts_as_none() -> None:
-    store = MemoryStore(sinks=(SINK,))
-    store.set_meta(f"sent:{SINK}", "{")
-    assert stored_mark(store, SINK) is None
+    store = MemoryStore(sinks=(EMBEDDED,))
+    store.set_meta(f"sent:{EMBEDDED}", "{")
+    assert stored_mark(store, EMBEDDED) is None
 
 
 # mark in the index, mark of a batch -> whether it may be written over it

@@ -9,7 +9,7 @@ import pytest
 
 from crawlspace.admin.report import known, known_urls, report
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
@@ -63,7 +63,9 @@ class TwoCollections(Web):
 
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoCollections]:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = TwoCollections(tmp_path, store)
     made.pages = {HOME: "home", **{url: f"sales {url}" for url in SALES}}
     made.links = {HOME: SALES}

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.depths.end_of_run import end_run
-from crawlspace.crawl.engine import SINK, Engine
-from crawlspace.crawl.lost_documents import LostDocuments
+from crawlspace.crawl.engine import Engine
+from crawlspace.crawl.sinks.lost_documents import LostDocuments
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
@@ -42,7 +43,7 @@ class Side(Web):
         self.asked = []
         self.work(engine)
         end_run(engine)
-        engine.drain.drain_all()
+        engine.deliveries.drains[0].drain_all()
         engine.close()
         return engine
 
@@ -62,11 +63,11 @@ def sides(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Side
         for name in ("a", "b"):
             store: Store
             if request.param == "memory":
-                store = MemoryStore(sinks=(SINK,))
+                store = MemoryStore(sinks=(EMBEDDED,))
             elif request.param == "sqlite":
-                store = SqliteStore(tmp_path / f"{name}.db", sinks=(SINK,))
+                store = SqliteStore(tmp_path / f"{name}.db", sinks=(EMBEDDED,))
             else:
-                store = RedisStore(another_client(), name, sinks=(SINK,))
+                store = RedisStore(another_client(), name, sinks=(EMBEDDED,))
             stack.callback(store.close)
             index = stack.enter_context(closing(EmbeddedIndex(tmp_path / "index.db", owner=name)))
             made.append(Side(tmp_path / name, store, index))
@@ -170,7 +171,7 @@ def test_one_that_is_unknown_is_forgotten(sides: tuple[Side, Side]) -> None:
     b.crawl()
     b.write(start=HOME, rules=f"forbid prefix {ONE}")
     b.crawl()
-    a.store = MemoryStore(sinks=(SINK,))  # its state was thrown away
+    a.store = MemoryStore(sinks=(EMBEDDED,))  # its state was thrown away
     LostDocuments(a.open().engine, a.index).start()
     assert a.lost() == []
 
@@ -205,7 +206,7 @@ def test_many_are_made_due_in_batches(tmp_path: Path) -> None:
         a, b = (
             Side(
                 tmp_path / name,
-                MemoryStore(sinks=(SINK,)),
+                MemoryStore(sinks=(EMBEDDED,)),
                 stack.enter_context(closing(EmbeddedIndex(tmp_path / "index.db", owner=name))),
             )
             for name in ("a", "b")
@@ -224,7 +225,7 @@ def test_many_are_made_due_in_batches(tmp_path: Path) -> None:
 
 def test_after_a_kill_at_any_moment_it_is_sent_again(tmp_path: Path) -> None:
     with closing(EmbeddedIndex(tmp_path / "index.db", owner="b")) as index:
-        b = Side(tmp_path / "b", MemoryStore(sinks=(SINK,)), index)
+        b = Side(tmp_path / "b", MemoryStore(sinks=(EMBEDDED,)), index)
         number = 1
         while _is_killed(number, b, tmp_path):
             number += 1
@@ -237,8 +238,8 @@ def _is_killed(number: int, b: Side, folder: Path) -> bool:
     folder.mkdir()
     is_killed = False
     with closing(EmbeddedIndex(folder.parent / "index.db", owner=f"a{number}")) as index:
-        a = Side(folder / "a", MemoryStore(sinks=(SINK,)), index)
-        a.store = store = SqliteStore(folder / "a.db", sinks=(SINK,))
+        a = Side(folder / "a", MemoryStore(sinks=(EMBEDDED,)), index)
+        a.store = store = SqliteStore(folder / "a.db", sinks=(EMBEDDED,))
         a.crawl()
         b.write(start=HOME)
         b.pages[ONE] = f"one {number}"
@@ -258,7 +259,7 @@ def _is_killed(number: int, b: Side, folder: Path) -> bool:
         else:
             engine.close()
             store.close()
-        a.store = SqliteStore(folder / "a.db", sinks=(SINK,))
+        a.store = SqliteStore(folder / "a.db", sinks=(EMBEDDED,))
         a.crawl()
         assert documents(a) == {HOME, ONE, TWO}, f"killed after {number} statements"
         a.store.close()

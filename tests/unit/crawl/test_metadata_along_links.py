@@ -12,7 +12,8 @@ import pytest
 from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held, Outcome, OutcomeKind
@@ -82,7 +83,9 @@ class Linked(Web):
 
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Linked]:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = Linked(tmp_path, store)
     made.moved = {}
     yield made

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.state.memory.store import MemoryStore
@@ -37,12 +37,12 @@ class SlowWeb(Web):
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SlowWeb]:
     store: Store
     if request.param == "memory":
-        store = MemoryStore(sinks=(SINK,))
+        store = MemoryStore(sinks=(EMBEDDED,))
     elif request.param == "sqlite":
-        store = SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
     else:
         emptied().close()
-        store = RedisStore(another_client(), "once", sinks=(SINK,))
+        store = RedisStore(another_client(), "once", sinks=(EMBEDDED,))
     made = SlowWeb(tmp_path, store, CRAWLSPACE_REFRESH_MIN=1, CRAWLSPACE_REFRESH_MAX=2)
     made.pages = {HOME: "home", NEW: "new", **{url: url[-1] for url in PAGES}}
     made.links = {HOME: [*PAGES, OLD], PAGES[0]: PAGES, PAGES[1]: [HOME, OLD]}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.depths.end_of_run import pending_depths
-from crawlspace.crawl.engine import SINK
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
@@ -42,7 +42,9 @@ class Site(Web):
     spider = "first"
 
     def open(self) -> Startup:
-        return open_engine(self.collection(), store=self.store, sink=self.sink, clock=self.clock, spider=SpiderCode(self.spider))
+        return open_engine(
+            self.collection(), store=self.store, sinks=[self.sink], clock=self.clock, spider=SpiderCode(self.spider)
+        )
 
     def plan(self) -> Plan:
         collection = self.collection()
@@ -62,7 +64,9 @@ class Site(Web):
 
 @pytest.fixture(params=["memory", "sqlite"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = Site(tmp_path, store)
     made.pages = {HOME: "home", OTHER: "other", **{page: page for page in PAGES}}
     made.links = {HOME: PAGES, **{page: [OTHER] for page in WITH_REFUSED}}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import Held, Status
 from crawlspace.state.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
@@ -19,7 +19,7 @@ AT_ONCE = 10
 
 def site(folder: Path, pages: int, **settings: object) -> Web:
     """A site of so many documents, crawled once; each run comes when all of it is due."""
-    web = Web(folder, MemoryStore(sinks=(SINK,)), **settings)
+    web = Web(folder, MemoryStore(sinks=(EMBEDDED,)), **settings)
     names = [f"{HOME}{number:04}" for number in range(pages - 1)]
     web.pages = {HOME: "home", **{name: name[-4:] for name in names}}
     web.links = {HOME: names}
@@ -121,7 +121,7 @@ def test_a_small_site_may_be_gone_completely(tmp_path: Path, pages: int, expecte
 
 
 def test_what_was_never_indexed_is_not_held(tmp_path: Path) -> None:
-    web = Web(tmp_path, MemoryStore(sinks=(SINK,)))
+    web = Web(tmp_path, MemoryStore(sinks=(EMBEDDED,)))
     names = [f"{HOME}{number}" for number in range(50)]
     web.pages = {HOME: "home", **dict.fromkeys(names[:25], 403)}
     web.links = {HOME: names}

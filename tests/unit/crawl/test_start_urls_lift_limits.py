@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.admin.explain import Question, explain
-from crawlspace.crawl.engine import SINK
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.run import FetchPage
@@ -67,7 +67,9 @@ class Chain(Web):
 
 @pytest.fixture(params=["memory", "sqlite"])
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Chain]:
-    store: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    store: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     made = Chain(tmp_path, store)
     made.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d", INTERNAL: "internal"}
     made.links = {HOME: [A, INTERNAL], A: [B], B: [C], C: [D]}

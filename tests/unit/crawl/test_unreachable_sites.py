@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.model import Outcome, OutcomeKind, State, Status
 from crawlspace.state.memory.store import MemoryStore
@@ -92,7 +93,9 @@ class Sites(Web):
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterable[Store]:
-    made: Store = MemoryStore(sinks=(SINK,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(SINK,))
+    made: Store = (
+        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    )
     yield made
     made.close()
 
@@ -184,7 +187,7 @@ GIVEN_UP = [
 def test_when_a_site_is_given_up(
     tmp_path: Path, status: int, takes_s: float, settings: dict[str, object], took: tuple[float, float], most: int
 ) -> None:
-    store = MemoryStore(sinks=(SINK,))
+    store = MemoryStore(sinks=(EMBEDDED,))
     root = "http://dead.example/"
     sites = Sites(tmp_path, store, start=root, **{"ROBOTSTXT_OBEY": False, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, **settings})
     sites.know(f"{root}{n}" for n in range(300))
@@ -196,7 +199,7 @@ def test_when_a_site_is_given_up(
 
 def test_pages_that_hang_among_others_do_not_give_their_site_up(tmp_path: Path) -> None:
     root = "http://a.example/"
-    sites = Sites(tmp_path, MemoryStore(sinks=(SINK,)), start=root, ROBOTSTXT_OBEY=False, CONCURRENT_REQUESTS_PER_DOMAIN=1)
+    sites = Sites(tmp_path, MemoryStore(sinks=(EMBEDDED,)), start=root, ROBOTSTXT_OBEY=False, CONCURRENT_REQUESTS_PER_DOMAIN=1)
     urls = [f"{root}{n}" for n in range(30)]  # in this order, so that never three that hang come in a row
     sites.know(urls)
     sites.pages = dict.fromkeys(urls, "page")
@@ -228,7 +231,7 @@ def test_each_run_without_an_answer_counts_once(
     tmp_path: Path, statuses: list[int | None], row: tuple[int, int] | None, *, held: bool
 ) -> None:
     root = "http://dead.example/"
-    store = MemoryStore(sinks=(SINK,))
+    store = MemoryStore(sinks=(EMBEDDED,))
     sites = Sites(tmp_path, store, start=root)
     sites.pages = {root: "home", **{f"{root}{n}": f"page {n}" for n in range(4)}}
     sites.links = {root: [f"{root}{n}" for n in range(4)]}
@@ -250,7 +253,7 @@ def test_each_run_without_an_answer_counts_once(
 def test_a_site_with_few_urls_is_counted_at_the_end_of_the_run(tmp_path: Path) -> None:
     """It is never given up: its robots.txt is known, and there are too few URLs."""
     root, single = "http://few.example/", "http://single.example/"
-    store = MemoryStore(sinks=(SINK,))
+    store = MemoryStore(sinks=(EMBEDDED,))
     sites = Sites(
         tmp_path, store, start=f"{root}\n{root}x\n{single}\nhttp://mixed.example/1\nhttp://mixed.example/2", ROBOTSTXT_OBEY=False
     )
@@ -261,7 +264,7 @@ def test_a_site_with_few_urls_is_counted_at_the_end_of_the_run(tmp_path: Path) -
 
 def test_a_crawl_that_goes_on_counts_a_day_as_a_run(tmp_path: Path) -> None:
     root = "http://dead.example/"
-    store = MemoryStore(sinks=(SINK,))
+    store = MemoryStore(sinks=(EMBEDDED,))
     sites = Sites(tmp_path, store, start=root, CRAWLSPACE_CONTINUOUS=True)
     sites.failing = {root: 612}
     engine = sites.open().engine

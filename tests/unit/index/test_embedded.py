@@ -38,7 +38,7 @@ DOCUMENTS = (
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[EmbeddedIndex]:
     made = EmbeddedIndex(tmp_path / "index.db")
-    assert not made.send([push(document) for document in DOCUMENTS])
+    assert not made.send([push(document) for document in DOCUMENTS]).refused
     yield made
     made.close()
 
@@ -135,7 +135,7 @@ def test_a_document_it_cannot_hold_is_refused_and_the_old_one_stays(
 ) -> None:
     index = EmbeddedIndex(tmp_path / "index.db", max_document_bytes=1000)
     old = Document("http://e.example/title", title="Old")
-    (refusal,) = index.send([push(old), IndexOrder(2, Op.PUSH, old.url, document), push(Document("http://e.example/b"))])
+    (refusal,) = index.send([push(old), IndexOrder(2, Op.PUSH, old.url, document), push(Document("http://e.example/b"))]).refused
     assert reason in refusal.reason
     assert index.get(old.url) == old
     assert index.count() == 2
@@ -144,7 +144,7 @@ def test_a_document_it_cannot_hold_is_refused_and_the_old_one_stays(
 
 def test_a_zero_byte_does_not_hide_what_follows(tmp_path: Path) -> None:
     index = EmbeddedIndex(tmp_path / "index.db")
-    assert not index.send([push(Document("http://e.example/", text="before\0after"))])
+    assert not index.send([push(Document("http://e.example/", text="before\0after"))]).refused
     assert index.search("after").total == 1
     index.close()
 
@@ -167,7 +167,7 @@ def test_a_locked_index_takes_nothing_and_raises(index: EmbeddedIndex) -> None:
     with pytest.raises(IndexUnavailable, match="locked by another process"):
         other.send([push(Document("http://e.example/new"))])
     holder.execute("ROLLBACK")
-    assert not other.send([push(Document("http://e.example/new"))])
+    assert not other.send([push(Document("http://e.example/new"))]).refused
     other.close()
     holder.close()
 
@@ -182,7 +182,7 @@ def test_a_full_disk_takes_nothing_and_raises(tmp_path: Path) -> None:
         index.send(big)
     assert index.count() == 1
     database.execute("PRAGMA max_page_count = 100000")
-    assert not index.send(big)
+    assert not index.send(big).refused
     assert index.count() == 51
     index.close()
 

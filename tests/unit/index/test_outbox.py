@@ -10,7 +10,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable, StoreDamaged
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import MAX_FAULTS, Drain, Drained
-from crawlspace.index.sink import Refusal
+from crawlspace.index.sink import Sent
 from crawlspace.model import Document, IndexOrder, Op
 from tests.contract.sinks import MemorySink
 
@@ -43,7 +43,7 @@ class Outbox:
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
         assert sink == "memory"
         for order in orders:
-            if self.waiting.get(order.url) == order:
+            if (waits := self.waiting.get(order.url)) is not None and waits.sequence == order.sequence:
                 del self.waiting[order.url]
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
@@ -123,7 +123,7 @@ def test_an_index_that_is_down_costs_growing_waits_and_loses_nothing() -> None:
 class FallingSink(MemorySink):
     """Breaks on a whole batch, takes the first half, then answers no more."""
 
-    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sequence[Refusal]:
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
         if len(orders) > 2:
             raise ValueError("too many for me")
         if self.log:

@@ -56,7 +56,7 @@ def test_who_has_lost_a_document(indexes: dict[str, EmbeddedIndex], orders: str,
     """A batch that is sent twice, as after a kill, changes nothing more."""
     for order in orders.split():
         for _ in range(times):
-            assert not indexes[order[0]].send([_order(order[1])])
+            assert not indexes[order[0]].send([_order(order[1])]).refused
     assert [name for name in "abc" if indexes[name].count(of=name)] == list(owner)
     for name, index in indexes.items():
         has_lost = name in losers
@@ -80,7 +80,7 @@ def test_a_refused_push_takes_nothing_over(tmp_path: Path) -> None:
         closing(EmbeddedIndex(tmp_path / "index.db", owner="b", max_document_bytes=10)) as b,
     ):
         a.send([_order("+")])
-        assert b.send([_order("+")])
+        assert b.send([_order("+")]).refused
         b.send([_order("-")])
         assert (list(a.urls()), a.lost(limit=9)) == ([URL], [])
 

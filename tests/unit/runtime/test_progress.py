@@ -14,7 +14,9 @@ def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatc
     """A loop with a clock of milliseconds wakes a moment early, and again until it is time."""
     now, done = 1000.0, SimpleNamespace(fetched=0, discovered=0, first_fetches=0, errors=0)
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    engine = SimpleNamespace(progress=done, backlog=0, frontier=SimpleNamespace(given_up_sites=()))
+    engine = SimpleNamespace(
+        progress=done, deliveries=SimpleNamespace(most_waiting=0), frontier=SimpleNamespace(given_up_sites=())
+    )
     shown = Progress(SimpleNamespace(spider=SimpleNamespace(session=SimpleNamespace(engine=engine))))  # type: ignore[arg-type]
     lines = set()
     for _ in range(6):

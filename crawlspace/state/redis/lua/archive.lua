@@ -45,8 +45,8 @@ function ops.push_again(args)
   cache.check()
   table.sort(orders, function(one, other) return one[1] < other[1] end)
   for _, order in ipairs(orders) do
-    outbox.give(0, order[1], order[2])
-    if order[3] then outbox.keep_orders(order[2], order[3]) end
+    outbox.give(0, order[1], order[2], args.sink)
+    if order[3] then outbox.keep_orders(order[2], order[3], args.sink) end
   end
   return unable
 end

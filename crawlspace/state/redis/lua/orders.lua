@@ -38,6 +38,27 @@ function ops.acknowledge(args)
   groups.drop_texts(ids)
 end
 
+-- Remove the pushes of a sink, parked ones too; with `deletes` all of its orders.
+function ops.withdraw(args)
+  local ids, struck = {}, {}
+  for _, list in ipairs({"push", "parked", args.deletes and "delete" or nil}) do
+    for _, number in ipairs(call("ZRANGE", outbox.key(args.sink, list), 0, -1)) do
+      local op, id, url = string.match(call("HGET", outbox.key(args.sink, "order"), number) or "", "^(%d):(%d+):(.*)$")
+      if not op then error("the order " .. number .. " is damaged") end
+      if args.deletes or op == "0" then
+        ids[#ids + 1] = tonumber(id)
+        struck[#struck + 1] = {url, number}
+      end
+    end
+  end
+  prefetch(ids)
+  for _, id in ipairs(ids) do
+    if get(id) and rows[id][CHECKSUM] then groups.entry_of(rows[id][CHECKSUM]) end
+  end
+  for _, order in ipairs(struck) do outbox.strike_out(args.sink, order[1], order[2]) end
+  groups.drop_texts(ids)
+end
+
 function ops.park(args)
   if tonumber(call("HGET", outbox.key(args.sink, "url"), args.url) or -1) ~= args.number then return end
   call("ZREM", outbox.key(args.sink, "delete"), args.number)

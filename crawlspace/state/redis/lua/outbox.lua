@@ -16,10 +16,10 @@ function outbox.strike_out(sink, url, number)
   call("ZREM", outbox.key(sink, "parked"), number)
 end
 
--- Put an order in the place of an older one of the same URL.
-function outbox.give(op, id, url)
+-- Put an order in the place of an older one of the same URL, for one sink or all.
+function outbox.give(op, id, url, only)
   local number = records.next_number("orders")
-  for _, sink in ipairs(SINKS) do
+  for _, sink in ipairs(only and {only} or SINKS) do
     local older = call("HGET", outbox.key(sink, "url"), url)
     if older then outbox.strike_out(sink, url, older) end
     call("HSET", outbox.key(sink, "url"), url, number)
@@ -29,8 +29,8 @@ function outbox.give(op, id, url)
 end
 
 -- Have the pushes of a URL that wait be sent with this document, whatever becomes of the URL.
-function outbox.keep_orders(url, document)
-  for _, sink in ipairs(SINKS) do
+function outbox.keep_orders(url, document, only)
+  for _, sink in ipairs(only and {only} or SINKS) do
     local number = call("HGET", outbox.key(sink, "url"), url)
     if number and string.sub(call("HGET", outbox.key(sink, "order"), number) or "", 1, 1) == "0" then
       call("HSETNX", outbox.key(sink, "kept"), number, pack(document))

@@ -177,11 +177,13 @@ function ops.heartbeat(args)
       claimed[#claimed + 1] = sites.name(tonumber(claims[n]))
     end
   end
-  local numbers = call("HMGET", keys.counters, "forgotten", "edits", "broken")
+  local numbers, waiting = call("HMGET", keys.counters, "forgotten", "edits", "broken"), {}
+  for n, sink in ipairs(SINKS) do
+    waiting[n] = call("ZCARD", outbox.key(sink, "delete")) + call("ZCARD", outbox.key(sink, "push"))
+  end
   return {#workers, site_count, call("HLEN", keys.lease), call("ZCARD", keys.free),
     retrying, tonumber(numbers[1] or 0) + tonumber(numbers[2] or 0),
-    call("ZCARD", outbox.key(SINKS[1], "delete")) + call("ZCARD", outbox.key(SINKS[1], "push")),
-    tonumber(numbers[3] or 0), deleted - args.deleted, claimed}
+    waiting, tonumber(numbers[3] or 0), deleted - args.deleted, claimed}
 end
 
 -- Release sites of a worker: for each its name, the milliseconds since the last request (-1: none by this worker) and those that it must

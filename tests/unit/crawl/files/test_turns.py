@@ -8,8 +8,9 @@ import pytest
 from msgspec import structs
 
 from crawlspace.clock import FakeClock
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.document_hash import type_mark
-from crawlspace.crawl.engine import SINK, Engine
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.files.turns import MOST_SET_ASIDE, PAUSE_S
 from crawlspace.crawl.files.waiting import FIRST_GUESS_S, MOST_BYTES, MOST_WAITING, PATIENCE_S, WaitingFiles
 from crawlspace.crawl.run import FetchPage
@@ -29,7 +30,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def crawl(tmp_path: Path, clock: FakeClock) -> Engine:
-    crawl = engine(tmp_path, MemoryStore(sinks=(SINK,)), clock)
+    crawl = engine(tmp_path, MemoryStore(sinks=(EMBEDDED,)), clock)
     while crawl.next_fetch() is not None:  # the start URLs
         pass
     for state in crawl.awaited():
@@ -74,7 +75,7 @@ def rest(crawl: Engine) -> list[str]:
 
 
 def test_a_site_goes_on_while_its_file_waits(tmp_path: Path, clock: FakeClock) -> None:
-    crawl = engine(tmp_path, MemoryStore(sinks=(SINK,)), clock, CONCURRENT_REQUESTS_PER_DOMAIN=1)
+    crawl = engine(tmp_path, MemoryStore(sinks=(EMBEDDED,)), clock, CONCURRENT_REQUESTS_PER_DOMAIN=1)
     (file,) = let_wait(crawl, 1)
     page = fetch(crawl)
     assert page is not None
@@ -129,7 +130,7 @@ def test_a_site_waits_when_too_many_files_are_set_aside(crawl: Engine, clock: Fa
 
 
 def test_files_that_are_being_fetched_count(tmp_path: Path, clock: FakeClock) -> None:
-    crawl = engine(tmp_path, MemoryStore(sinks=(SINK,)), clock, CONCURRENT_REQUESTS_PER_DOMAIN=100)
+    crawl = engine(tmp_path, MemoryStore(sinks=(EMBEDDED,)), clock, CONCURRENT_REQUESTS_PER_DOMAIN=100)
     rest(crawl)
     add(crawl, *(f"/{n}.pdf" for n in range(AT_FIRST + 1)), "/page")
     fetched = [fetch(crawl) for _ in range(AT_FIRST + 1)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.config.sinks import read_sinks
 from crawlspace.errors import StoreLocked
 from crawlspace.runtime.stores.places import StateFile
 from crawlspace.state.sqlite import crawl_lock
@@ -36,21 +37,21 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
 
 def test_a_crawl_begins_as_soon_as_a_command_makes_way(path: Path, meanwhile: Meanwhile) -> None:
     held = ExitStack()
-    place = StateFile("demo", path)
+    place = StateFile("demo", path, read_sinks(None, collection="demo", data_folder=path.parent))
     with place.changing() as opened:
         assert opened is not None
 
         def ends_its_batch() -> None:
             assert is_awaited(path)
             held.close()
-            with pytest.raises(StoreLocked), opened.alone(path):
+            with pytest.raises(StoreLocked), opened.alone("embedded", ""):
                 pass
 
-        held.enter_context(opened.alone(path))
+        held.enter_context(opened.alone("embedded", ""))
         meanwhile(ends_its_batch)
         with closing(SqliteStore.open_for_crawl(path)):
             assert not is_awaited(path)
-        with opened.alone(path):
+        with opened.alone("embedded", ""):
             pass
 
 
@@ -73,9 +74,12 @@ def test_it_does_not_wait_for_one_that_has_only_begun_to_make_the_file(tmp_path:
 
 
 def test_a_command_with_much_to_send_makes_way(path: Path, meanwhile: Meanwhile) -> None:
-    with StateFile("demo", path).changing() as opened, ExitStack() as held:
+    with (
+        StateFile("demo", path, read_sinks(None, collection="demo", data_folder=path.parent)).changing() as opened,
+        ExitStack() as held,
+    ):
         assert opened is not None
-        go_on = held.enter_context(opened.alone(path))
+        go_on = held.enter_context(opened.alone("embedded", ""))
         go_on()
 
         def has_sent_a_batch() -> None:

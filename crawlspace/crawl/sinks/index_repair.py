@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import structs
 
 from crawlspace.index.marks import Agreement, BatchMark, MarkedStore, agreement, note_mark, stored_mark
-from crawlspace.index.sink import Refusal
+from crawlspace.index.sink import Sent
 from crawlspace.model import IndexOrder, Op, State, Status, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import is_left
@@ -48,7 +48,7 @@ class Index(Protocol):
     def set_mark(self, mark: BatchMark) -> None: ...
     def count(self, *, of: str | None = None) -> int: ...
     def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]: ...
-    def send(self, orders: Sequence[IndexOrder]) -> Sequence[Refusal]: ...
+    def send(self, orders: Sequence[IndexOrder]) -> Sent: ...
 
 
 @dataclass(slots=True)

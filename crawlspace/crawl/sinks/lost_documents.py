@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from crawlspace.crawl.index_repair import UNSENT, unsent
 from crawlspace.crawl.outcomes import DAY_S
+from crawlspace.crawl.sinks.index_repair import UNSENT, unsent
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.errors import IndexUnavailable
 from crawlspace.plural import counted

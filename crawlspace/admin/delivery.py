@@ -1,0 +1,68 @@
+"""Sends the sinks of a collection what waits for them, for commands: unless a crawl does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from functools import partial
+
+from crawlspace.clock import Clock
+from crawlspace.config.sinks import EMBEDDED, SinkOptions, SinkSettings, made
+from crawlspace.errors import StoreLocked
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.outbox import Drain, OrderSource
+from crawlspace.index.places import place_of
+from crawlspace.index.sink import Sink
+from crawlspace.plural import counted
+
+CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
+Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
+"""Opens a context in which nobody else sends to a sink, or raises StoreLocked; the function it yields renews the lock."""
+AloneWith = Callable[[str, str], AbstractContextManager[Callable[[], object]]]
+"""As `Alone`, for a sink and its place."""
+
+
+class NotFromHere(StoreLocked):
+    """A sink gets its orders from another machine, or nobody knows from where; the message says which, after its name."""
+
+
+def deliver(store: OrderSource, sinks: SinkSettings, *, owner: str, clock: Clock, alone: AloneWith) -> str:
+    """Send waiting orders to each sink, unless a crawl does; return a message, empty if nothing waits.
+
+    Two senders at once could change the order.
+    """
+    said: list[str] = []
+    for one in sinks.options:
+        waiting = store.backlog(one.name)
+        if not waiting:
+            continue
+        if one.name == EMBEDDED and not sinks.index_file.exists():
+            said.append(f"{_orders(waiting)} for the index, which is not there: {sinks.index_file}")
+            continue
+        with closing(open_sink(one, sinks, owner=owner)) as sink:
+            said.append(_send(store, sink, waiting, clock, partial(alone, sink.name, place_of(sink))))
+    return "; ".join(dict.fromkeys(said))
+
+
+def open_sink(options: SinkOptions, sinks: SinkSettings, *, owner: str) -> Sink:
+    """Return a sink, which is not connected yet. Raises SettingError, StoreError."""
+    return EmbeddedIndex(sinks.index_file, owner=owner) if options.name == EMBEDDED else made(options)
+
+
+def _send(store: OrderSource, sink: Sink, waiting: int, clock: Clock, alone: Alone) -> str:
+    name = "the index" if sink.name == EMBEDDED else f"the sink {sink.name}"
+    try:
+        with alone() as go_on:
+            drain = Drain(store, sink, clock)
+            while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
+                go_on()
+    except NotFromHere as error:
+        return f"{_orders(waiting)} for {name}{error}"
+    except StoreLocked:
+        return CRAWL_UPDATES_INDEX
+    left = store.backlog(sink.name)
+    return f"{_orders(left)} for {name} until the next crawl" if left else f"{name} is up to date"
+
+
+def _orders(number: int) -> str:
+    return counted(number, "order waits", "orders wait")

@@ -1,0 +1,79 @@
+"""What the sinks of a collection are and what waits for each, for `scrapy status` and `scrapy sinks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
+from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
+from crawlspace.model import Op
+from crawlspace.plural import counted
+from crawlspace.state.metadata import Named
+
+
+class SinkView(Named, Protocol):
+    def backlog(self, sink: str) -> int: ...
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SinkReport:
+    """One sink."""
+
+    name: str
+    type: str
+    waiting: int
+    """Orders that it has not taken yet."""
+    parked: int
+    """Documents that it refuses."""
+    lacks_documents: bool
+    """All documents are being sent to it."""
+    is_former: bool
+    """The settings do not name it any more; orders are kept for it."""
+
+    def sentences(self, collection: str) -> Iterator[str]:
+        """Yield what is to be known of it beside its numbers."""
+        if self.is_former:
+            yield (
+                f"CRAWLSPACE_SINKS does not name it any more, and orders are kept for it: `scrapy sinks {collection} --forget {self.name}` ends that"
+            )
+        elif self.lacks_documents:
+            yield "it lacks documents, which a crawl sends"
+        if self.parked:
+            yield f"it refuses {counted(self.parked, 'document')}: `scrapy sinks {collection} --parked {self.name}` lists them"
+
+
+def sink_reports(store: SinkView, sinks: SinkSettings) -> list[SinkReport]:
+    """Return the sinks of the settings, and then former ones."""
+    types = {one.name: one.type for one in sinks.options}
+    former = {name: kind for name, kind in sorted(known_sinks(store).items()) if name not in types}
+    return [
+        SinkReport(
+            name,
+            kind,
+            store.backlog(name),
+            len(store.parked(name)),
+            lacks_documents=lacks_documents(store, name),
+            is_former=name in former,
+        )
+        for name, kind in {**types, **former}.items()
+    ]
+
+
+def is_plain(reports: list[SinkReport]) -> bool:
+    """Return whether the embedded index is all there is."""
+    return [(one.name, one.type) for one in reports] == [(EMBEDDED, SQLITE)]
+
+
+def lines_of(reports: list[SinkReport], collection: str) -> Iterator[str]:
+    """Yield a table of sinks."""
+    yield f"{'Sinks':<20}{'waiting':>12}{'parked':>10}   type"
+    for one in reports:
+        yield f"  {one.name:<18}{one.waiting:>12,}{one.parked:>10,}   {one.type}"
+        yield from (f"    {sentence}" for sentence in one.sentences(collection))
+
+
+def as_json(reports: list[SinkReport]) -> list[dict[str, object]]:
+    return [asdict(one) for one in reports]

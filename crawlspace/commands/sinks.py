@@ -1,0 +1,95 @@
+"""`scrapy sinks`: show the sinks of a collection, fill one, or forget one."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from crawlspace.admin.sink_report import as_json, lines_of, sink_reports
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.sinks.deliveries import filled, have_filled, known_sinks, note_sinks
+from crawlspace.errors import StoreError, UsageError
+from crawlspace.index.marks import forget_mark
+from crawlspace.printable import printable, quoted
+from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, print_json
+from crawlspace.runtime.stores.places import OpenStore
+
+
+class Command(CollectionCommand):
+    """Show where the documents of a collection are sent, and what waits for each sink."""
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "Show the sinks of a collection, fill one, or forget one"
+
+    def long_desc(self) -> str:
+        return (
+            "Show the sinks of CRAWLSPACE_SINKS: how many orders wait for each, and how many documents it refuses. A sink that the settings "
+            "do not name any more keeps its place until it is forgotten. "
+            "Exit status: 0 done; 1 the collection was never crawled, is being crawled (--forget), or the store has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--fill", metavar="SINK", help="have the crawl send all documents to this sink, from the archive")
+        what.add_argument("--forget", metavar="SINK", help="drop what waits for a sink that the settings do not name any more")
+        what.add_argument("--parked", metavar="SINK", help="list the documents that this sink refuses, with the reason")
+        what.add_argument("--json", action="store_true", help="print the numbers for a program")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        place = self.place(exactly_one(args, example="scrapy sinks demo"))
+        changes = opts.fill is not None or opts.forget is not None
+        with place.store.changing() if changes else place.store.reading() as opened:
+            if opened is None:
+                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                return 1
+            if opts.fill is not None:
+                print(_fill(place, opened, opts.fill))
+            elif opts.forget is not None:
+                print(_forget(place, opened, opts.forget))
+            elif opts.parked is not None:
+                _refuse_unknown(place, opened, opts.parked)
+                for op, url, reason in opened.store.parked(opts.parked):
+                    print(f"{op.value} {printable(url)}: {printable(reason)}")
+            else:
+                reports = sink_reports(opened.store, place.sinks)
+                if opts.json:
+                    print_json(as_json(reports))
+                else:
+                    print("\n".join(lines_of(reports, place.name)))
+        return 0
+
+
+def _fill(place: Place, opened: OpenStore, name: str) -> str:
+    if name == EMBEDDED:
+        raise UsageError(f"the embedded index is filled by `scrapy reindex {place.name}`")
+    if name not in place.sinks.names:
+        raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(name)}: it has {', '.join(place.sinks.names)}")
+    if not opened.crawlers():  # else the crawl would not know of it; where the index is gone, the next one makes it anew
+        forget_mark(opened.store, name)
+    have_filled(opened.store, name)
+    who = "the crawl that is running sends" if opened.crawlers() else "the next crawl sends"
+    return f"{who} all documents of {place.name} to {name}"
+
+
+def _forget(place: Place, opened: OpenStore, name: str) -> str:
+    _refuse_unknown(place, opened, name)
+    if name in place.sinks.names:
+        raise UsageError(f"CRAWLSPACE_SINKS names the sink {name}: take it out there first")
+    if opened.crawlers():
+        raise StoreError(f"{place.name} is being crawled, and gives the sink orders: stop the crawl first, or wait for its end")
+    store = opened.store
+    note_sinks(store, {other: kind for other, kind in known_sinks(store).items() if other != name})
+    store.withdraw(name, deletes=True)
+    filled(store, name)
+    return f"the sink {name} is forgotten; what it has of {place.name} stays there"
+
+
+def _refuse_unknown(place: Place, opened: OpenStore, name: str) -> None:
+    names = {*place.sinks.names, *known_sinks(opened.store)}
+    if name not in names:
+        raise UsageError(f"{place.name} has no sink {quoted(name)}: it has {', '.join(sorted(names))}")

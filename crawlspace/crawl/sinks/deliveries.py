@@ -1,0 +1,121 @@
+"""The sinks of a crawl: what each is sent, what waits for it, and when the crawl waits for one."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from crawlspace.clock import Clock
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
+from crawlspace.index.sink import Sink
+from crawlspace.plural import counted
+from crawlspace.state.metadata import Named, get_table
+
+logger = logging.getLogger(__name__)
+
+SINKS = "sinks"
+"""Meta: the sinks that orders are given to, with their types, also those that the settings do not name any more."""
+_FILLING = "filling:"
+"""Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none."""
+
+
+class SinkMeta(Named, Protocol):
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+class SinkStore(OrderSource, SinkMeta, Protocol):
+    def withdraw(self, sink: str, *, deletes: bool) -> None: ...
+
+
+class Deliveries:
+    """Raises StoreError. An unavailable sink holds up nothing but itself."""
+
+    def __init__(self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int) -> None:
+        """`most`: how many orders may wait for a sink."""
+        self._store = store
+        self._most = most
+        self.drains = [Drain(store, sink, clock) for sink in sinks]
+        self._waiting = {drain.sink: drain.backlog() for drain in self.drains}
+
+    @property
+    def most_waiting(self) -> int:
+        """Return how many orders wait for the sink for which the most do."""
+        return max(self._waiting.values(), default=0)
+
+    def waiting(self, sink: str) -> int:
+        """Return how many orders wait for a sink."""
+        return self._waiting[sink]
+
+    def ordered(self, number: int) -> None:
+        """Count orders that were given to each of them."""
+        for sink in self._waiting:
+            self._waiting[sink] += number
+
+    def look(self, known: Mapping[str, int] | None = None) -> None:
+        """Count anew what waits, where it is not known."""
+        for drain in self.drains:
+            self._waiting[drain.sink] = drain.backlog() if known is None else known.get(drain.sink, 0)
+
+    @property
+    def hold_up(self) -> bool:
+        """Whether the crawl waits, because too many orders wait for a sink: one that answers, or the embedded index."""
+        return any(
+            self._waiting[drain.sink] >= self._most and (drain.sink == EMBEDDED or not drain.is_unavailable)
+            for drain in self.drains
+        )
+
+    def settle(self, drain: Drain, delivery: Delivery) -> Drained:
+        """Record what a sink has committed."""
+        drained = drain.settle(delivery)
+        self._waiting[drain.sink] = drain.backlog()
+        if drain.is_unavailable and drain.sink != EMBEDDED and self._waiting[drain.sink] >= self._most:
+            self._give_up_pushes(drain.sink)
+        return drained
+
+    def _give_up_pushes(self, sink: str) -> None:
+        lacks_some = lacks_documents(self._store, sink)
+        have_filled(self._store, sink)  # first: a kill may follow
+        self._store.withdraw(sink, deletes=False)
+        self._waiting[sink] = self._store.backlog(sink)
+        if not lacks_some:
+            logger.warning(
+                "the sink %s has not answered for so long that %s wait for it: the pushes among them are dropped, and once it answers again"
+                " all documents are sent to it; deletions are kept",
+                sink,
+                counted(self._most, "order"),
+            )
+
+
+def known_sinks(store: Named) -> dict[str, str]:
+    """Return the sinks that orders are given to, with their types. Raises StoreDamaged."""
+    return {name: str(kind) for name, kind in (get_table(store, SINKS) or {}).items()}
+
+
+def note_sinks(store: SinkMeta, sinks: Mapping[str, str]) -> None:
+    """Have these be the sinks that orders are given to: names and types."""
+    written = json.dumps(dict(sinks), sort_keys=True)
+    if store.get_meta(SINKS) != written:
+        store.set_meta(SINKS, written)
+
+
+def lacks_documents(store: Named, sink: str) -> bool:
+    """Return whether a sink lacks documents that it has to be sent."""
+    return bool(store.get_meta(_FILLING + sink))
+
+
+def have_filled(store: SinkMeta, sink: str, *, after: int = 0) -> None:
+    """Have a sink be sent all documents of the URLs with larger ids than that."""
+    store.set_meta(_FILLING + sink, str(after))
+
+
+def filled(store: SinkMeta, sink: str) -> None:
+    """Note that a sink lacks no documents any more."""
+    store.set_meta(_FILLING + sink, "")
+
+
+def filled_up_to(store: Named, sink: str) -> int:
+    """Return the id up to which a sink was sent its documents."""
+    return int(store.get_meta(_FILLING + sink) or 0)

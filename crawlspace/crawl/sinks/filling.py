@@ -1,0 +1,96 @@
+"""Sends a sink all documents where it lacks some: because it is new, a person wants it, or what waited for it was dropped.
+
+They come from the archive, a few at a time between other work, no more of them than the sink takes; how far it is stands in the store. A
+document that the archive does not have is fetched with an unconditional GET, and sent then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from crawlspace.clock import Clock
+from crawlspace.crawl.sinks.deliveries import SinkMeta, filled, filled_up_to, have_filled, lacks_documents
+from crawlspace.crawl.sinks.index_repair import unsent
+from crawlspace.model import Document, UrlState
+from crawlspace.plural import counted
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.views import KnownUrl
+
+logger = logging.getLogger(__name__)
+
+URLS_AT_ONCE = 100
+MOST_WAITING = 1_000
+"""Orders that may wait for a sink while it is filled."""
+
+
+class FilledFrom(SinkMeta, Protocol):
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+    def backlog(self, sink: str) -> int: ...
+
+
+class ArchivedDocuments(Protocol):
+    """An archive."""
+
+    def document(self, place: int, url: str) -> Document | None: ...
+
+
+class Filling:
+    """For one sink. Raises StoreError."""
+
+    def __init__(
+        self, store: FilledFrom, sink: str, clock: Clock, archive: ArchivedDocuments, due: Callable[[UrlState], None]
+    ) -> None:
+        """`due` is told of each URL that is to be fetched for it."""
+        self._store = store
+        self._sink = sink
+        self._clock = clock
+        self._archive = archive
+        self._due = due
+        self._ordered = self._fetched = 0
+
+    def step(self) -> bool:
+        """Order the next documents; return whether there may be more for which there is room."""
+        if not lacks_documents(self._store, self._sink) or self._store.backlog(self._sink) >= MOST_WAITING:
+            return False
+        page = self._store.scan(filled_up_to(self._store, self._sink), URLS_AT_ONCE)
+        if not page:
+            self._end()
+            return False
+        indexed = [known for known in page if known.indexed]
+        documents = {known.id: self._document(known) for known in indexed}
+        unable = set(self._store.push_again(documents, sink=self._sink))
+        wanted: dict[int, UrlState] = {}
+
+        def change(state: UrlState) -> Change | None:
+            """Return the change of a URL as it is now; a store asks again about one that was changed meanwhile."""
+            wanted.pop(state.id, None)
+            made = None if state.lease_until is not None else unsent(state, now=at_once(now, state.fetched_at))
+            if made is not None:
+                wanted[state.id] = made.state
+            return made
+
+        now = int(self._clock.now())
+        self._store.revise(unable, change, now=now)
+        for state in wanted.values():
+            self._due(state)
+        self._ordered += len(indexed) - len(unable)
+        self._fetched += len(unable)
+        have_filled(self._store, self._sink, after=page[-1].id)
+        return True
+
+    def _document(self, known: KnownUrl) -> Document | None:
+        return None if known.archived is None else self._archive.document(known.archived, known.url)
+
+    def _end(self) -> None:
+        filled(self._store, self._sink)
+        logger.info(
+            "the sink %s gets all documents: %s from the archive%s",
+            self._sink,
+            counted(self._ordered, "was sent", "were sent"),
+            f", {counted(self._fetched, 'is', 'are')} fetched and sent, because it does not have them" if self._fetched else "",
+        )

@@ -1,0 +1,151 @@
+"""Requests with JSON to the server of a sink, from a thread without an event loop of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import aiohttp
+
+from crawlspace.errors import IndexUnavailable, SettingError
+from crawlspace.printable import printable
+
+T = TypeVar("T")
+
+MOST_SHOWN = 300
+"""Characters of an answer that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where a server is, and how it is spoken to. Secrets are not shown."""
+
+    url: str
+    headers: Mapping[str, str]
+    timeout_s: float
+    ca_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Return what the server's certificate is checked with; None for http. Raises SettingError."""
+        if not self.url.startswith("https:"):
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            if self.certificate is not None:
+                context.load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as error:
+            named = " and ".join(str(path) for path in (self.ca_file, self.certificate, self.key) if path is not None)
+            raise SettingError(f"CRAWLSPACE_SINKS: {named} cannot be used for {self.url}: {error}") from error
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: object
+    """Parsed JSON, or text that is none."""
+
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+class Client:
+    """Speaks to one server. Used by one thread at a time. Close it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._tls = connection.tls()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._session: aiohttp.ClientSession | None = None
+
+    def run(self, work: Awaitable[T]) -> T:
+        """Wait for requests that are made together."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        return self._loop.run_until_complete(work)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        lines: bytes | None = None,
+        parameters: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """Send a request with a JSON body, or with lines of JSON. Raises IndexUnavailable if the server cannot be reached."""
+        data = lines if lines is not None else None if body is None else json.dumps(body).encode()
+        kind = "application/x-ndjson" if lines is not None else "application/json"
+        try:
+            async with self._opened().request(
+                method,
+                self._connection.url + path,
+                data=data,
+                headers={"Content-Type": kind, **(headers or {})},
+                params=parameters,
+                allow_redirects=False,
+            ) as response:
+                text = await response.text("utf-8", "replace")
+                return Reply(response.status, _parsed(text))
+        except aiohttp.ClientConnectorCertificateError as error:
+            raise IndexUnavailable(
+                f"{self._connection.url} shows a certificate that does not hold: {error.certificate_error}; if it is yours, name the"
+                ' authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise IndexUnavailable(
+                f"{self._connection.url} cannot be reached: {printable(str(error) or type(error).__name__)}"
+            ) from error
+        except TimeoutError as error:
+            raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
+
+    def close(self) -> None:
+        if self._loop is None:
+            return
+        if self._session is not None:
+            self._loop.run_until_complete(self._session.close())
+            self._session = None
+        self._loop.close()
+        self._loop = None
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=self._tls if self._tls is not None else True, limit=16),
+                timeout=aiohttp.ClientTimeout(total=self._connection.timeout_s),
+                headers=dict(self._connection.headers),
+            )
+        return self._session
+
+
+def shown(body: object) -> str:
+    """Return an answer for a message, on one line."""
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+    return printable(" ".join(text.split()))[:MOST_SHOWN]
+
+
+def _parsed(text: str) -> object:
+    try:
+        body: object = json.loads(text) if text else None
+    except ValueError:
+        return text
+    return body
+
+
+def table(value: object) -> Mapping[str, object]:
+    """Return a JSON object of an answer; an empty one where it is something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def items(value: object) -> list[object]:
+    """Return a list of an answer; an empty one where it is something else."""
+    return value if isinstance(value, list) else []

@@ -1,0 +1,84 @@
+"""The sinks of a collection beside those of its settings: former ones, which keep their place, and new ones, which lack all documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from crawlspace import private_files
+from crawlspace.admin.delivery import open_sink
+from crawlspace.archive.reader import ArchiveReader
+from crawlspace.config.sinks import EMBEDDED, SQLITE
+from crawlspace.crawl.sinks.deliveries import SinkMeta, have_filled, known_sinks, note_sinks
+from crawlspace.crawl.sinks.filling import FilledFrom, Filling
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import ExitStack
+
+    from crawlspace.config.collection import Collection
+    from crawlspace.config.sinks import SinkSettings
+    from crawlspace.crawl.engine import Engine
+    from crawlspace.index.sink import Sink
+    from crawlspace.model import UrlState
+    from crawlspace.state.views import Counts, KnownUrl
+
+
+class OrderedStore(SinkMeta, Protocol):
+    """A store that gives orders to sinks."""
+
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def counts(self) -> Counts: ...
+    def use_sinks(self, sinks: Sequence[str]) -> None: ...
+
+
+def open_sinks(collection: Collection, undo: ExitStack) -> list[Sink]:
+    """Open the sinks of a crawl, which `undo` closes; the embedded index is made if it is missing. Raises StoreError."""
+    sinks = []
+    for options in collection.sinks.options:
+        if options.name == EMBEDDED:
+            private_files.make_file(collection.index_file)
+        sinks.append(open_sink(options, collection.sinks, owner=collection.name))
+        undo.callback(sinks[-1].close)
+    return sinks
+
+
+def fillings_of(collection: Collection, engine: Engine, store: FilledFrom) -> dict[str, Filling]:
+    """Return what sends the servers among the sinks of a crawl the documents that they lack, by name."""
+    archive = collection.archive
+    reader = ArchiveReader(
+        archive.folder, engine.store.archive_files() if archive.is_on else {}, look_up=engine.store.archive_files
+    )
+
+    def due(state: UrlState) -> None:
+        if state.next_fetch is not None:
+            engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
+
+    return {one.name: Filling(store, one.name, engine.clock, reader, due) for one in collection.sinks.servers}
+
+
+def former_sinks(store: OrderedStore, sinks: SinkSettings) -> list[str]:
+    """Return the sinks that the settings name no more, and that were not forgotten."""
+    return sorted(_known(store).keys() - set(sinks.names))
+
+
+def give_orders_to(store: OrderedStore, sinks: SinkSettings) -> None:
+    """Have a store give orders to the sinks of the settings, and to former ones."""
+    store.use_sinks((*sinks.names, *former_sinks(store, sinks)))
+
+
+def note_new_sinks(store: OrderedStore, sinks: SinkSettings) -> None:
+    """Remember the sinks of the settings; a server that is new is sent all documents."""
+    known = _known(store)
+    types = {one.name: one.type for one in sinks.options}
+    new = [name for name in types if name not in known and name != EMBEDDED]
+    if new and store.counts().indexed:
+        for name in new:
+            have_filled(store, name)
+    note_sinks(store, {**known, **types})
+
+
+def _known(store: OrderedStore) -> dict[str, str]:
+    known = known_sinks(store)
+    if not known and store.scan(0, 1):  # of before there were others
+        return {EMBEDDED: SQLITE}
+    return known

@@ -1,0 +1,86 @@
+"""What every store does for several sinks: orders for one of them alone, sinks that come and go, orders that are withdrawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.model import Document, State
+from crawlspace.state.store import Store
+from tests.contract.conftest import NOW, Known, full
+
+A, B, C = "a.example/", "b.example/", "c.example/"
+GIVEN = Document(full(A), title="archived", text="its archived text")
+
+
+def orders(store: Store, sink: str) -> list[str]:
+    """Its orders, each with the text that is pushed."""
+    return [
+        f"{order.op.value} {order.url.removeprefix('http://')}{'' if order.document is None else f' {order.document.text}'}"
+        for order in store.orders(sink, 10, now=NOW)
+    ]
+
+
+def test_a_document_is_pushed_again_to_one_sink_alone(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "two"))
+    assert store.push_again({known.get(A).id: GIVEN, known.get(B).id: None}, sink="log") == [known.get(B).id]
+    assert (orders(store, "index"), orders(store, "log")) == ([], ["push a.example/ its archived text"])
+    assert (store.counts().outbox, store.backlog("index"), store.backlog("log")) == (1, 0, 1)
+
+
+def test_what_waits_for_the_others_stays_as_it_is(known: Known, store: Store) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one", text="new"))
+    store.push_again({known.get(A).id: GIVEN}, sink="log")
+    assert (orders(store, "index"), orders(store, "log")) == (["push a.example/ new"], ["push a.example/ its archived text"])
+    assert store.counts().outbox == 2
+
+
+def test_pushes_are_withdrawn_and_deletions_stay(known: Known, store: Store) -> None:
+    known.crawled((A, "one"))
+    known.discover(B)
+    known.record(known.page(B, "two", text="b"), known.change(A, checksum=None, state=State.GONE))
+    store.withdraw("log", deletes=False)
+    assert (orders(store, "log"), orders(store, "index")) == (["delete a.example/"], ["delete a.example/", "push b.example/ b"])
+    assert (store.counts().outbox, store.backlog("log")) == (3, 1)
+    store.withdraw("log", deletes=True)
+    assert (orders(store, "log"), store.backlog("log"), store.counts().outbox) == ([], 0, 2)
+
+
+def test_so_are_parked_ones(known: Known, store: Store) -> None:
+    known.discover(A, B)
+    known.record(known.page(A, "one"), known.page(B, "two"))
+    store.park("log", store.orders("log", 1, now=NOW)[0], "no")
+    assert (store.counts().parked, len(store.parked("log"))) == (1, 1)
+    store.withdraw("log", deletes=False)
+    assert (store.counts().parked, store.counts().outbox, store.parked("log")) == (0, 2, [])
+
+
+def test_a_text_that_only_a_withdrawn_order_needed_goes(known: Known, store: Store) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one", text="a"))
+    store.acknowledge("index", store.orders("index", 10, now=NOW))
+    assert store.push_again({known.get(A).id: None}, sink="index") == []
+    store.acknowledge("index", store.orders("index", 10, now=NOW))
+    store.withdraw("log", deletes=False)
+    assert store.push_again({known.get(A).id: None}) == [known.get(A).id]
+
+
+@pytest.mark.parametrize("sinks", [("index",), ("index", "new"), ("log", "new"), ()])
+def test_orders_are_given_to_the_sinks_of_now(known: Known, store: Store, sinks: tuple[str, ...]) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one", text="a"))
+    store.use_sinks(sinks)
+    known.discover(B)
+    known.record(known.page(B, "two", text="b"))
+    before = {"index": ["push a.example/ a"], "log": ["push a.example/ a"], "new": list[str]()}
+    for sink, waiting in before.items():
+        assert orders(store, sink) == waiting + (["push b.example/ b"] if sink in sinks else [])
+
+
+def test_an_order_that_waits_for_a_former_sink_is_not_replaced(known: Known, store: Store) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one", text="a"))
+    store.use_sinks(("index",))
+    known.record(known.change(A, checksum=None, state=State.GONE))
+    assert orders(store, "index") == ["delete a.example/"]
+    assert store.backlog("log") == 1

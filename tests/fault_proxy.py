@@ -1,0 +1,106 @@
+"""A proxy before a search server that fails on purpose: cut connections, lost answers, and answers of its own."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Lock, Thread
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What becomes of one bulk request. `answer` takes the body of the request, and returns status and body of an answer of the proxy's own,
+    or None: then it is passed on. `change` changes the answer of the server."""
+
+    answer: Callable[[bytes], tuple[int, object] | None] = lambda _: None
+    change: Callable[[dict[str, object]], object] | None = None
+    cut: bool = False
+    """The connection is closed, and nothing passed on."""
+    lose: bool = False
+    """The request is passed on, and the connection closed before the answer."""
+
+
+def answers(status: int, body: object) -> Fault:
+    return Fault(lambda _: (status, body))
+
+
+def error(kind: str, reason: str = "for a test") -> dict[str, object]:
+    return {"error": {"type": kind, "reason": reason}}
+
+
+class FaultProxy:
+    """`faults` happen to the next bulk requests, one each; then `rest` to all others."""
+
+    def __init__(self, url: str) -> None:
+        self.faults: list[Fault] = []
+        self.rest: Fault | None = None
+        self.bulks = 0
+        proxy, lock = self, Lock()
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _pass_on(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(length) if length else b""
+                fault = None
+                if "/_bulk" in self.path:
+                    with lock:
+                        proxy.bulks += 1
+                        fault = proxy.faults.pop(0) if proxy.faults else proxy.rest
+                own = None if fault is None else fault.answer(body)
+                if own is not None:
+                    self._answer(own[0], json.dumps(own[1]).encode())
+                    return
+                if fault is not None and fault.cut:
+                    self._hang_up()
+                    return
+                kind = {"Content-Type": self.headers.get("Content-Type", "application/json")}
+                request = urllib.request.Request(f"{url}{self.path}", body or None, kind, method=self.command)
+                try:
+                    with urllib.request.urlopen(request, timeout=60) as reply:
+                        status, answer = reply.status, reply.read()
+                except urllib.error.HTTPError as failed:
+                    status, answer = failed.code, failed.read()
+                if fault is not None and fault.lose:
+                    self._hang_up()
+                    return
+                if fault is not None and fault.change is not None:
+                    answer = json.dumps(fault.change(json.loads(answer))).encode()
+                self._answer(status, answer)
+
+            do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = _pass_on  # noqa: N815 - the names that http.server calls
+
+            def _answer(self, status: int, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            def _hang_up(self) -> None:
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+
+            def log_message(self, *_: object) -> None:
+                """It says nothing."""
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_: object) -> None:
+                """A connection that was closed is what a test wants."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()

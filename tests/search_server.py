@@ -1,0 +1,104 @@
+"""A server that answers as OpenSearch does: one a test process, started when it is first asked for; each test has an empty one of its own."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from multiprocessing.util import Finalize
+from typing import Any
+
+from osmem_server import OsmemServer  # type: ignore[import-untyped]
+
+from crawlspace.config.sinks import made, read_sinks
+from crawlspace.index.opensearch.sink import OpenSearchSink
+from crawlspace.model import Document
+from crawlspace.urls import document_id
+
+LONGEST_START_S = 120.0
+INDEX = "intranet"
+
+
+class SearchServer:
+    """An empty server, by its URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """Send a request, and return the JSON that is answered, whatever the status."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"}, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            text = error.read()
+        return json.loads(text or b"null")
+
+    def documents(self, index: str = INDEX) -> dict[str, dict[str, Any]]:
+        """Return the documents of an index by URL."""
+        self.ask("POST", f"/{index}/_refresh")
+        found = self.ask("POST", f"/{index}/_search", {"size": 1000, "version": True})
+        return {hit["_source"]["url"]: hit["_source"] | {"_version": hit["_version"]} for hit in found["hits"]["hits"]}
+
+    def document(self, url: str, index: str = INDEX) -> dict[str, Any] | None:
+        """Return one as it is at this moment."""
+        found = self.ask("GET", f"/{index}/_doc/{document_id(url)}")
+        return dict(found["_source"]) if found.get("found") else None
+
+    def options(self, **more: object) -> dict[str, object]:
+        """The options of a sink that sends to it."""
+        return {"type": "opensearch", "url": self.url, "index": INDEX, "replicas": 0, **more}
+
+
+@contextmanager
+def search_server() -> Iterator[SearchServer]:
+    with _server().clone() as clone:
+        yield SearchServer(clone.url)
+
+
+@lru_cache
+def _server() -> OsmemServer:
+    server = OsmemServer.start(startup_timeout=LONGEST_START_S)
+    Finalize(None, server.process.kill, exitpriority=1)
+    return server
+
+
+def sink_of(tmp_path: Any, options: dict[str, object], *, collection: str = "demo") -> Any:
+    """The sink that options in a settings file make."""
+    (one,) = read_sinks({"search": options}, collection=collection, data_folder=tmp_path).options
+    return made(one)
+
+
+class ReadableOpenSearch:
+    """The sink, and what the server has of a URL, as the document that was pushed."""
+
+    def __init__(self, sink: OpenSearchSink, server: SearchServer) -> None:
+        self.name = sink.name
+        self.mark, self.send, self.close = sink.mark, sink.send, sink.close
+        self._server = server
+
+    def get(self, url: str) -> Document | None:
+        found = self._server.document(url)
+        if found is None:
+            return None
+
+        def text(name: str) -> Any:
+            return next(iter(found.get(name, {"": ""}).values()))
+
+        return Document(
+            found["url"],
+            text("title"),
+            text("description"),
+            found.get("language", ""),
+            text("text"),
+            text("headings") or [],
+            found.get("content_type", ""),
+            found.get("modified", ""),
+            found.get("fields", {}),
+            found.get("duplicates", []),
+        )
