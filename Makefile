@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev demo test test-histories lint bench fuzz lock clean python broken
+.PHONY: help env env-dev demo test test-histories test-servers lint bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -28,6 +28,8 @@ help:
 	@echo "make test    build .venv with the developers' tools; lint, types and all tests"
 	@echo "make test-histories"
 	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis)"
+	@echo "make test-servers"
+	@echo "             the tests of the sinks on a real OpenSearch, which they start (needs a JDK, 17 or newer, and Maven)"
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
 	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"
@@ -80,6 +82,9 @@ test: lint
 test-histories: env-dev
 	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 1000 --count "$(HISTORIES)"
 	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 2000 --count "$$(( $(HISTORIES) / 4 ))" --store redis
+
+test-servers: env-dev
+	@$(RUN) -m tests.real_servers.run
 
 bench: env
 	@$(RUN) -m benchmarks.run

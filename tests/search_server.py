@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -55,8 +56,17 @@ class SearchServer:
         return {"type": "opensearch", "url": self.url, "index": INDEX, "replicas": 0, **more}
 
 
+REAL = os.environ.get("CRAWLSPACE_TEST_OPENSEARCH_URL")
+"""A real server that `make test-servers` has started, in place of the emulator; its tests run one after the other."""
+
+
 @contextmanager
 def search_server() -> Iterator[SearchServer]:
+    if REAL is not None:
+        server = SearchServer(REAL)
+        server.ask("DELETE", f"/{INDEX}*")
+        yield server
+        return
     with _server().clone() as clone:
         yield SearchServer(clone.url)
 

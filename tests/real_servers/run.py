@@ -1,0 +1,110 @@
+"""Runs the tests of the sinks on real servers: `python -m tests.real_servers.run [pytest arguments]`.
+
+Each server is a Java program that Maven's packages make, started for the run; JDK 17 and Maven must be there. Nothing is skipped: a server
+that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / "build" / "servers"
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+TESTS = ("tests/contract/test_sinks.py", "tests/unit/index/opensearch", "tests/integration/test_sinks.py", "tests/real_servers")
+_TOOLS = ("java", "javac", "mvn")
+_OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LINES_SHOWN = 40
+_READY = re.compile(rb"READY (http://\S+)")
+
+
+class NoServerError(Exception):
+    """A server could not be made or started."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
+    if missing:
+        print(f"{', '.join(missing)} not found: install a JDK (17 or newer) and Maven", file=sys.stderr)
+        return 1
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(started("opensearch", "SingleNode"))
+        except NoServerError as error:
+            print(error, file=sys.stderr)
+            return 1
+        environment = {**os.environ, "CRAWLSPACE_TEST_OPENSEARCH_URL": url}
+        command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", *(arguments or TESTS)]
+        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
+@contextmanager
+def started(name: str, program: str) -> Iterator[str]:
+    """Start a server, and yield its URL once it answers. Raises NoServerError."""
+    classes, classpath = _made(Path(__file__).parent / name, program)
+    with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
+        process = subprocess.Popen(
+            ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data"))],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            cwd=folder,
+        )
+        said: deque[str] = deque(maxlen=_LINES_SHOWN)
+        urls: list[str] = []
+        is_known = Event()
+
+        def listen() -> None:
+            """Read all that it says: a pipe that is full would stop it."""
+            for line in process.stdout or ():
+                said.append(line.decode(errors="replace"))
+                if (ready := _READY.search(line)) is not None:
+                    urls.append(ready[1].decode())
+                    is_known.set()
+            is_known.set()
+
+        Thread(target=listen, daemon=True).start()
+        try:
+            is_known.wait()
+            if not urls:
+                raise NoServerError(f"{name} did not start; the last it said:\n{''.join(said)}")
+            yield urls[0]
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _made(source: Path, program: str) -> tuple[Path, str]:
+    """Return the folder of a server's class, and the class path of what it needs; both are made once for each version of the sources."""
+    sources = [source / "pom.xml", source / f"{program}.java"]
+    key = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    folder = BUILT / f"{source.name}-{key}"
+    listed = folder / "classpath.txt"
+    if not (folder / "done").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        packages = f"-Dmaven.repo.local={BUILT / 'packages'}"
+        _run(["mvn", "-B", "-q", "-f", str(sources[0]), packages, f"{PLUGIN}:build-classpath", f"-Dmdep.outputFile={listed}"])
+        _run(["javac", "-nowarn", "-cp", listed.read_text(), "-d", str(folder), str(sources[1])])
+        (folder / "done").touch()
+    return folder, listed.read_text()
+
+
+def _run(command: Sequence[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoServerError(f"{command[0]} failed:\n{done.stdout[-3_000:]}{done.stderr[-3_000:]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
