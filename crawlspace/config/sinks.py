@@ -37,7 +37,7 @@ class SinkOptions:
 
     name: str
     type: str
-    given: Mapping[str, object]
+    given: Mapping[str, object] = field(repr=False)
     collection: str
     data_folder: Path
     """Of the collection."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ class Connection:
     """Where a server is, and how it is spoken to. Secrets are not shown."""
 
     url: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     timeout_s: float
     ca_file: Path | None = None
     certificate: Path | None = None

@@ -27,6 +27,8 @@ MAX_WAIT_S = 60.0
 MAX_FAULTS = 10
 """Maximal orders of one batch that are parked after unexpected errors. More than that is a failure of the sink."""
 
+LATER_VERSIONS = "it has later versions of what it is sent, which are sent again with larger ones"
+
 
 class OrderSource(Protocol):
     """The outbox of a store."""
@@ -168,7 +170,8 @@ class Drain:
             done += [order for order in part if order.sequence not in named] if named else part
             if sent.later or sent.above:
                 above = sent.above, min(order.sequence for order in batch)
-                return Delivery(tuple(done), tuple(refused), sent.why_later, mark, is_slow=sent.is_slow, above=above)
+                why = sent.why_later or ("" if done else LATER_VERSIONS)
+                return Delivery(tuple(done), tuple(refused), why, mark, is_slow=sent.is_slow, above=above)
         return Delivery(tuple(done), tuple(refused), mark=mark)
 
     def settle(self, delivery: Delivery) -> Drained:

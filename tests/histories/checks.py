@@ -107,7 +107,7 @@ class CheckedCollection(Collection):
         stayed = {url: was for url, was in before.items() if url in after or not self._is_folded(url)}
         for url, was in stayed.items():
             now = after.get(url)
-            if was.checksum is None or (now is not None and now.checksum is not None) or oracle.verdicts(url) != {None}:
+            if was.checksum is None or (now is not None and now.checksum is not None) or not self._is_inside(oracle, url):
                 continue
             host = self._web.site_of(url).host
             excused = was.held is not None or url in run.orphans or url in run.too_far or self._configuration.bars(url, self._web)
@@ -132,6 +132,10 @@ class CheckedCollection(Collection):
             yield from self._left_behind(after, run, oracle)
         if run.lasted < DAY and run.ended != "killed" and len(lost) > run.most_deletions:
             yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
+
+    def _is_inside(self, oracle: Oracle, url: str) -> bool:
+        """Whether the rules admit an address, and what it is folded into."""
+        return {*oracle.verdicts(url), *oracle.verdicts(self._configuration.folded(url))} == {None}
 
     def _left_behind(self, after: Mapping[str, UrlState], run: Run, oracle: Oracle) -> Iterator[str]:
         """After a crawl that ended by itself: nothing was left that could be fetched, and nothing waited for that could not come."""
