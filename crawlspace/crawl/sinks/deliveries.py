@@ -53,6 +53,7 @@ class Deliveries:
         """Count orders that were given to each of them."""
         for sink in self._waiting:
             self._waiting[sink] += number
+        self._relieve()
 
     def look(self, known: Mapping[str, int] | None = None) -> None:
         """Count anew what waits, where it is not known."""
@@ -71,11 +72,16 @@ class Deliveries:
         """Record what a sink has committed."""
         drained = drain.settle(delivery)
         self._waiting[drain.sink] = drain.backlog()
-        if drain.is_unavailable and drain.sink != EMBEDDED and self._waiting[drain.sink] >= self._most:
-            self._give_up_pushes(drain.sink)
+        self._relieve()
         return drained
 
-    def _give_up_pushes(self, sink: str) -> None:
+    def _relieve(self) -> None:
+        """Drop the pushes for servers that do not answer, where too many orders wait for them."""
+        for drain in self.drains:
+            if drain.is_unavailable and drain.sink != EMBEDDED and self._waiting[drain.sink] >= self._most:
+                self._drop_pushes(drain.sink)
+
+    def _drop_pushes(self, sink: str) -> None:
         lacks_some = lacks_documents(self._store, sink)
         have_filled(self._store, sink)  # first: a kill may follow
         self._store.withdraw(sink, deletes=False)

@@ -39,7 +39,7 @@ class BaseDrainIndex:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._loop: Any = None
-        self._sending: dict[str, asyncio.Event] = {}
+        self._idle: dict[str, asyncio.Event] = {}
         """By sink: set while nothing is being sent to it."""
         self._closing = False
 
@@ -50,8 +50,8 @@ class BaseDrainIndex:
     def open_spider(self) -> None:
         if self._session is not None:
             for drain in self._session.engine.deliveries.drains:
-                self._sending[drain.sink] = asyncio.Event()
-                self._sending[drain.sink].set()
+                self._idle[drain.sink] = asyncio.Event()
+                self._idle[drain.sink].set()
             self._loop = create_looping_call(self._tick)
             self._loop.start(PERIOD_S, now=False)
 
@@ -67,7 +67,7 @@ class BaseDrainIndex:
             return
         if session.shared is not None and session.error is None:
             session.shared.hurry()
-        for idle in self._sending.values():  # after a fault, too: what is being sent uses the files that are closed next
+        for idle in self._idle.values():  # after a fault, too: what is being sent uses the files that are closed next
             await idle.wait()
         if session.error is not None:
             return
@@ -76,13 +76,14 @@ class BaseDrainIndex:
             session.shared.settle()
         session.end_run(self._crawler)
         drains = session.engine.deliveries.drains
-        try:
-            await asyncio.gather(*map(self._send_rest, drains))
-        except CrawlspaceError as error:
-            session.fail(error, self._crawler)
-        for drain in (
-            drains if session.shared is None and session.error is None else ()
-        ):  # of others the summary shows what is left
+        for error in await asyncio.gather(*map(self._send_rest, drains), return_exceptions=True):
+            if isinstance(error, CrawlspaceError):
+                session.fail(error, self._crawler)
+            elif error is not None:
+                raise error
+        if session.shared is not None or session.error is not None:
+            return  # the summary shows what is left
+        for drain in drains:
             left = session.engine.deliveries.waiting(drain.sink)
             if left:
                 name = "the index" if drain.sink == EMBEDDED else f"the sink {drain.sink}"
@@ -100,8 +101,8 @@ class BaseDrainIndex:
         if self._closing or session is None or session.error is not None:
             return
         for drain in session.engine.deliveries.drains:
-            if self._sending[drain.sink].is_set():
-                self._sending[drain.sink].clear()
+            if self._idle[drain.sink].is_set():
+                self._idle[drain.sink].clear()
                 run_soon(self._send_some(drain))
         try:
             session.end_day(self._crawler)
@@ -119,7 +120,7 @@ class BaseDrainIndex:
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
         finally:
-            self._sending[drain.sink].set()
+            self._idle[drain.sink].set()
 
     async def _send_rest(self, drain: Drain) -> None:
         session = self._session

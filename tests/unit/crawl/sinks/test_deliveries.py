@@ -1,0 +1,87 @@
+"""What waits for the sinks of a crawl, and what happens when that is too much."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.clock import FakeClock
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.sinks.deliveries import Deliveries, lacks_documents
+from crawlspace.errors import IndexUnavailable
+from crawlspace.model import State
+from crawlspace.state.memory.store import MemoryStore
+from tests.contract.conftest import NOW, Known
+from tests.contract.sinks import MemorySink
+
+NAMES = [f"a.example/{name}" for name in "abcd"]
+
+
+class Scene:
+    """Two sinks for which up to three orders may wait."""
+
+    def __init__(self) -> None:
+        self.store, self.clock = MemoryStore(sinks=(EMBEDDED, "search")), FakeClock()
+        self.local, self.server = MemorySink(EMBEDDED), MemorySink("search")
+        self.deliveries = Deliveries(self.store, [self.local, self.server], self.clock, most=3)
+        self.known = Known(self.store)
+        self.known.discover(*NAMES)
+
+    def page(self, name: str) -> None:
+        effects = self.known.record(self.known.page(name, name, text=name))
+        self.deliveries.ordered(effects.pushes + effects.deletes)
+
+    def send(self, number: int) -> None:
+        drain = self.deliveries.drains[number]
+        self.deliveries.settle(drain, drain.deliver(drain.take()))
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_each_sink_has_its_own_backlog(scene: Scene) -> None:
+    scene.page(NAMES[0])
+    scene.send(0)
+    assert (scene.deliveries.waiting(EMBEDDED), scene.deliveries.waiting("search"), scene.deliveries.most_waiting) == (0, 1, 1)
+    assert (len(scene.local.documents), len(scene.server.documents)) == (1, 0)
+
+
+def test_a_sink_that_answers_holds_up_the_crawl(scene: Scene) -> None:
+    for name in NAMES[:3]:
+        scene.page(name)
+    assert scene.deliveries.hold_up
+    scene.send(0)
+    assert scene.deliveries.hold_up, "the other one has not taken them"
+    scene.send(1)
+    assert not scene.deliveries.hold_up
+
+
+def test_pushes_for_a_server_that_does_not_answer_are_dropped_and_deletions_kept(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.page(NAMES[0])
+    scene.send(0)
+    scene.send(1)
+    scene.server.failures = [IndexUnavailable("down")] * 9
+    scene.known.record(scene.known.change(NAMES[0], checksum=None, state=State.GONE))
+    scene.deliveries.ordered(1)
+    scene.send(1)
+    for name in NAMES[1:3]:
+        scene.page(name)
+    scene.send(0)
+    assert not scene.deliveries.hold_up
+    assert [order.op.value for order in scene.store.orders("search", 10, now=NOW)] == ["delete"]
+    assert lacks_documents(scene.store, "search")
+    assert not lacks_documents(scene.store, EMBEDDED)
+    assert caplog.text.count("the pushes among them are dropped") == 1
+
+
+def test_the_embedded_index_is_waited_for(scene: Scene) -> None:
+    scene.local.failures = [IndexUnavailable("the disk is full")]
+    for name in NAMES[:3]:
+        scene.page(name)
+    scene.send(0)
+    scene.send(1)
+    assert scene.deliveries.hold_up
+    assert scene.deliveries.waiting(EMBEDDED) == 3
