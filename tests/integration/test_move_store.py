@@ -113,7 +113,7 @@ def test_a_crawl_goes_on_in_the_other_store(project: MakeProject) -> None:
 def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> None:
     """A crawl refuses half a copy, and the next move goes on with it."""
     with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))) as store:
-        store.discover([known(n) for n in range(20_000)], now=NOW)
+        store.discover([known(n) for n in range(40_000)], now=NOW)
     with closing(another_client()) as client:
         copied = 0
         for number, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
