@@ -121,12 +121,10 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
     with closing(another_client()) as client:
         copied = 0
         for number, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
-            with client.monitor() as monitor:
-                process = demo.start("move-store", "demo", "file", address())
-                for _ in range(2):  # when the second part is written, the first one is there
-                    while "move_part" not in monitor.next_command()["command"]:
-                        pass
-                process.send_signal(number)
+            process = demo.start("move-store", "demo", "file", address())
+            while client.hlen("{demo}:url:0") == copied and process.poll() is None:
+                pass  # until the next part is there
+            process.send_signal(number)
             assert process.wait() == status
             before, copied = copied, client.hlen("{demo}:url:0")
             assert copied > before
