@@ -54,15 +54,11 @@ class SinkOptions:
 
     def secret(self, key: str) -> str:
         """Return a text, read from the environment or a file if it refers to one; empty where it is not given. Raises SettingError."""
-        value = self.text(key, "")
-        return read_secret(self.where(key), value) if value else ""
+        return self._secret(self.where(key), self._get(key, ""))
 
     def secret_of(self, key: str, name: str) -> str:
         """Return a text of a dict of texts, read like `secret`. Raises SettingError."""
-        value = self.table(key).get(name)
-        if not isinstance(value, str):
-            raise SettingError(f"{self.where(f'{key} → {name}')} is {quoted(value)}; it must be a text")
-        return read_secret(self.where(f"{key} → {name}"), value)
+        return self._secret(self.where(f"{key} → {name}"), self.table(key).get(name))
 
     def integer(self, key: str, default: int, *, low: int, high: int | None = None) -> int:
         return integer(self.where(key), self._get(key, default), low=low, high=high)
@@ -113,6 +109,12 @@ class SinkOptions:
     def where(self, key: str) -> str:
         """Return how an option is called in a message."""
         return f"{SINKS}, {key} of the sink {self.name},"
+
+    @staticmethod
+    def _secret(where: str, value: object) -> str:
+        if not isinstance(value, str):  # without the value: it is a secret all the same
+            raise SettingError(f"{where} is no text; write it in quotes")
+        return read_secret(where, value.strip()) if value.strip() else ""
 
     def _like(self, key: str) -> str:
         return f'write it, as in {{"{self.name}": {{"type": "{self.type}", "{key}": "…"}}}}'

@@ -119,12 +119,14 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
     with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))) as store:
         store.discover([known(n) for n in range(_MANY)], now=NOW)
     with closing(another_client()) as client:
+        client.config_set("notify-keyspace-events", "Kh")
         copied = 0
         for number, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
-            process = demo.start("move-store", "demo", "file", address())
-            while client.hlen("{demo}:url:0") == copied and process.poll() is None:
-                pass  # until the next part is there
-            process.send_signal(number)
+            with client.pubsub() as heard:
+                heard.subscribe("__keyspace@0__:{demo}:url:0")
+                process = demo.start("move-store", "demo", "file", address())
+                next(message for message in heard.listen() if message["data"] in (b"hset", "hset"))  # a part is there
+                process.send_signal(number)
             assert process.wait() == status
             before, copied = copied, client.hlen("{demo}:url:0")
             assert copied > before

@@ -155,6 +155,10 @@ WRONG = [
     ("{'a': {'type': 'opensearch', 'url': 'http://h', 'index': 'X'}}", "small letters"),
     ("{'a': {'type': 'opensearch', 'url': 'http://h', 'index': 'x', 'user': 'u'}}", 'goes with "password"'),
     ("{'a': {'type': 'opensearch', 'url': 'http://h', 'index': 'x', 'api_key': 'env:NOBODY_HAS_SET'}}", "has no variable"),
+    (
+        "{'a': {'type': 'opensearch', 'url': 'http://h', 'index': 'x', 'user': 'u', 'password': 4711}}",
+        "password of the sink a, is no text; write it in quotes",
+    ),
     ("{'a': {'type': 'opensearch', 'url': 'http://h', 'index': 'x', 'passwort': 'u'}}", "do you mean password?"),
     ("{'a': {'type': 'opensearch', 'url': 'https://h', 'index': 'x', 'ca_file': 'no'}}", "where there is no file"),
     ("{'a': {'type': 'sqlite'}, 'b': {'type': 'sqlite'}}", "two sinks of type sqlite"),
@@ -171,6 +175,7 @@ def test_wrong_sinks_are_named_with_their_line(project: MakeProject, written: st
         assert "settings.py:2:" in answer
         assert "CRAWLSPACE_SINKS" in answer
         assert "Traceback" not in answer
+        assert "4711" not in answer, "a secret"
 
 
 def run(demo: Project, command: str) -> str:

@@ -181,7 +181,9 @@ class OpenSearchSink:
             async with free:
                 return await self._sent(part)
 
-        for answered in await asyncio.gather(*map(sent, requests)):
+        for answered in await asyncio.gather(*map(sent, requests), return_exceptions=True):  # none goes on behind the next batch
+            if isinstance(answered, BaseException):
+                raise answered
             for item, answer in answered:
                 outcome.add(item, answer)
         above = await self._settle_conflicts(outcome)
