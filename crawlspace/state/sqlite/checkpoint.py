@@ -33,7 +33,7 @@ class Checkpoints:
         """Take over from SQLite's own checkpoints, which are switched off."""
         self._path = path
         self._db = db
-        self._copier: _Copier | None = None
+        self._copier: Copier | None = None
         self._flushed: int | None = None
         """The file, to be flushed. Open until the process ends: closing it would take all locks on the file away from SQLite."""
         self._pages = 0
@@ -65,7 +65,7 @@ class Checkpoints:
         self._pages = pages
         return apsw.SQLITE_OK
 
-    def _go_on(self, copier: _Copier) -> None:
+    def _go_on(self, copier: Copier) -> None:
         copier.end()
         self._copier = None
         rest = self._pages - copier.copied
@@ -84,13 +84,13 @@ class Checkpoints:
         with suppress(apsw.Error, OSError, RuntimeError):  # the last one where no thread can be started
             if self._flushed is None:
                 self._flushed = os.open(self._path, os.O_RDWR)
-            self._copier = _Copier(self._path, self._flushed)
+            self._copier = Copier(self._path, self._flushed)
 
     def _later(self) -> None:
         self._due_at = self._pages + LOG_PAGES // 4
 
 
-class _Copier:
+class Copier:
     """Copies once what the log holds, and flushes the file, in a thread."""
 
     def __init__(self, path: Path, flushed: int) -> None:

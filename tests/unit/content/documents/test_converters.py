@@ -84,7 +84,7 @@ class Tika(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def tika() -> Iterator[str]:
     with HTTPServer(("127.0.0.1", 0), Tika) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}/tika/"
         server.shutdown()

@@ -106,7 +106,7 @@ class NeverCatchesUp:
 
 
 def test_where_the_copying_never_catches_up_the_writer_copies_too(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "_Copier", NeverCatchesUp)
+    monkeypatch.setattr(checkpoint, "Copier", NeverCatchesUp)
     assert MOST <= write(store, 0, 300) < MOST + LOG
     assert_whole(store.path, 300 * A_FEW)
 
