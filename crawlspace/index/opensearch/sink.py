@@ -11,16 +11,18 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable, SettingError
+from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import Item, ItemResult, Judged, answers_of, item_of, refused_whole, requests_of
+from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
@@ -162,8 +164,19 @@ class OpenSearchSink:
             return ALL_DONE
         return self._client.run(self._send(orders, is_first=mark is None or mark.batch == 1))
 
+    def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
+        return self._contents().look_up(urls)
+
+    def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
+        return self._contents().entries(owner=owner)
+
     def close(self) -> None:
         self._client.close()
+
+    def _contents(self) -> IndexContents:
+        """Return what the index has, once it is seen that it is there. Raises IndexUnavailable."""
+        self._client.run(self._make_ready(may_create=False))
+        return IndexContents(self._client, self._url, self._index)
 
     async def _send(self, orders: Sequence[IndexOrder], *, is_first: bool) -> Sent:
         await self._make_ready(may_create=is_first)
