@@ -22,7 +22,16 @@ from threading import Event, Thread
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "servers"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-TESTS = ("tests/contract/test_sinks.py", "tests/unit/index/opensearch", "tests/integration/test_sinks.py", "tests/real_servers")
+SERVERS = (("opensearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL"), ("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL"))
+"""Folder, class, and the variable by which tests are told the URL."""
+TESTS = (
+    "tests/contract/test_sinks.py",
+    "tests/unit/index/opensearch",
+    "tests/unit/index/solr",
+    "tests/integration/test_sinks.py",
+    "tests/integration/test_solr_sink.py",
+    "tests/real_servers",
+)
 _TOOLS = ("java", "javac", "mvn")
 _OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LINES_SHOWN = 40
@@ -40,22 +49,22 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     with ExitStack() as stack:
         try:
-            url = stack.enter_context(started("opensearch", "SingleNode"))
+            urls = {variable: stack.enter_context(started(name, program)) for name, program, variable in SERVERS}
         except NoServerError as error:
             print(error, file=sys.stderr)
             return 1
-        environment = {**os.environ, "CRAWLSPACE_TEST_OPENSEARCH_URL": url}
+        environment = {**os.environ, **urls}
         command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", *(arguments or TESTS)]
         return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
 @contextmanager
 def started(name: str, program: str) -> Iterator[str]:
-    """Start a server, and yield its URL once it answers. Raises NoServerError."""
+    """Start a server with a folder for its data and the folder of the project, and yield its URL once it answers. Raises NoServerError."""
     classes, classpath = _made(Path(__file__).parent / name, program)
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
         process = subprocess.Popen(
-            ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data"))],
+            ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data")), str(ROOT)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.items import Item, ItemResult, Judged, BatchOutcome, requests_of
+from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 
