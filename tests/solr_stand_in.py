@@ -81,10 +81,9 @@ class Core:
     committed: dict[str, dict[str, Any]] = field(default_factory=dict)
     """As a search finds them."""
     commit_at: float | None = None
-    updates: int = 0
 
-    def add(self, document: dict[str, Any]) -> int:
-        """Add a document with a version above the present one; return Solr's own number of it. Raises SolrError."""
+    def add(self, document: dict[str, Any]) -> None:
+        """Add a document with a version above the present one. Raises SolrError."""
         if not isinstance(document.get("version"), int):
             raise SolrError(500, "Doc does not have versionField: version")
         if document["version"] >= 1 << 63:
@@ -96,8 +95,6 @@ class Core:
         self.documents[document["id"]] = {
             name: value for name, value in document.items() if name != "address"
         }  # it is not stored
-        self.updates += 1
-        return self.updates
 
     def commit(self) -> None:
         self.committed = dict(self.documents)
@@ -203,19 +200,18 @@ def _update(core: Core, parameters: dict[str, str], body: Any) -> tuple[int, Any
         return 200, _ok()
     most = int(parameters.get("maxErrors", "-1"))
     errors: list[dict[str, str]] = []
-    added: dict[str, int] = {}
     header: dict[str, Any] = {"errors": errors, "maxErrors": most}
     for document in body:
         try:
-            added[document["id"]] = core.add(document)
+            core.add(document)
         except SolrError as error:
             errors.append({"type": "ADD", "id": document["id"], "message": str(error)})
             if 0 <= most < len(errors):
                 return error.status, _failed(error, header)
-    if "commitWithin" in parameters and added:
+    if "commitWithin" in parameters:
         at = time.monotonic() + int(parameters["commitWithin"]) / 1000
         core.commit_at = min(at, core.commit_at or at)
-    return 200, _ok(header) | ({"adds": added} if parameters.get("versions") == "true" and added else {})
+    return 200, _ok(header)
 
 
 def _select(core: Core, body: dict[str, Any]) -> dict[str, Any]:

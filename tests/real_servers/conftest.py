@@ -5,5 +5,5 @@ from __future__ import annotations
 import os
 
 collect_ignore_glob = [
-    f"test_{name}.py" for name in ("opensearch", "solr") if f"CRAWLSPACE_TEST_{name.upper()}_URL" not in os.environ
+    f"test_{name}*.py" for name in ("opensearch", "solr") if f"CRAWLSPACE_TEST_{name.upper()}_URL" not in os.environ
 ]

@@ -16,7 +16,7 @@ from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Connection, Reply, items, shown, table
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
-from crawlspace.index.search_server.items import Item, Judged
+from crawlspace.index.search_server.items import Item, ItemResult, Judged
 from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.solr.documents import deleted, languages_of, missing_of, pushed
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
@@ -121,7 +121,17 @@ class SolrSink(SearchServerSink):
             headers=_JSON,
             parameters=parameters_of(part, commit_within_s=self._commit_within_s),
         )
-        return answers_of(reply.body, part) if reply.is_ok else refused_whole(reply.status, reply.body)
+        answers = answers_of(reply.body, part) if reply.is_ok else refused_whole(reply.status, reply.body)
+        return answers if isinstance(answers, Judged) else await self._seen(part, answers)
+
+    async def _seen(self, part: Sequence[Item], answers: Sequence[Judged]) -> list[Judged]:
+        """Return the answers; what counts as done and is not there is sent again."""
+        there = await self._look_up([item.id for item, one in zip(part, answers, strict=True) if one.answer is ItemResult.DONE])
+        missing = Judged(ItemResult.AGAIN, "the server does not have what it has acknowledged")
+        return [
+            missing if one.answer is ItemResult.DONE and there.get(item.id, (-1, None))[0] < item.order.version else one
+            for item, one in zip(part, answers, strict=True)
+        ]
 
     async def _look_up(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
         """Return version and owner of those documents that are there, committed or not; no owner: it is deleted."""
