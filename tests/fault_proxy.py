@@ -34,9 +34,9 @@ def error(kind: str, reason: str = "for a test") -> dict[str, object]:
 
 
 class FaultProxy:
-    """`faults` happen to the next bulk requests, one each; then `rest` to all others."""
+    """`faults` happen to the next bulk requests, one each; then `rest` to all others. Those with `bulk` in their path and query are meant."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, bulk: str = "/_bulk") -> None:
         self.faults: list[Fault] = []
         self.rest: Fault | None = None
         self.bulks = 0
@@ -50,7 +50,7 @@ class FaultProxy:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length) if length else b""
                 fault = None
-                if "/_bulk" in self.path:
+                if bulk in self.path:
                     with lock:
                         proxy.bulks += 1
                         fault = proxy.faults.pop(0) if proxy.faults else proxy.rest

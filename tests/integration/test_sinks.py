@@ -144,7 +144,7 @@ WRONG = [
     ("{'a': 1}", "gives the sink a 1; write its options as a dict"),
     (
         "{'a': {}}",
-        "gives the sink a no type; there are elasticsearch, file, http, opensearch, sqlite, or the dotted path of a class",
+        "gives the sink a no type; there are elasticsearch, file, http, opensearch, solr, sqlite, or the dotted path of a class",
     ),
     ("{'A b': {'type': 'file'}}", "has a sink named 'A b'"),
     ("{'a': {'type': 'solar'}}", "gives the sink a the type 'solar'"),
@@ -161,6 +161,9 @@ WRONG = [
     ),
     ("{'a': {'type': 'opensearch', 'url': 'http://h', 'index': 'x', 'passwort': 'u'}}", "do you mean password?"),
     ("{'a': {'type': 'opensearch', 'url': 'https://h', 'index': 'x', 'ca_file': 'no'}}", "where there is no file"),
+    ("{'a': {'type': 'solr', 'url': 'http://h/solr', 'index': '-x'}}", "the name of a core or collection has letters"),
+    ("{'a': {'type': 'solr', 'url': 'http://h/solr', 'index': 'x', 'api_key': 'k'}}", "an unknown option 'api_key'"),
+    ("{'a': {'type': 'solr', 'url': 'http://h/solr', 'index': 'x', 'commit_within': 0}}", "commit_within of the sink a, is 0"),
     ("{'a': {'type': 'sqlite'}, 'b': {'type': 'sqlite'}}", "two sinks of type sqlite"),
     ("{'embedded': {'type': 'file'}}", "which is the name of the embedded index"),
 ]
