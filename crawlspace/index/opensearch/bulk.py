@@ -6,11 +6,12 @@ disk that is too full 429 as a busy server does. Each was seen of a real server 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+
+import msgspec
 
 from crawlspace.index.json_client import MOST_SHOWN, items, table
 from crawlspace.model import IndexOrder, Op
@@ -159,4 +160,4 @@ def _reason(error: object) -> str:
 
 
 def _written(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return msgspec.json.encode(value) + b"\n"

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 _ANALYZER = re.compile(r"analyzer \[(\w+)\] (?:has not been configured|not found)")
-_MOST_ITEMS = 500
+_LEAST_ITEMS, _MOST_ITEMS = 50, 500
+"""Of a request: a batch is divided among the connections, as long as requests don't become too small for that."""
 _MOST_LOOKED_UP = 1_000
 _OLDEST = {"OpenSearch": (1, 0), "Elasticsearch": (7, 10)}
 
@@ -173,7 +174,7 @@ class OpenSearchSink:
         requests = requests_of(
             [item for item in made if item.id not in others or item.order.op is Op.PUSH],
             most_bytes=self._most_bytes,
-            most_items=_MOST_ITEMS,
+            most_items=min(_MOST_ITEMS, max(_LEAST_ITEMS, -(-len(made) // self._connections))),
         )
         free = asyncio.Semaphore(self._connections)
 
