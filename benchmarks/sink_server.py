@@ -1,7 +1,7 @@
-"""A search server for benchmarks that acknowledges all it is sent at once, and keeps nothing: `python -m benchmarks.sink_server`.
+"""A search server for benchmarks that acknowledges all it is sent at once: `python -m benchmarks.sink_server`.
 
-It answers as OpenSearch does, with one index behind one alias; no document is ever there. It prints its address, and runs until it is
-killed. A process of its own, so that its time does not count for whoever sends.
+It answers as OpenSearch does, with one index behind one alias, and keeps ids alone, to count them. It prints its address, and runs until
+it is killed. A process of its own, so that its time does not count for whoever sends.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import os
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 import uvloop
 
@@ -43,8 +45,56 @@ def acknowledging_server() -> Iterator[str]:
         process.stdout.close()
 
 
+@contextlib.contextmanager
+def server_of(url: str | None, *, is_real: bool) -> Iterator[str]:
+    """Yield the URL of a server: that one, the real one of the tests, or one that acknowledges at once."""
+    if url is not None:
+        yield url
+        return
+    if not is_real:
+        with acknowledging_server() as address:
+            yield address
+        return
+    from tests.real_servers.run import NoServerError, started
+
+    try:
+        with started("opensearch", "SingleNode") as address:
+            yield address
+    except NoServerError as error:
+        raise BenchmarkFailed(str(error)) from error
+
+
+def is_real(server: str) -> bool:
+    """Return whether a server keeps what it is sent."""
+    return "tagline" in ask(server, "GET", "/")
+
+
+def ask(server: str, method: str, path: str, body: object = None) -> Any:
+    """Send a request, and return the JSON that is answered, whatever the status."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(f"{server}{path}", data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            text = answer.read()
+    except urllib.error.HTTPError as error:
+        text = error.read()
+    return json.loads(text or b"{}")
+
+
+def emptied(server: str) -> None:
+    """Remove the documents of the index `bench`."""
+    ask(server, "DELETE", f"/{_INDEX}")
+
+
+def number_of_documents(server: str) -> int:
+    """Return how many documents the index `bench` has."""
+    ask(server, "POST", "/bench/_refresh")
+    return int(ask(server, "GET", "/bench/_count")["count"])
+
+
 class _Connection(asyncio.Protocol):
-    def __init__(self) -> None:
+    def __init__(self, there: set[bytes]) -> None:
+        self._there = there
         self._head = b""
         self._parts: list[bytes] = []
         self._missing = 0
@@ -70,21 +120,26 @@ class _Connection(asyncio.Protocol):
 
     def _answer(self, body: bytes) -> None:
         method, target, _ = self._head.split(b" ", 2)
-        text = json.dumps(_answer_to(target.decode(), body)).encode()
+        if method == b"DELETE":
+            self._there.clear()
+        text = json.dumps(_answer_to(target.decode(), body, self._there)).encode()
         self._transport.write(
             b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=UTF-8\r\nContent-Length: %d\r\n\r\n%b"
             % (len(text), b"" if method == b"HEAD" else text)
         )
 
 
-def _answer_to(target: str, body: bytes) -> object:
+def _answer_to(target: str, body: bytes, there: set[bytes]) -> object:
     path = target.partition("?")[0]
     if path.endswith("/_bulk"):
-        done = [
-            {name: {"_index": _INDEX, "_id": id, "_version": 1, "result": "created", "status": 201, "_shards": {}, "_seq_no": 1}}
-            for name, id in ((name.decode(), id.decode()) for name, id in _ACTION.findall(body))
-        ]
+        done: list[object] = []
+        for name, id in _ACTION.findall(body):
+            (there.add if name == b"index" else there.discard)(id)
+            item = {"_index": _INDEX, "_id": id.decode(), "_version": 1, "result": "created", "status": 201, "_seq_no": 1}
+            done.append({name.decode(): item})
         return {"took": 0, "errors": False, "items": done}
+    if path.endswith("/_count"):
+        return {"count": len(there)}
     if path.endswith("/_mget"):
         return {"docs": [{"_index": _INDEX, "_id": id, "found": False} for id in json.loads(body)["ids"]]}
     if path.startswith("/_alias"):
@@ -95,7 +150,8 @@ def _answer_to(target: str, body: bytes) -> object:
 
 
 async def _serve() -> None:
-    server = await asyncio.get_running_loop().create_server(_Connection, "127.0.0.1", 0)
+    there: set[bytes] = set()
+    server = await asyncio.get_running_loop().create_server(lambda: _Connection(there), "127.0.0.1", 0)
     print(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", flush=True)
     await server.serve_forever()
 

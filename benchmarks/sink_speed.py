@@ -20,8 +20,6 @@ import shutil
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -29,7 +27,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, say, tail
-from benchmarks.sink_server import acknowledging_server
+from benchmarks.sink_server import emptied, is_real, number_of_documents, server_of
 from benchmarks.store import NOW, SITES, page, pending_url
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import made, read_sinks
@@ -77,42 +75,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         }
         costs = in_turn(programs, options.rounds)
         return _rows(costs, options.documents, size, "OpenSearch" if is_real(server) else "a server that acknowledges at once")
-
-
-@contextlib.contextmanager
-def server_of(url: str | None, *, is_real: bool) -> Iterator[str]:
-    """Yield the URL of a server: that one, the real one of the tests, or one that acknowledges at once."""
-    if url is not None:
-        yield url
-        return
-    if not is_real:
-        with acknowledging_server() as address:
-            yield address
-        return
-    from tests.real_servers.run import NoServerError, started
-
-    try:
-        with started("opensearch", "SingleNode") as address:
-            yield address
-    except NoServerError as error:
-        raise BenchmarkFailed(str(error)) from error
-
-
-def is_real(server: str) -> bool:
-    """Return whether a server keeps what it is sent."""
-    return "tagline" in ask(server, "GET", "/")
-
-
-def ask(server: str, method: str, path: str, body: object = None) -> Any:
-    """Send a request, and return the JSON that is answered, whatever the status."""
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(f"{server}{path}", data, {"Content-Type": "application/json"}, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            text = answer.read()
-    except urllib.error.HTTPError as error:
-        text = error.read()
-    return json.loads(text or b"{}")
 
 
 def _fill(folder: Path, documents: int) -> float:
@@ -171,8 +133,7 @@ def _run(folder: Path, who: str, server: str, documents: int, environment: dict[
     file = folder / ("state.db" if who == _OURS else "documents.jsonl")
     if who == _OURS:
         shutil.copyfile(folder / "full.db", file)
-    if is_real(server):
-        ask(server, "DELETE", f"/{INDEX}-000001")
+    emptied(server)
     with contextlib.closing(_sink(folder, server)) as sink:  # makes the index
         sink.send([IndexOrder(1, Op.DELETE, "http://nowhere.example.com/", version=1)])
     log = folder / "log"
@@ -182,11 +143,9 @@ def _run(folder: Path, who: str, server: str, documents: int, environment: dict[
     if cost.status:
         raise BenchmarkFailed(f"{who} ended with exit status {cost.status}:\n{tail(log)}")
     sent, wall_s, cpu_s = json.loads(log.read_text(encoding="utf-8").splitlines()[-1])
-    if is_real(server):
-        ask(server, "POST", f"/{INDEX}/_refresh")
-        sent = ask(server, "GET", f"/{INDEX}/_count")["count"]
-    if sent != documents:
-        raise BenchmarkFailed(f"{who} has sent {sent} documents of {documents}")
+    there = number_of_documents(server)
+    if (sent, there) != (documents, documents):
+        raise BenchmarkFailed(f"{who} has sent {sent} documents of {documents}, and {there} are there")
     return Cost(wall_s, cpu_s, cost.peak_mb, cost.status)
 
 

@@ -31,6 +31,8 @@ class ItemResult(Enum):
     STOP = auto()
     """Nothing can be written at present, by anybody."""
     AGAIN = auto()
+    NO_ANSWER = auto()
+    """The server could not be reached, or the connection was cut; the item may have been written."""
 
 
 @dataclass(frozen=True, slots=True)

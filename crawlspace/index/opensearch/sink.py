@@ -78,8 +78,12 @@ class _Outcome:
                 self.is_slow = True
             case ItemResult.STOP:
                 self.has_stopped = True
-        self.later.append(item.order)
-        self.why = self.why or answered.why
+        self.postpone([item], answered.why)
+
+    def postpone(self, unsent: Sequence[Item], why: str) -> None:
+        """Have items be sent later."""
+        self.later += [item.order for item in unsent]
+        self.why = self.why or why
 
 
 class OpenSearchSink:
@@ -182,11 +186,15 @@ class OpenSearchSink:
             async with free:
                 return await self._sent(part)
 
+        answers: set[ItemResult] = set()
         for answered in await asyncio.gather(*map(sent, requests), return_exceptions=True):  # none goes on behind the next batch
             if isinstance(answered, BaseException):
                 raise answered
             for item, answer in answered:
                 outcome.add(item, answer)
+                answers.add(answer.answer)
+        if answers == {ItemResult.NO_ANSWER}:
+            raise IndexUnavailable(outcome.why)
         above = await self._settle_conflicts(outcome)
         if outcome.has_stopped:
             self._is_ready = False  # what is there is looked at again
@@ -217,7 +225,10 @@ class OpenSearchSink:
     async def _sent(self, part: Sequence[Item]) -> list[tuple[Item, Judged]]:
         """Send one request; one that is refused whole is halved until what is refused is alone."""
         lines = b"".join(item.lines for item in part)
-        reply = await self._client.request("POST", f"/{self._index}/_bulk", lines=lines, parameters=self._parameters)
+        try:
+            reply = await self._client.request("POST", f"/{self._index}/_bulk", lines=lines, parameters=self._parameters)
+        except IndexUnavailable as error:  # what other requests have brought is done all the same
+            return [(item, Judged(ItemResult.NO_ANSWER, str(error))) for item in part]
         if reply.is_ok:
             answered = list(zip(part, answers_of(reply.body, part), strict=True))
             if len(part) == 1:
@@ -241,7 +252,11 @@ class OpenSearchSink:
         if not outcome.conflicts:
             return 0
         above = 0
-        there = await self._look_up([item.id for item, _ in outcome.conflicts])
+        try:
+            there = await self._look_up([item.id for item, _ in outcome.conflicts])
+        except IndexUnavailable as error:
+            outcome.postpone([item for item, _ in outcome.conflicts], str(error))
+            return 0
         for item, answered in outcome.conflicts:
             version, owner = there.get(item.id, (answered.version, ""))
             if item.order.op is Op.DELETE:

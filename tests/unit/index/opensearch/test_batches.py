@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
+from crawlspace.index.sink import Sent
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
@@ -73,3 +75,31 @@ def test_an_answer_that_quotes_what_is_no_text_is_understood(proxy: FaultProxy, 
         sent = sink(stack, proxy, tmp_path).send(pushes(2))
     assert [refusal.order.sequence for refusal in sent.refused] == [1]
     assert not sent.later
+
+
+def large(number: int) -> list[IndexOrder]:
+    """Orders each of which is a request of its own."""
+    return [replace(order, document=Document(order.url, text="text " * 1_500)) for order in pushes(number)]
+
+
+@pytest.mark.parametrize("fault", [Fault(cut=True), Fault(lose=True)])
+def test_a_request_that_is_cut_leaves_the_others_done(proxy: FaultProxy, tmp_path: Path, fault: Fault) -> None:
+    proxy.faults = [fault]
+    with ExitStack() as stack:
+        opened = sink(stack, proxy, tmp_path, batch_bytes=10_000)
+        sent = opened.send(large(4))
+        assert (len(sent.later), sent.refused, proxy.bulks) == (1, [], 4)
+        assert "cannot be reached" in sent.why_later
+        assert opened.send(sent.later) == Sent([], [])
+    assert proxy.bulks == 5
+
+
+def test_conflicts_that_cannot_be_looked_up_leave_the_others_done(proxy: FaultProxy, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        opened = sink(stack, proxy, tmp_path)
+        opened.send(pushes(1))
+        proxy.beside = Fault(cut=True)
+        sent = opened.send(pushes(3))
+        assert [order.sequence for order in sent.later] == [1]
+        proxy.beside = None
+        assert opened.send(sent.later) == Sent([], [])
