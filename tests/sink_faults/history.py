@@ -15,6 +15,8 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from random import Random
 
+from crawlspace.clock import FakeClock
+from crawlspace.index.versions import Versions
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id
 from tests.fault_proxy import FaultProxy
@@ -129,7 +131,7 @@ class _History:
 
     def _differences(self, store: SqliteStore) -> list[str]:
         found, wrong = self.search.documents(), []
-        base = int(store.get_meta(f"versions:{SINK}") or 0)
+        base = Versions(store, SINK, FakeClock()).least(0)
         parked = {url for _, url, _ in store.parked(SINK)}
         if waiting := store.backlog(SINK):
             wrong.append(f"{waiting} orders still wait")
