@@ -34,11 +34,13 @@ def error(kind: str, reason: str = "for a test") -> dict[str, object]:
 
 
 class FaultProxy:
-    """`faults` happen to the next bulk requests, one each; then `rest` to all others. Those with `bulk` in their path and query are meant."""
+    """`faults` happen to the next bulk requests, one each; then `rest` to all others. `beside` happens to what is no bulk request: those with
+    `bulk` in their path and query are."""
 
     def __init__(self, url: str, *, bulk: str = "/_bulk") -> None:
         self.faults: list[Fault] = []
         self.rest: Fault | None = None
+        self.beside: Fault | None = None
         self.bulks = 0
         proxy, lock = self, Lock()
 
@@ -49,7 +51,7 @@ class FaultProxy:
             def _pass_on(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length) if length else b""
-                fault = None
+                fault = proxy.beside
                 if bulk in self.path:
                     with lock:
                         proxy.bulks += 1

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import aiohttp
+import msgspec
 
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.printable import printable
@@ -94,8 +95,7 @@ class Client:
                 params=parameters,
                 allow_redirects=False,
             ) as response:
-                text = await response.text("utf-8", "replace")
-                return Reply(response.status, _parsed(text))
+                return Reply(response.status, _parsed(await response.read()))
         except aiohttp.ClientConnectorCertificateError as error:
             raise IndexUnavailable(
                 f"{self._connection.url} shows a certificate that does not hold: {error.certificate_error}; if it is yours, name the"
@@ -133,10 +133,21 @@ def shown(body: object) -> str:
     return printable(" ".join(text.split()))[:MOST_SHOWN]
 
 
-def _parsed(text: str) -> object:
+def _parsed(read: bytes) -> object:
+    if not read:
+        return None
     try:
-        body: object = json.loads(text) if text else None
-    except ValueError:
+        body: object = msgspec.json.decode(read)
+    except (ValueError, RecursionError):
+        return _parsed_leniently(read.decode("utf-8", "replace"))
+    return body
+
+
+def _parsed_leniently(text: str) -> object:
+    """Parse what a server has quoted of a document that it refuses: bytes that are no UTF-8, halves of surrogate pairs."""
+    try:
+        body: object = json.loads(text)
+    except (ValueError, RecursionError):
         return text
     return body
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
-from crawlspace.index.marks import BatchMark, next_mark, note_mark
+from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, next_mark, note_mark
 from crawlspace.index.places import place_of
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.index.versions import Versions
@@ -22,6 +22,8 @@ from crawlspace.model import IndexOrder
 
 logger = logging.getLogger(__name__)
 
+BATCH, SERVER_BATCH = 200, MOST_IN_BATCH
+"""Orders that are taken at once; more for a server, which is sent several requests at a time."""
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 60.0
 MAX_FAULTS = 10
@@ -84,14 +86,14 @@ class Drain:
         sink: Sink,
         clock: Clock,
         *,
-        batch: int = 200,
+        batch: int | None = None,
         first_wait_s: float = FIRST_WAIT_S,
         max_wait_s: float = MAX_WAIT_S,
     ) -> None:
         self._store = store
         self._sink = sink
         self._clock = clock
-        self._most = self._batch = batch
+        self._most = self._batch = batch or (BATCH if place_of(sink) else SERVER_BATCH)
         self._versions = Versions(store, sink.name, clock)
         self._first_wait_s = first_wait_s
         self._max_wait_s = max_wait_s

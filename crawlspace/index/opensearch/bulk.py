@@ -6,9 +6,10 @@ disk that is too full 429 as a busy server does. Each was seen of a real server 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from crawlspace.index.json_client import MOST_SHOWN, items, table
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
@@ -110,4 +111,4 @@ def _reason(error: object) -> str:
 
 
 def _written(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return msgspec.json.encode(value) + b"\n"

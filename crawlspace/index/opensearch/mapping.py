@@ -115,6 +115,7 @@ def source_of(
     language = document.language.partition("-")[0].lower()
     code = language if languages is not None and language in languages else OTHER
     parts = urlsplit(url)
+    host = parts.hostname or ""
     texts = zip(_TEXTS, (document.title, document.headings, document.description, document.text), strict=True)
     found: dict[str, object] = {name: value if languages is None else {code: value} for name, value in texts if value}
     found |= {
@@ -122,8 +123,8 @@ def source_of(
         "url": url,
         "address": f"{parts.netloc} {parts.path} {parts.query}".strip(),
         "scheme": parts.scheme,
-        "host": parts.hostname or "",
-        "folder": f"{parts.hostname}{parts.path.rpartition('/')[0]}",
+        "host": host,
+        "folder": f"{host}{parts.path.rpartition('/')[0]}",
         "collection": owner,
         "pushed_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }

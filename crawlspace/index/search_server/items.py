@@ -22,6 +22,8 @@ class ItemResult(Enum):
     STOP = auto()
     """Nothing can be written at present, by anybody."""
     AGAIN = auto()
+    NO_ANSWER = auto()
+    """The server could not be reached, or the connection was cut; the item may have been written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Judged:
     @property
     def is_trouble(self) -> bool:
         """Whether the server is the reason, and not the item."""
-        return self.answer in (ItemResult.SLOW_DOWN, ItemResult.STOP, ItemResult.AGAIN)
+        return self.answer in (ItemResult.SLOW_DOWN, ItemResult.STOP, ItemResult.AGAIN, ItemResult.NO_ANSWER)
 
 
 @dataclass(slots=True)
@@ -73,8 +75,12 @@ class BatchOutcome:
                 self.is_slow = True
             case ItemResult.STOP:
                 self.has_stopped = True
-        self.later.append(item.order)
-        self.why = self.why or answered.why
+        self.postpone([item], answered.why)
+
+    def postpone(self, unsent: Sequence[Item], why: str) -> None:
+        """Have items be sent later."""
+        self.later += [item.order for item in unsent]
+        self.why = self.why or why
 
 
 def requests_of(items: Sequence[Item], *, most_bytes: int, most_items: int) -> Iterator[list[Item]]:

@@ -11,14 +11,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 
-_MOST_ITEMS = 500
-"""Of one request."""
+_LEAST_ITEMS, _MOST_ITEMS = 50, 500
+"""Of a request: a batch is divided among the connections, as long as requests don't become too small for that."""
 _HALF = "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
 
 
@@ -85,7 +86,7 @@ class SearchServerSink(ABC):
         requests = requests_of(
             [item for item in made if item.id not in others or item.order.op is Op.PUSH],
             most_bytes=self._most_bytes,
-            most_items=_MOST_ITEMS,
+            most_items=min(_MOST_ITEMS, max(_LEAST_ITEMS, -(-len(made) // self._connections))),
         )
         free = asyncio.Semaphore(self._connections)
 
@@ -93,11 +94,15 @@ class SearchServerSink(ABC):
             async with free:
                 return await self._sent(part)
 
+        answers: set[ItemResult] = set()
         for answered in await asyncio.gather(*map(sent, requests), return_exceptions=True):  # none goes on behind the next batch
             if isinstance(answered, BaseException):
                 raise answered
             for item, answer in answered:
                 outcome.add(item, answer)
+                answers.add(answer.answer)
+        if answers == {ItemResult.NO_ANSWER}:
+            raise IndexUnavailable(outcome.why)
         above = await self._settle_conflicts(outcome)
         if outcome.has_stopped:
             self._is_ready = False  # what is there is looked at again
@@ -118,7 +123,10 @@ class SearchServerSink(ABC):
 
     async def _sent(self, part: Sequence[Item]) -> list[tuple[Item, Judged]]:
         """Send one request; one that is refused whole is halved until what is refused is alone."""
-        answered = await self._request(part)
+        try:
+            answered = await self._request(part)
+        except IndexUnavailable as error:  # what other requests have brought is done all the same
+            answered = Judged(ItemResult.NO_ANSWER, str(error))
         if isinstance(answered, Judged):
             if answered.answer is ItemResult.ITS_OWN and len(part) > 1:
                 middle = len(part) // 2
@@ -145,7 +153,11 @@ class SearchServerSink(ABC):
         if not outcome.conflicts:
             return 0
         above = 0
-        there = await self._look_up([item.id for item, _ in outcome.conflicts])
+        try:
+            there = await self._look_up([item.id for item, _ in outcome.conflicts])
+        except IndexUnavailable as error:
+            outcome.postpone([item for item, _ in outcome.conflicts], str(error))
+            return 0
         for item, answered in outcome.conflicts:
             version, owner = there.get(item.id, (answered.version, None))
             is_ours = owner == self._owner
