@@ -26,6 +26,8 @@ from crawlspace.plural import counted
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection, refuse_index_elsewhere
 from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.reindexing.parked import send_parked
+from crawlspace.runtime.reindexing.sending import sinks_of
 from crawlspace.runtime.replay.extracting import MOST_PROCESSES, extracting
 from crawlspace.runtime.stores.archive import archive_reader
 from crawlspace.runtime.stores.places import OpenStore
@@ -50,13 +52,16 @@ class Command(CollectionCommand):
             "--extract makes the documents anew from the archived pages first, with the spider, item pipelines, rules and settings as they are "
             "now; a page without a document by now leaves the index. "
             "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
-            "Exit status: 0 all were sent; 1 a document has no record or could not be made anew, the collection was never crawled, or store or "
-            "index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
+            "--parked sends only what sinks have refused. "
+            "Exit status: 0 all were sent; 1 a document has no record, could not be made anew or is refused again, the collection was never "
+            "crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--extract", action="store_true", help="make the documents anew from the archived pages")
+        parser.add_argument("--parked", action="store_true", help="send only what sinks have refused")
+        parser.add_argument("--sink", metavar="S", help="send to this sink alone; without it to all of them")
         parser.add_argument(
             "--processes", type=int, metavar="N", help="make them in N processes; without it, in as many as there are processors"
         )
@@ -64,6 +69,10 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy reindex demo"))
         processes = _processes(opts)
+        if opts.parked:
+            return self._send_parked(place, opts)
+        if opts.sink is not None:
+            raise UsageError("--sink goes with --parked")
         if not place.sinks.has_embedded:
             raise UsageError(
                 f"{place.name} has no embedded index: `scrapy sinks {place.name} --fill {place.sinks.names[0]}` has all documents sent"
@@ -109,6 +118,22 @@ class Command(CollectionCommand):
                     Resending(opened.store, index, owner=place.name, now=int(clock.now())).sent_again(all_taken=all_taken)
         print(_sentence(place.name, done))
         return 1 if done.fetched or done.left or done.kept else 0
+
+    def _send_parked(self, place: Place, opts: argparse.Namespace) -> int:
+        if opts.extract:
+            raise UsageError("--parked sends documents as they are: leave out --extract, or --parked")
+        sinks = sinks_of(place, opts.sink)
+        with place.store.changing() as opened:
+            if opened is None:
+                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                return 1
+            found = []
+            for sent in send_parked(place, opened, sinks):
+                print(sent.sentence(place.name))
+                found.append(sent)
+        if not found:
+            print(f"{place.name}: {' and '.join(sinks)} refused nothing")
+        return 0 if all(sent.is_done for sent in found) else 1
 
 
 class _Kept:

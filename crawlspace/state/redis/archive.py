@@ -45,6 +45,9 @@ class RedisArchive(ABC):
     def withdraw(self, sink: str, *, deletes: bool) -> None:
         self._write("withdraw", sink=sink, deletes=deletes)
 
+    def unpark(self, sink: str) -> int:
+        return int(self._write("unpark", sink=sink))
+
 
 def _parts(document: Document | None) -> list[object] | bool:
     """Return a document, and its text apart; False for none."""
