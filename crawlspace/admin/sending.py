@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Event
 
@@ -44,27 +44,31 @@ class Sending:
         """
         self._settle(wait=False)
         while self._drain.backlog() > most:
-            if self._batch is None and not self._begin():
-                if not most:
-                    return
-                Event().wait(PAUSE_S)
+            try:
+                if self._batch is None and not self._begin():
+                    if not most:
+                        return
+                    Event().wait(PAUSE_S)
+            except NotFromHere as error:
+                raise IndexUnavailable(f"orders wait for the sink {self._drain.sink}{error}") from error
             self._settle(wait=True)
             if (wait_s := self._drain.waiting_s) is not None:
                 Event().wait(wait_s)
         if self._batch is None:
-            self._begin()
+            with suppress(NotFromHere):
+                self._begin()
 
     def settle(self) -> None:
         """Wait for the batch under way, and acknowledge it, so that others may send while its user is busy with something else."""
         self._settle(wait=True)
 
     def _begin(self) -> bool:
-        """Begin to send the next batch; False where a crawl sends."""
+        """Begin to send the next batch; False where a crawl sends. Raises NotFromHere."""
         held = ExitStack()
         try:
             held.enter_context(self._alone())
-        except NotFromHere as error:
-            raise IndexUnavailable(f"orders wait for the sink {self._drain.sink}{error}") from error
+        except NotFromHere:
+            raise
         except StoreLocked:
             return False
         with held:
