@@ -16,6 +16,7 @@ from crawlspace.index.sink import Sink
 from crawlspace.plural import counted
 
 CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
+CRAWL_SENDS = "the crawl that is running sends what waits"
 Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
 """Opens a context in which nobody else sends to a sink, or raises StoreLocked; the function it yields renews the lock."""
 AloneWith = Callable[[str, str], AbstractContextManager[Callable[[], object]]]

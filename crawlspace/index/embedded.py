@@ -149,6 +149,11 @@ class EmbeddedIndex:
                 return _integer(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
             return _integer(self._db.execute("SELECT count(*) FROM documents").get)
 
+    def count_pushed(self) -> int:
+        """Return the number of documents that this owner has pushed, with those that another owner has replaced since."""
+        with self._sentences():
+            return self.count(of=self._owner) + self._overwritten.count_replaced()
+
     def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]:
         """Return the next URLs of documents of an owner, sorted, after a given one."""
         with self._sentences():

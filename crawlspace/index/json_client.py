@@ -6,6 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Awaitable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -112,7 +113,8 @@ class Client:
         if self._loop is None:
             return
         if self._session is not None:
-            self._loop.run_until_complete(self._session.close())
+            with ThreadPoolExecutor(1) as thread:  # the caller's own may have a loop that runs, as that of a crawl has
+                thread.submit(self._loop.run_until_complete, self._session.close()).result()
             self._session = None
         self._loop.close()
         self._loop = None

@@ -268,6 +268,9 @@ class OrderStore(Protocol):
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         """Return the parked orders of a sink, oldest first: op, URL and reason."""
 
+    def unpark(self, sink: str) -> int:
+        """Have the parked orders of a sink wait again, each where it was in the order of sending; return how many."""
+
     def backlog(self, sink: str) -> int:
         """Return the number of unacknowledged orders, without parked ones."""
 

@@ -22,6 +22,10 @@ _FILLING = "filling:"
 """Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none."""
 
 
+_TAKEN_OVER = -1
+"""As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
+
+
 class SinkMeta(Named, Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
@@ -124,4 +128,16 @@ def filled(store: SinkMeta, sink: str) -> None:
 
 def filled_up_to(store: Named, sink: str) -> int:
     """Return the id up to which a sink was sent its documents."""
-    return int(store.get_meta(_FILLING + sink) or 0)
+    return max(0, int(store.get_meta(_FILLING + sink) or 0))
+
+
+def take_over_filling(store: SinkMeta, sink: str) -> None:
+    """Note that a command sends a sink all documents that it lacks. A crawl that finds some lacking all the same sends them again."""
+    if lacks_documents(store, sink):
+        have_filled(store, sink, after=_TAKEN_OVER)
+
+
+def end_filling(store: SinkMeta, sink: str) -> None:
+    """Note that the command has: the sink lacks no documents, unless a crawl has found some lacking since."""
+    if store.get_meta(_FILLING + sink) == str(_TAKEN_OVER):
+        filled(store, sink)

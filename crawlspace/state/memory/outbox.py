@@ -100,6 +100,12 @@ class MemoryOutbox:
         orders = sorted(self._of(sink).values(), key=lambda order: order.sequence)
         return [(order.op, order.url, order.reason) for order in orders if order.reason is not None]
 
+    def unpark(self, sink: str) -> int:
+        parked = [order for order in self._of(sink).values() if order.reason is not None]
+        for order in parked:
+            order.reason = None
+        return len(parked)
+
     def backlog(self, sink: str) -> int:
         return sum(1 for order in self._of(sink).values() if order.reason is None)
 

@@ -292,6 +292,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         return self._outbox.parked(sink)
 
+    def unpark(self, sink: str) -> int:
+        return self._outbox.unpark(sink)
+
     def backlog(self, sink: str) -> int:
         return self._outbox.backlog(sink)
 

@@ -118,6 +118,15 @@ def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: 
         tally[_number(sink, 1)] += 1
 
 
+def unpark(db: apsw.Connection, sink: str, tally: Tally) -> int:
+    """Have parked orders wait again; return how many."""
+    db.execute("UPDATE outbox SET parked = 0, reason = NULL WHERE sink = ? AND parked = 1", (sink,))
+    number = db.changes()
+    tally[_number(sink, 1)] -= number
+    tally[_number(sink, 0)] += number
+    return number
+
+
 def parked_orders(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
     rows = db.execute("SELECT op, url, reason FROM outbox WHERE sink = ? AND parked = 1 ORDER BY sequence", (sink,))
     return [(_OPS[op], url, reason) for op, url, reason in rows]

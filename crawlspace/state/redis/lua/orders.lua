@@ -102,6 +102,22 @@ function ops.park(args)
   call("HSET", outbox.key(args.sink, "reason"), args.number, args.reason)
 end
 
+-- Have parked orders wait again, each at its number; return how many.
+function ops.unpark(args)
+  local parked = call("ZRANGE", outbox.key(args.sink, "parked"), 0, -1)
+  local lists = {}
+  for _, number in ipairs(parked) do
+    local op = string.match(call("HGET", outbox.key(args.sink, "order"), number) or "", "^(%d):%d+:")
+    lists[#lists + 1] = op and (op == "1" and "delete" or "push") or error("the order " .. number .. " is damaged")
+  end
+  for i, number in ipairs(parked) do
+    call("ZADD", outbox.key(args.sink, lists[i]), number, number)
+    call("HDEL", outbox.key(args.sink, "reason"), number)
+  end
+  call("DEL", outbox.key(args.sink, "parked"))
+  return #parked
+end
+
 function ops.parked(args)
   local found = {}
   for _, number in ipairs(call("ZRANGE", outbox.key(args.sink, "parked"), 0, -1)) do
