@@ -36,7 +36,7 @@ class Rebuilding(Crawled):
 
     def rebuild(self, option: str = "--rebuild", *more: str) -> tuple[int, str]:
         done = self.demo.scrapy("reindex", "demo", option, *more)
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout.strip() or done.stderr.strip()
 
 
