@@ -49,6 +49,8 @@ SEARCH_TESTS = (
     "tests/contract/test_sinks.py",
     "tests/unit/index/opensearch",
     "tests/integration/test_sinks.py",
+    "tests/integration/test_audit.py",
+    "tests/integration/test_rebuild.py",
     "tests/real_servers/test_opensearch.py",
 )
 SOLR_TESTS = (

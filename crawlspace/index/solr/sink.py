@@ -82,18 +82,17 @@ class SolrSink(SearchServerSink):
         there = self._client.run(self._look_up(list(by_id)))
         return {by_id[id]: Entry(by_id[id], version, owner) for id, (version, owner) in there.items() if owner is not None}
 
-    def entries(self, *, owner: str | None) -> Iterator[Sequence[Entry]]:
-        """Yield the entries of a collection, or of all, a page at a time; what was sent before is among them. Raises IndexUnavailable."""
+    def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
+        """Yield the entries of a collection of ours, a page at a time; what was sent before is among them. Raises IndexUnavailable."""
         self._client.run(self._make_ready(may_create=False))
         self._told(
             self._client.run(self._client.request("POST", f"/{self._index}/update", body={"commit": {"softCommit": True}}))
         )
-        filters = [NOT_DELETED, *([] if owner is None else [f"{{!term f=collection}}{owner}"])]
         cursor, before = "*", ""
         while cursor != before:
             query = {
                 "query": "*:*",
-                "filter": filters,
+                "filter": [NOT_DELETED, f"{{!term f=collection}}{owner}"],
                 "sort": "id asc",
                 "limit": _PAGE,
                 "fields": ["url", "version", "collection"],
