@@ -11,6 +11,7 @@ import pytest
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Entry, Inventory
+from crawlspace.index.sink import Sent
 from tests.fault_proxy import Fault, FaultProxy
 from tests.search_server import sink_of
 from tests.solr_server import SolrServer, solr_server
@@ -52,6 +53,27 @@ def test_more_than_a_page(server: SolrServer, tmp_path: Path) -> None:
         assert [len(page) for page in pages] == [1_000, 1_000, 350]
         assert {entry.url: entry.version for page in pages for entry in page} == {order.url: order.version for order in orders}
         assert len(sink.look_up([order.url for order in orders])) == len(orders)
+
+
+def without_documents(body: dict[str, Any]) -> object:
+    """Solr misses what it commits at that moment."""
+    return {**body, "response": {"numFound": 0, "docs": []}}
+
+
+def test_what_is_missed_at_first_is_looked_up_again(server: SolrServer, tmp_path: Path) -> None:
+    with closing(FaultProxy(server.url, bulk="/get")) as proxy:
+        with closing(sink_of(tmp_path, server.options() | {"url": proxy.url})) as sink:
+            missed = Fault(change=without_documents)
+            proxy.faults = [missed]
+            assert sink.send([push("a", 1)]) == Sent([], [])
+            proxy.faults = [missed]
+            assert list(sink.look_up([url("a")])) == [url("a")]
+            sink.send([push("a", 9)])
+            proxy.rest = missed
+            late = sink.send([delete("a", 5)])
+            assert [order.url for order in late.later] == [url("a")], "there is a later version, whatever the server tells"
+            proxy.rest = None
+            assert sink.send([delete("a", 5)]).above == 9
 
 
 def in_part(body: dict[str, Any]) -> object:
