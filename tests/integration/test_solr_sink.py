@@ -10,7 +10,7 @@ from tests.conftest import MakeProject
 from tests.integration.stored import collection
 from tests.integration.test_sinks import PACE, three_pages
 from tests.sites import page, serve
-from tests.solr_server import SolrServer, solr_server
+from tests.solr_server import INDEX, SolrServer, solr_server
 
 
 def there(server: SolrServer) -> set[str]:
@@ -32,6 +32,12 @@ def test_it_follows_the_crawl(project: MakeProject) -> None:
         demo.scrapy("forget", "demo", server.url("/a")).succeeded()
         assert there(solr) == {"/", "/c"}
         assert solr.documents()[server.url("/c")]["text_txt_en"] == "Page c it has changed"
+        assert "no difference" in demo.scrapy("audit", "demo").succeeded().stdout
+        solr.ask(f"/{INDEX}/update", {"delete": {"query": "*:*"}, "commit": {}})
+        audit = demo.scrapy("audit", "demo")
+        assert (audit.returncode, audit.stdout.count("missing   ")) == (1, 2)
+        demo.scrapy("audit", "demo", "--repair").succeeded()
+        assert there(solr) == {"/", "/c"}
 
 
 def test_the_configuration_of_a_core_is_in_the_wheel(wheel: Path) -> None:

@@ -128,7 +128,7 @@ def source_of(
         "collection": owner,
         "pushed_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    modified = document.modified if "T" in document.modified else day_of(document.modified)
+    modified = document.modified if document.modified[10:11] == "T" else day_of(document.modified)
     fields = {name: value[:_MOST_KEYWORD_BYTES] for name, value in document.fields.items()}
     others = {
         "language": document.language,

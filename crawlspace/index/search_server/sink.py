@@ -26,6 +26,9 @@ _HALF = "the document holds characters that cannot be written as UTF-8 (half of 
 class SearchServerSink(ABC):
     """An index on a server. Nothing is sent before the first order."""
 
+    keeps_deleted_versions = False
+    """Whether it has the version of each deleted document for good."""
+
     def __init__(
         self,
         name: str,
@@ -163,6 +166,8 @@ class SearchServerSink(ABC):
             is_ours = owner == self._owner
             # A push of the same version was sent before; a deletion has nothing to delete if the document is gone or another's.
             is_done = not is_ours if item.order.op is Op.DELETE else is_ours and version == item.order.version
+            if self.keeps_deleted_versions and version < item.order.version:
+                is_done = False  # there is a later one, and the look-up has missed it
             if not is_done:
                 outcome.later.append(item.order)
                 above = max(above, version, answered.version)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -34,10 +35,13 @@ _OLDEST = (9, 0)
 _MOST_LOOKED_UP = 1_000
 _PAGE = 1_000
 _JSON = {"Content-Type": "application/json"}
+_NOTHING: tuple[int, str | None] = (-1, None)
 
 
 class SolrSink(SearchServerSink):
     """A core or a collection of Solr."""
+
+    keeps_deleted_versions = True
 
     def __init__(
         self,
@@ -83,17 +87,16 @@ class SolrSink(SearchServerSink):
         return {by_id[id]: Entry(by_id[id], version, owner) for id, (version, owner) in there.items() if owner is not None}
 
     def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
-        """Yield the entries of a collection, a page at a time; what was sent before is among them. Raises IndexUnavailable."""
+        """Yield the entries of a collection of ours, a page at a time; what was sent before is among them. Raises IndexUnavailable."""
         self._client.run(self._make_ready(may_create=False))
         self._told(
             self._client.run(self._client.request("POST", f"/{self._index}/update", body={"commit": {"softCommit": True}}))
         )
-        filters = [NOT_DELETED, f"{{!term f=collection}}{owner}"]
         cursor, before = "*", ""
         while cursor != before:
             query = {
                 "query": "*:*",
-                "filter": filters,
+                "filter": [NOT_DELETED, f"{{!term f=collection}}{owner}"],
                 "sort": "id asc",
                 "limit": _PAGE,
                 "fields": ["url", "version", "collection"],
@@ -126,15 +129,27 @@ class SolrSink(SearchServerSink):
 
     async def _seen(self, part: Sequence[Item], answers: Sequence[Judged]) -> list[Judged]:
         """Return the answers; what counts as done and is not there is sent again."""
-        there = await self._look_up([item.id for item, one in zip(part, answers, strict=True) if one.answer is ItemResult.DONE])
+        done = {item.id: item.order.version for item, one in zip(part, answers, strict=True) if one.answer is ItemResult.DONE}
+        there = await self._get(list(done))
+        there |= await self._look_up([id for id, version in done.items() if there.get(id, _NOTHING)[0] < version])
         missing = Judged(ItemResult.AGAIN, "the server does not have what it has acknowledged")
         return [
-            missing if one.answer is ItemResult.DONE and there.get(item.id, (-1, None))[0] < item.order.version else one
+            missing if item.id in done and there.get(item.id, _NOTHING)[0] < item.order.version else one
             for item, one in zip(part, answers, strict=True)
         ]
 
     async def _look_up(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Return version and owner of those documents that are there, committed or not; no owner: it is deleted."""
+        """Return version and owner of those documents that are there, committed or not; no owner: it is deleted.
+
+        Solr misses documents that it commits while it looks up many, because it goes on with the searcher that it began with
+        (RealTimeGetComponent). The next look finds them.
+        """
+        found = await self._get(ids)
+        for id, entry in (await self._get(ids)).items():
+            found[id] = max(found.get(id, entry), entry, key=itemgetter(0))
+        return found
+
+    async def _get(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
         found: dict[str, tuple[int, str | None]] = {}
         for first in range(0, len(ids), _MOST_LOOKED_UP):
             asked = ",".join(ids[first : first + _MOST_LOOKED_UP])

@@ -2,8 +2,8 @@
 
 TolerantUpdateProcessorFactory names the documents that have failed, by a message without a status: it is the same for a document that is
 refused for good and for a disk that is full. So each of them is sent again alone, with `maxErrors=0`: then Solr answers with the status of
-that error. A document that is not named may not be there all the same: in a collection of several shards, the node that answers leaves out
-errors of other nodes that are of no kind that it knows. Seen of a real server (Solr 9.10), or read in its source.
+that error. A document that is not named may not be there all the same: when the node that leads another shard was killed, Solr 9.10.1
+answered 200 without errors, and the documents of that shard were nowhere. So what counts as done is looked up.
 """
 
 from __future__ import annotations

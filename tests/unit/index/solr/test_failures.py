@@ -11,6 +11,7 @@ import pytest
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.solr.sink import CONF
+from crawlspace.index.solr.updates import item_of, parameters_of
 from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
 from tests.fault_proxy import Fault, FaultProxy, answers
@@ -93,6 +94,22 @@ def test_each_document_is_judged_by_its_own_answer(
 ) -> None:
     scene.proxy.faults = list(faults)
     check_answers(scene, done, refused, later, is_slow=is_slow)
+
+
+def test_a_page_of_something_else_is_shown(scene: Scene) -> None:
+    scene.proxy.faults = [answers(200, {"hello": "world"})]
+    assert scene.sink.send([push("a", 1), push("b", 2)]).why_later == 'it does not answer as Solr does: {"hello": "world"}'
+
+
+def test_the_status_of_an_error_is_asked_for_where_a_document_is_alone() -> None:
+    one = item_of(push("a", 1), {})
+    assert parameters_of([one], commit_within_s=1.5) == {
+        "update.chain": "crawlspace",
+        "commitWithin": "1500",
+        "wt": "json",
+        "maxErrors": "0",
+    }
+    assert "maxErrors" not in parameters_of([one, one], commit_within_s=1)
 
 
 def test_what_solr_itself_refuses_is_parked_and_the_rest_is_done(scene: Scene) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Entry, Inventory
+from crawlspace.index.sink import Sent
 from tests.fault_proxy import Fault, FaultProxy
 from tests.search_server import sink_of
 from tests.solr_server import SolrServer, solr_server
@@ -38,8 +39,9 @@ def test_what_there_is_at_this_moment(server: SolrServer, tmp_path: Path) -> Non
         assert sink.look_up(asked) == {url(name): Entry(url(name), *rest) for name, rest in expected.items()}
         assert sink.look_up([]) == {}
         assert isinstance(sink, Inventory)
-        assert {entry.url[-1] for page in sink.entries(owner="other") for entry in page} == {"b", "d"}
-        assert [entry.url[-1] for page in sink.entries(owner="demo") for entry in page] == ["a"]
+        assert list(sink.entries(owner="demo")) == [[Entry(url("a"), 1, "demo")]]
+        of_other = {entry.url[-1]: entry.version for page in sink.entries(owner="other") for entry in page}
+        assert of_other == {"b": 5, "d": 4}
         assert list(sink.entries(owner="nobody")) == []
 
 
@@ -51,6 +53,27 @@ def test_more_than_a_page(server: SolrServer, tmp_path: Path) -> None:
         assert [len(page) for page in pages] == [1_000, 1_000, 350]
         assert {entry.url: entry.version for page in pages for entry in page} == {order.url: order.version for order in orders}
         assert len(sink.look_up([order.url for order in orders])) == len(orders)
+
+
+def without_documents(body: dict[str, Any]) -> object:
+    """Solr misses what it commits at that moment."""
+    return {**body, "response": {"numFound": 0, "docs": []}}
+
+
+def test_what_is_missed_at_first_is_looked_up_again(server: SolrServer, tmp_path: Path) -> None:
+    with closing(FaultProxy(server.url, bulk="/get")) as proxy:
+        with closing(sink_of(tmp_path, server.options() | {"url": proxy.url})) as sink:
+            missed = Fault(change=without_documents)
+            proxy.faults = [missed]
+            assert sink.send([push("a", 1)]) == Sent([], [])
+            proxy.faults = [missed]
+            assert list(sink.look_up([url("a")])) == [url("a")]
+            sink.send([push("a", 9)])
+            proxy.rest = missed
+            late = sink.send([delete("a", 5)])
+            assert [order.url for order in late.later] == [url("a")], "there is a later version, whatever the server tells"
+            proxy.rest = None
+            assert sink.send([delete("a", 5)]).above == 9
 
 
 def in_part(body: dict[str, Any]) -> object:
@@ -69,4 +92,4 @@ def test_an_answer_in_part_is_not_taken_for_all(server: SolrServer, tmp_path: Pa
             sink.send([push("a", 1)])
             proxy.rest = Fault(change=change)
             with pytest.raises(IndexUnavailable, match="does not answer in full"):
-                list(sink.entries(owner=None)) if path == "/select" else sink.look_up([url("a")])
+                list(sink.entries(owner="demo")) if path == "/select" else sink.look_up([url("a")])
