@@ -16,6 +16,7 @@ from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
 from crawlspace.index.marks import BatchMark, next_mark, note_mark
 from crawlspace.index.places import place_of
+from crawlspace.index.servers import note_server
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.index.versions import Versions
 from crawlspace.model import IndexOrder
@@ -176,6 +177,7 @@ class Drain:
 
     def settle(self, delivery: Delivery) -> Drained:
         """Acknowledge committed orders, park refused ones, and wait longer if the index was unavailable. Uses the store only."""
+        note_server(self._store, self._sink)
         if delivery.mark is not None:
             note_mark(self._store, self._sink.name, delivery.mark)
         if delivery.done:

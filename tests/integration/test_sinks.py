@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from crawlspace.index.json_client import Reply
+from crawlspace.index.opensearch.product import product_of
+from crawlspace.index.servers import server_meta
 from tests.conftest import MakeProject, Project, assert_same
 from tests.contract.sinks import OrderReceiver, ReadOrders
 from tests.integration.stored import collection, indexed, opened, shared
@@ -61,6 +64,26 @@ def test_all_sinks_follow(project: MakeProject, place: str) -> None:
         assert [(one["name"], one["waiting"]) for one in status["sinks"]] == [("embedded", 0), ("search", 0), ("log", 0)]
 
 
+def test_the_server_that_answered_last_is_shown_without_asking_it(project: MakeProject) -> None:
+    with search_server() as search, serve(three_pages()) as server:
+        demo = project(collection(server.url("/"), settings=sinks(search=search.options())))
+        crawled = demo.crawl("demo").succeeded()
+        found = product_of(search.url, Reply(200, search.ask("GET", "/")))
+        demo.write({"demo/settings.py": sinks(search={**search.options(), "url": DOWN})})
+        for command in ("status", "sinks"):
+            shown = demo.scrapy(command, "demo").succeeded().stdout
+            assert f"0   {search.options()['type']} ({found})\n" in shown
+            assert (f"\n    {found.warning}\n" in shown) == bool(found.warning)
+            answer = json.loads(demo.scrapy(command, "demo", "--json").succeeded().stdout)
+            (one,) = answer["sinks"] if command == "status" else answer
+            assert (one["server"], one["server_warning"]) == (str(found), found.warning)
+        assert crawled.stderr.count("was not tried by us") == bool(found.warning)
+        demo.write({"demo/settings.py": PACE})
+        demo.scrapy("sinks", "demo", "--forget", "search").succeeded()
+        with opened(demo) as store:
+            assert not store.get_meta(server_meta("search"))
+
+
 def test_a_sink_that_is_down_holds_up_nothing_and_gets_all_afterwards(project: MakeProject) -> None:
     with search_server() as search, serve(three_pages()) as server:
         demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search={**search.options(), "url": DOWN})))
@@ -71,7 +94,7 @@ def test_a_sink_that_is_down_holds_up_nothing_and_gets_all_afterwards(project: M
         shown = demo.scrapy("sinks", "demo").succeeded().stdout
         assert [line.split() for line in shown.splitlines()[1:]] == [
             ["embedded", "0", "0", "sqlite"],
-            ["search", "4", "0", "opensearch"],
+            ["search", "4", "0", search.options()["type"]],
         ]
         demo.write({"demo/settings.py": sinks(local=LOCAL, search=search.options())})
         demo.crawl("demo").succeeded()

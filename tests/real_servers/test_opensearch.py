@@ -1,4 +1,4 @@
-"""What a real OpenSearch makes of our documents: languages, facets, folders, and the query of the docs."""
+"""What a real OpenSearch or Elasticsearch makes of our documents: languages, facets, folders, and the query of the docs."""
 
 from __future__ import annotations
 
@@ -30,8 +30,14 @@ DOCUMENTS = [
         text="Annual leaves of 2024",
         modified="2024-02-01T10:00:00Z",
     ),
-    Document("http://de.example.com/urlaub", "Urlaubsanträge", language="de", text="Alle Anträge auf Urlaub"),
-    Document("http://ja.example.com/", "休暇", language="ja", text="年次休暇の申請"),
+    Document(
+        "http://de.example.com/urlaub",
+        "Urlaubsanträge",
+        language="de",
+        text="Alle Anträge auf Urlaub",
+        fields={"since": "2026-01-01", "rank": "7"},
+    ),
+    Document("http://ja.example.com/", "休暇", language="ja", text="年次休暇の申請", fields={"since": "soon", "rank": "first"}),
     Document("http://x.example.com/", "Klingon", language="tlh", text="jatlh", fields={"color": "red", "x" * 300: "y" * 40_000}),
 ]
 
@@ -60,6 +66,9 @@ QUERIES: list[tuple[dict[str, Any], list[int]]] = [
     ({"term": {"folder": "www.example.com/handbook/old"}}, [1]),
     ({"match": {"address": "urlaub"}}, [2]),
     ({"term": {"fields.color": "red"}}, [4]),
+    ({"term": {"fields.since": "2026-01-01"}}, [2]),
+    ({"term": {"fields.since": "soon"}}, [3]),
+    ({"terms": {"fields.rank": ["7", "first"]}}, [2, 3]),
     ({"range": {"modified": {"gte": "2026-01-01"}}}, [0]),
     ({"terms": {"language": ["de", "ja"]}}, [2, 3]),
 ]

@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Self
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable, SettingError
-from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
+from crawlspace.index.json_client import Client, Connection, items, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import Item, ItemResult, Judged, answers_of, item_of, refused_whole, requests_of
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
+from crawlspace.index.opensearch.product import Product, product_of
+from crawlspace.index.servers import Server
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 from crawlspace.urls import document_id
@@ -31,25 +33,9 @@ if TYPE_CHECKING:
 
 _INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 _ANALYZER = re.compile(r"analyzer \[(\w+)\] (?:has not been configured|not found)")
+_TYPE = re.compile(r"no handler for type \[(\w+)\]", re.IGNORECASE)
 _MOST_ITEMS = 500
 _MOST_LOOKED_UP = 1_000
-_OLDEST = {"OpenSearch": (1, 0), "Elasticsearch": (7, 10)}
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """What a server says that it is."""
-
-    name: str
-    version: tuple[int, ...]
-    is_oss: bool
-
-    @property
-    def flat_type(self) -> str:
-        """Return the type of a field that takes an object as it is: a mapping cannot grow by what is in it."""
-        if self.name == "OpenSearch":
-            return "flat_object" if self.version >= (2, 7) else "object"
-        return "object" if self.is_oss else "flattened"
 
 
 @dataclass(slots=True)
@@ -113,7 +99,7 @@ class OpenSearchSink:
         self._clock = clock or SystemClock()
         self._is_ready = False
         self._languages: frozenset[str] | None = None
-        self.product: Product | None = None
+        self._product: Product | None = None
 
     @classmethod
     def from_options(cls, options: Options) -> Self:
@@ -152,6 +138,11 @@ class OpenSearchSink:
             shards=options.integer("shards", 1, low=1),
             replicas=options.integer("replicas", 1, low=0),
         )
+
+    @property
+    def server(self) -> Server | None:
+        """The server that has answered."""
+        return None if self._product is None else Server(str(self._product), self._product.warning)
 
     def mark(self) -> BatchMark | None:
         return None
@@ -274,7 +265,7 @@ class OpenSearchSink:
         """See that the server is one that we know, and the alias is there. Raises IndexUnavailable."""
         if self._is_ready:
             return
-        self.product = product = _product_of(self._url, await self._client.request("GET", "/"))
+        self._product = product = product_of(self._url, await self._client.request("GET", "/"))
         alias = await self._client.request("GET", f"/_alias/{self._index}")
         if alias.status == 404:
             await self._create(product, may_create=may_create)
@@ -299,34 +290,16 @@ class OpenSearchSink:
         aliases = {self._index: {"is_write_index": True}}
         lacking: set[str] = set()
         while True:
-            own = index_body(flat_type=product.flat_type, shards=self._shards, replicas=self._replicas, without=lacking)
+            flat = "" if product.flat_type in lacking else product.flat_type
+            own = index_body(flat_type=flat, shards=self._shards, replicas=self._replicas, without=lacking)
             made = await self._client.request("PUT", f"/{first}", body={**(self._body or own), "aliases": aliases})
             if made.is_ok:
                 return
             why = refused_whole(made.status, made.body).why
-            missing = _ANALYZER.search(why)
+            missing = _ANALYZER.search(why) or _TYPE.search(why)
             if self._body is not None or missing is None or missing[1] in lacking:
                 raise IndexUnavailable(f"{first} could not be made at {self._url}: {why}")
             lacking.add(missing[1])
-
-
-def _product_of(url: str, reply: Reply) -> Product:
-    if reply.status in (401, 403):
-        raise IndexUnavailable(
-            f"{url} refuses access (HTTP status {reply.status}): check user and password, or the API key, of the sink"
-        )
-    if reply.status in (429, 503):
-        raise IndexUnavailable(f"{url} is not ready (HTTP status {reply.status})")
-    version = table(table(reply.body).get("version"))
-    number = str(version.get("number", ""))
-    if not reply.is_ok or not re.match(r"\d+\.\d+", number):
-        raise IndexUnavailable(f"{url} is no OpenSearch or Elasticsearch: it answers {reply.status} {shown(reply.body)}")
-    name = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
-    product = Product(name, tuple(map(int, re.findall(r"\d+", number)[:3])), version.get("build_flavor") == "oss")
-    if product.version[:2] < _OLDEST[name]:
-        oldest = ".".join(map(str, _OLDEST[name]))
-        raise IndexUnavailable(f"{url} is {name} {number}; {oldest} is the oldest that is supported")
-    return product
 
 
 def _body_of(options: Options) -> Mapping[str, object] | None:
