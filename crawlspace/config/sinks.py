@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
+from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings, read_references
 from crawlspace.config.secrets import read_secret
 from crawlspace.errors import SettingError
 from crawlspace.index.sink import Sink
@@ -131,6 +132,8 @@ class SinkSettings:
     options: tuple[SinkOptions, ...]
     index_file: Path
     """The file of the embedded index, where there is one."""
+    references: ReferenceSettings = ALL_WHOLE
+    """Which documents are sent without their text."""
 
     @property
     def has_embedded(self) -> bool:
@@ -146,6 +149,12 @@ class SinkSettings:
     def servers(self) -> tuple[SinkOptions, ...]:
         """Return all but the embedded index."""
         return tuple(one for one in self.options if one.type != SQLITE)
+
+
+def sinks_of(settings: Mapping[str, object], *, collection: str, data_folder: Path) -> SinkSettings:
+    """Return the sinks of the settings of a collection. Raises SettingError. Nothing is opened."""
+    sinks = read_sinks(settings[SINKS], collection=collection, data_folder=data_folder)
+    return replace(sinks, references=read_references(settings, collection))
 
 
 def read_sinks(value: object, *, collection: str, data_folder: Path) -> SinkSettings:

@@ -52,6 +52,7 @@ class Server:
 SEARCH_TESTS = (
     "tests/contract/test_sinks.py",
     "tests/unit/index/opensearch",
+    "tests/unit/index/test_by_reference.py",
     "tests/integration/test_sinks.py",
     "tests/real_servers/test_opensearch.py",
 )

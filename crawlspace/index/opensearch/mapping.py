@@ -12,9 +12,10 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
+from crawlspace.index.by_reference import PLACE, URL, reference_fields
 from crawlspace.index.filters import day_of
 from crawlspace.index.json_client import table
-from crawlspace.model import Document
+from crawlspace.model import Document, IndexOrder
 
 OTHER = "other"
 ANALYZERS: Mapping[str, str] = {
@@ -86,6 +87,8 @@ def index_body(*, flat_type: str, shards: int, replicas: int, without: Collectio
         "duplicates": keyword,
         "fields": {"type": flat_type} if flat_type else {"type": "object", "dynamic": True},
         "pushed_at": {"type": "date"},
+        PLACE: keyword,
+        URL: keyword,
     }
     analysis = {
         "tokenizer": {"crawlspace_folders": {"type": "path_hierarchy", "delimiter": "/"}},
@@ -109,7 +112,7 @@ def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
 
 
 def source_of(
-    url: str,
+    order: IndexOrder,
     document: Document,
     *,
     id: str,
@@ -117,7 +120,8 @@ def source_of(
     now: float,
     languages: Collection[str] | None,
 ) -> dict[str, object]:
-    """Return what is stored of a document; empty fields are left out. `languages`: see `languages_of`."""
+    """Return what is stored of the document of an order; empty fields are left out. `languages`: see `languages_of`."""
+    url = order.url
     language = document.language.partition("-")[0].lower()
     code = language if languages is not None and language in languages else OTHER
     parts = urlsplit(url)
@@ -141,5 +145,6 @@ def source_of(
         "modified": modified,
         "duplicates": document.duplicates,
         "fields": fields,
+        **reference_fields(order),
     }
     return found | {name: value for name, value in others.items() if value}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable, SettingError
+from crawlspace.index.by_reference import by_reference, log_by_reference
 from crawlspace.index.json_client import Client, Connection, items, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import Item, ItemResult, Judged, answers_of, item_of, refused_whole, requests_of
@@ -56,7 +57,7 @@ class _Outcome:
             case ItemResult.CONFLICT:
                 self.conflicts.append((item, answered))
                 return
-            case ItemResult.ITS_OWN:
+            case ItemResult.ITS_OWN | ItemResult.TOO_LARGE:
                 self.refused.append(Refusal(item.order, answered.why))
                 return
             case ItemResult.SLOW_DOWN:
@@ -184,25 +185,23 @@ class OpenSearchSink:
 
     def _items(self, orders: Sequence[IndexOrder], outcome: _Outcome) -> list[Item]:
         found = []
-        now = self._clock.now()
         for order in orders:
-            document = order.document
-            if order.op is Op.PUSH and document is None:
+            if order.op is Op.PUSH and order.document is None:
                 outcome.refused.append(Refusal(order, "a push without a document"))
                 continue
-            source = (
-                None
-                if document is None
-                else source_of(
-                    order.url, document, id=document_id(order.url), owner=self._owner, now=now, languages=self._languages
-                )
-            )
             try:
-                found.append(item_of(order, source))
+                found.append(self._item(order))
             except UnicodeEncodeError:
                 half = "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
                 outcome.refused.append(Refusal(order, half))
         return found
+
+    def _item(self, order: IndexOrder) -> Item:
+        """Raises UnicodeEncodeError."""
+        document, id, now = order.document, document_id(order.url), self._clock.now()
+        if document is None:
+            return item_of(order, None)
+        return item_of(order, source_of(order, document, id=id, owner=self._owner, now=now, languages=self._languages))
 
     async def _sent(self, part: Sequence[Item]) -> list[tuple[Item, Judged]]:
         """Send one request; one that is refused whole is halved until what is refused is alone."""
@@ -217,9 +216,12 @@ class OpenSearchSink:
                 settled += await self._sent([item]) if answer.may_pass else [(item, answer)]
             return settled
         whole = refused_whole(reply.status, reply.body)
-        if whole.answer is ItemResult.ITS_OWN and len(part) > 1:
+        if whole.answer in (ItemResult.ITS_OWN, ItemResult.TOO_LARGE) and len(part) > 1:
             middle = len(part) // 2
             return [*await self._sent(part[:middle]), *await self._sent(part[middle:])]
+        if whole.answer is ItemResult.TOO_LARGE and (without_text := by_reference(part[0].order)) is not None:
+            log_by_reference(self.name, without_text)
+            return await self._sent([self._item(without_text)])
         return [(item, whole) for item in part]
 
     async def _of_others(self, ids: Sequence[str]) -> set[str]:
