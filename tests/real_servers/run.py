@@ -54,6 +54,8 @@ SEARCH_TESTS = (
     "tests/unit/index/opensearch",
     "tests/unit/index/test_by_reference.py",
     "tests/integration/test_sinks.py",
+    "tests/integration/test_audit.py",
+    "tests/integration/test_rebuild.py",
     "tests/real_servers/test_opensearch.py",
 )
 ELASTICSEARCH = {"CRAWLSPACE_TEST_SEARCH_TYPE": "elasticsearch"}
