@@ -9,6 +9,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
+from ada_url import normalize_url
+
 from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings, read_references
 from crawlspace.config.secrets import read_secret
 from crawlspace.errors import SettingError
@@ -43,6 +45,17 @@ class SinkOptions:
     data_folder: Path
     """Of the collection."""
     _read: set[str] = field(default_factory=set)
+
+    @property
+    def server_index(self) -> str:
+        """Return the index on a server that it writes to, as in `intranet at https://search.example.com:9200/`; empty where it has none.
+
+        Two sinks that write to one index have the same, however their URLs are written.
+        """
+        url, index = self.given.get("url"), self.given.get("index")
+        if not isinstance(url, str) or not isinstance(index, str):
+            return ""
+        return f"{index.strip()} at {normalize_url(url.strip().rstrip('/'))}"
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a text that isn't blank; without `default` it must be there. Raises SettingError."""
