@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -85,7 +86,9 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send a request with a JSON body, or with lines of JSON. Raises IndexUnavailable if the server cannot be reached."""
-        data = lines if lines is not None else None if body is None else json.dumps(body).encode()
+        data = (
+            BytesIO(lines) if lines is not None else None if body is None else json.dumps(body).encode()
+        )  # a file is sent in parts
         kind = "application/x-ndjson" if lines is not None else "application/json"
         try:
             async with self._opened().request(
@@ -102,12 +105,12 @@ class Client:
                 f"{self._connection.url} shows a certificate that does not hold: {error.certificate_error}; if it is yours, name the"
                 ' authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
             ) from error
+        except TimeoutError as error:  # before the others: it is an OSError
+            raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise IndexUnavailable(
                 f"{self._connection.url} cannot be reached: {printable(str(error) or type(error).__name__)}"
             ) from error
-        except TimeoutError as error:
-            raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
 
     def close(self) -> None:
         if self._loop is None:

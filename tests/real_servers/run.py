@@ -14,9 +14,9 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 
@@ -43,11 +43,16 @@ class Server:
     variable: str
     """Environment variable that tells the tests its URL."""
     tests: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What else the tests are told."""
+    url: str = ""
+    """It is there already, and is not started."""
 
 
 SEARCH_TESTS = (
     "tests/contract/test_sinks.py",
     "tests/unit/index/opensearch",
+    "tests/unit/index/test_by_reference.py",
     "tests/integration/test_sinks.py",
     "tests/integration/test_audit.py",
     "tests/integration/test_rebuild.py",
@@ -61,8 +66,12 @@ SOLR_TESTS = (
 )
 IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a_core_that_is_gone")
 """A collection cannot be unloaded and loaded again."""
+ELASTICSEARCH = {"CRAWLSPACE_TEST_SEARCH_TYPE": "elasticsearch"}
+CURRENT = "CRAWLSPACE_TEST_ES_URL"
+"""Environment variable with the URL of a current Elasticsearch, which Maven does not have; it has no log-in, and may lose any index."""
 SERVERS = (
     Server("opensearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS),
+    Server("elasticsearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH),
     Server("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL", SOLR_TESTS),
     Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),
 )
@@ -73,11 +82,16 @@ def main(arguments: Sequence[str]) -> int:
     if missing:
         print(f"{', '.join(missing)} not found: install a JDK (17 or newer) and Maven", file=sys.stderr)
         return 1
+    servers = [*SERVERS]
+    if url := os.environ.get(CURRENT):
+        servers.append(
+            Server("current-elasticsearch", "", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH, url.rstrip("/"))
+        )
     rest = list(arguments)
     chosen = set()
-    while rest and rest[0] in {server.name for server in SERVERS}:
+    while rest and rest[0] in {server.name for server in servers}:
         chosen.add(rest.pop(0))
-    failed = [server.name for server in SERVERS if (not chosen or server.name in chosen) and not _passes(server, rest)]
+    failed = [server.name for server in servers if (not chosen or server.name in chosen) and not _passes(server, rest)]
     if failed:
         print(f"failed with {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -86,8 +100,8 @@ def main(arguments: Sequence[str]) -> int:
 def _passes(server: Server, arguments: Sequence[str]) -> bool:
     print(f"{server.name}:", flush=True)
     try:
-        with started(server.name, server.program) as url:
-            environment = {**os.environ, server.variable: url}
+        with nullcontext(server.url) if server.url else started(server.name, server.program) as url:
+            environment = {**os.environ, **server.environment, server.variable: url}
             command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", *(arguments or server.tests)]
             return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
     except NoServerError as error:

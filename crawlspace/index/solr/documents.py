@@ -16,7 +16,10 @@ from crawlspace.model import Document, IndexOrder
 from crawlspace.urls import document_id
 
 FIELDS = frozenset(
-    "id version deleted pushed_at url address scheme host folder collection language content_type modified duplicates fields".split()
+    (
+        "id version deleted pushed_at url address scheme host folder collection language content_type modified duplicates fields"
+        " content_place content_url"
+    ).split()
 ) | {f"headings_txt_{OTHER}"}
 """Fields that the schema of an index must have; a text that has none for its language needs `*_txt_other`, too."""
 DYNAMIC = "*_txt_"
@@ -39,11 +42,9 @@ def missing_of(schema: Mapping[str, object]) -> list[str]:
     return missing if other in table(schema.get("dynamicFields")) else [*missing, other]
 
 
-def pushed(
-    url: str, document: Document, *, version: int, owner: str, now: float, languages: Collection[str]
-) -> dict[str, object]:
+def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str]) -> dict[str, object]:
     """Return a document as Solr takes it; empty fields are left out."""
-    found = source_of(url, document, id=document_id(url), owner=owner, now=now, languages=None)
+    found = source_of(order, document, id=document_id(order.url), owner=owner, now=now, languages=None)
     language = document.language.partition("-")[0].lower()
     code = language if language in languages else OTHER
     for name in _TEXTS:
@@ -55,7 +56,7 @@ def pushed(
     if "fields" in found:
         found["fields"] = [f"{name}={value}"[:_MOST_STRING] for name, value in table(found["fields"]).items()]
     modified = _moment(str(found.pop("modified", "")))
-    return found | {"version": version} | ({"modified": modified} if modified else {})
+    return found | {"version": order.version} | ({"modified": modified} if modified else {})
 
 
 def deleted(order: IndexOrder, *, now: float) -> dict[str, object]:

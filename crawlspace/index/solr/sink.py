@@ -19,6 +19,7 @@ from crawlspace.index.json_client import Connection, Reply, items, shown, table
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
 from crawlspace.index.search_server.sink import SearchServerSink
+from crawlspace.index.servers import Server
 from crawlspace.index.solr.documents import deleted, languages_of, missing_of, pushed
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
 from crawlspace.model import IndexOrder
@@ -31,6 +32,8 @@ CONF = Path(__file__).parent / "conf"
 """Schema and configuration of a core."""
 NOT_DELETED = "-deleted:true"
 _INDEX = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,200}")
+TESTED = "9.10.1"
+"""The version that `make test-servers` runs the tests on; one that differs in its last number alone counts as tried."""
 _OLDEST = (9, 0)
 _MOST_LOOKED_UP = 1_000
 _PAGE = 1_000
@@ -59,6 +62,7 @@ class SolrSink(SearchServerSink):
         super().__init__(name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock)
         self._commit_within_s = commit_within_s
         self._languages: frozenset[str] = frozenset()
+        self.server: Server | None = None
 
     @classmethod
     def from_options(cls, options: Options) -> Self:
@@ -113,8 +117,7 @@ class SolrSink(SearchServerSink):
     def _item_of(self, order: IndexOrder, *, now: float) -> Item:
         if order.document is None:
             return item_of(order, deleted(order, now=now))
-        document = pushed(order.url, order.document, version=order.version, owner=self._owner, now=now, languages=self._languages)
-        return item_of(order, document)
+        return item_of(order, pushed(order, order.document, owner=self._owner, now=now, languages=self._languages))
 
     async def _request(self, part: Sequence[Item]) -> Judged | list[Judged]:
         reply = await self._client.request(
@@ -163,7 +166,7 @@ class SolrSink(SearchServerSink):
     async def _make_ready(self, *, may_create: bool) -> None:
         if self._is_ready:
             return
-        _check_server(self._url, await self._client.request("GET", "/admin/info/system", parameters={"wt": "json"}))
+        self.server = _server_of(self._url, await self._client.request("GET", "/admin/info/system", parameters={"wt": "json"}))
         parameters = {"show": "schema", "numTerms": "0", "wt": "json"}
         reply = await self._client.request("GET", f"/{self._index}/admin/luke", parameters=parameters)
         where = f"{self._index} at {self._url}"
@@ -197,8 +200,8 @@ class SolrSink(SearchServerSink):
         return body
 
 
-def _check_server(url: str, reply: Reply) -> None:
-    """Raise IndexUnavailable unless it is a Solr that we know."""
+def _server_of(url: str, reply: Reply) -> Server:
+    """Return what has answered. Raises IndexUnavailable unless it is a Solr that we know."""
     if reply.status in (401, 403):
         raise IndexUnavailable(
             f"{url} refuses access (HTTP status {reply.status}): check user and password of the sink; in Solr the user needs the"
@@ -214,6 +217,13 @@ def _check_server(url: str, reply: Reply) -> None:
         )
     if tuple(map(int, re.findall(r"\d+", number)[:2])) < _OLDEST:
         raise IndexUnavailable(f"{url} is Solr {number}; {'.'.join(map(str, _OLDEST))} is the oldest that is supported")
+    is_tried = number.split(".")[:2] == TESTED.split(".")[:2]
+    return Server(
+        f"Solr {number}",
+        ""
+        if is_tried
+        else f"Solr {number} was not tried by us; Solr {TESTED} was. See that documents arrive, and that it refuses none",
+    )
 
 
 def _version(document: Mapping[str, object]) -> int:

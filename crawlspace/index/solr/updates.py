@@ -77,8 +77,10 @@ def refused_whole(status: int, body: object) -> Judged:
         return Judged(ItemResult.CONFLICT, why)
     if status in (429, 503):
         return Judged(ItemResult.SLOW_DOWN, why)
-    if status in (400, 413):
-        return Judged(ItemResult.ITS_OWN, "it is too large for the server" if status == 413 else why)
+    if status == 413:
+        return Judged(ItemResult.TOO_LARGE, "it is too large for the server")
+    if status == 400:
+        return Judged(ItemResult.ITS_OWN, why)
     return Judged(ItemResult.AGAIN, why)
 
 

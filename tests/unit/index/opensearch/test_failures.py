@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -101,6 +102,18 @@ def test_a_connection_that_is_cut_says_so(scene: Scene) -> None:
             scene.sink.send([push("a", 1)])
         assert not scene.sink.send([push("a", 1), push("b", 2)]).refused
     assert set(scene.texts) == {"a", "b"}
+
+
+def test_a_server_that_does_not_answer_in_time_is_not_called_unreachable(scene: Scene) -> None:
+    is_over = Event()
+
+    def held(_: bytes) -> None:
+        is_over.wait(600)
+
+    scene.proxy.faults = [Fault(held)]
+    with pytest.raises(IndexUnavailable, match="has not answered within 1 s"):
+        scene.another(timeout=1).send([push("a", 1)])
+    is_over.set()
 
 
 def test_a_request_that_is_too_large_is_divided_and_one_that_cannot_be_is_refused(scene: Scene) -> None:

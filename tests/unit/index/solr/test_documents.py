@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.index.solr.documents import FIELDS, languages_of, missing_of, pushed
-from crawlspace.model import Document
+from crawlspace.model import Document, IndexOrder, Op
 
 URL = "http://www.example.com/handbook/leave?year=2026"
 
 
 def sent(**fields: object) -> dict[str, object]:
     document = Document(URL, **fields)  # type: ignore[arg-type]
-    return pushed(URL, document, version=7, owner="demo", now=1_750_000_000, languages={"de", "en"})
+    return pushed(
+        IndexOrder(7, Op.PUSH, URL, document, version=7), document, owner="demo", now=1_750_000_000, languages={"de", "en"}
+    )
 
 
 def test_the_fields_of_a_url() -> None:
