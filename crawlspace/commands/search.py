@@ -10,8 +10,8 @@ from contextlib import closing
 
 from crawlspace.errors import UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.embedded_search import Hit, SearchResult
 from crawlspace.index.filters import FACETS, read_facets, read_filter
+from crawlspace.index.search import Hit, SearchResult
 from crawlspace.plural import counted
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import (

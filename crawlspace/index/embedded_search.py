@@ -6,50 +6,19 @@ The best by BM25 are found in SQL, and the first of them put in order by how wel
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import apsw
 
-from crawlspace.index.closeness import Closeness
+from crawlspace.index.closeness import REORDERED, Closeness, best_first
 from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SHOWN, TOKENIZER
 from crawlspace.index.filters import FACETS, Filter, condition
 from crawlspace.index.ideographs import is_ideograph, joined
+from crawlspace.index.search import FACET_VALUES, FEW, Hit, SearchResult
 from crawlspace.index.stems import Stems
 from crawlspace.index.words import SearchQuery, read_query
 
-REORDERED = 100
-"""How many of the best by BM25 are put in order by title, headings and URL."""
-FEW = 3
-"""Where fewer documents have all words, those that have some of them follow."""
-FACET_VALUES = 20
-_OF_BM25 = 0.2
-"""The weight of BM25 beside the closeness; the best of a search has 1 of it."""
 _WORDS_OF_SNIPPET, _CHARACTERS_OF_SNIPPET = 24, 64
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One document found. A larger score is a better match; scores of different searches are not comparable."""
-
-    url: str
-    title: str
-    snippet: str
-    score: float
-    language: str
-    fields: Mapping[str, str]
-    duplicates: tuple[str, ...]
-    has_all_words: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """`total` counts the documents that have all words. `hits` has the best of them; if they are few, others with some words follow."""
-
-    total: int
-    hits: tuple[Hit, ...]
-    facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    """Of each field asked for, its most frequent values among the documents counted, with their number."""
 
 
 class IndexSearch:
@@ -64,7 +33,7 @@ class IndexSearch:
         self, text: str, *, limit: int, offset: int, marks: tuple[str, str], filters: Sequence[Filter], facets: Sequence[str]
     ) -> SearchResult:
         """Return the hits from `offset` on. Raises UsageError for a text without words."""
-        stemmers = self._stems.stemmers(tuple(one.values[0] for one in filters if one.field == "language"))
+        stemmers = self._stems.stemmers(tuple(one.value for one in filters if one.field == "language"))
         query = read_query(text, self._tokens, lambda word: self._stems.forms(word, stemmers))
         where, values = condition(filters)
         total = self._count(query.fts, where, values)
@@ -104,12 +73,8 @@ class IndexSearch:
             (match, *values, max(REORDERED, offset + limit)),
         )
         found = [(_number(number), float(str(score))) for number, score in rows]
-        best = max((score for _, score in found), default=0) or 1
-        found = [(number, _OF_BM25 * score / best) for number, score in found]
         closeness = Closeness(query.wanted, self._tokens)
-        reordered = [(number, score + self._closeness(closeness, number)) for number, score in found[:REORDERED]]
-        reordered.sort(key=lambda one: -one[1])
-        return [*reordered, *found[REORDERED:]][offset : offset + limit]
+        return best_first(found, lambda number: self._closeness(closeness, number))[offset : offset + limit]
 
     def _closeness(self, closeness: Closeness, number: int) -> float:
         return closeness.of(*map(str, self._row(SHOWN, (number,))))

@@ -32,7 +32,7 @@ from crawlspace.content.html import extract
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import RuleFileError
-from crawlspace.index.embedded_search import Hit, SearchResult
+from crawlspace.index.search import Hit, SearchResult
 from crawlspace.model import Status, UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
