@@ -11,6 +11,7 @@ from pathlib import Path
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.errors import SettingError
+from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Sink
 from crawlspace.parsing import boolean, duration, integer, table
 from crawlspace.printable import quoted, without_credentials
@@ -202,6 +203,11 @@ def class_of(options: SinkOptions) -> type:
             f"{SINKS}: the type of the sink {options.name}, {quoted(options.type)}, is no class with from_options()"
         )
     return found
+
+
+def is_searchable(options: SinkOptions) -> bool:
+    """Return whether a sink can be searched. Raises SettingError as `class_of`."""
+    return options.type == SQLITE or issubclass(class_of(options), Searchable)
 
 
 def check_options(sinks: SinkSettings) -> None:

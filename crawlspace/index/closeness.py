@@ -27,9 +27,14 @@ _BETWEEN_PARTS = re.compile(r"\s+[-–—|:·»]\s+")
 _EXTENSION = re.compile(r"\.\w{1,5}$")
 
 
-def best_first(found: Sequence[tuple[T, float]], closeness: Callable[[T], float]) -> list[tuple[T, float]]:
-    """Return documents with scores of BM25, best first, in the order of hits and with the scores of hits."""
-    best = max((score for _, score in found), default=0.0) or 1.0
+def best_first(
+    found: Sequence[tuple[T, float]], closeness: Callable[[T], float], *, best: float | None = None
+) -> list[tuple[T, float]]:
+    """Return documents with scores of BM25, best first, in the order of hits and with the scores of hits.
+
+    `best` is the best score, if the documents before these are not given.
+    """
+    best = best or max((score for _, score in found), default=0.0) or 1.0
     scored = [(document, _OF_BM25 * score / best) for document, score in found]
     reordered = [(document, score + closeness(document)) for document, score in scored[:REORDERED]]
     reordered.sort(key=lambda one: -one[1])

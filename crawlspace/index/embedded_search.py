@@ -16,7 +16,7 @@ from crawlspace.index.filters import FACETS, Filter, condition
 from crawlspace.index.ideographs import is_ideograph, joined
 from crawlspace.index.search import FACET_VALUES, FEW, Hit, SearchResult
 from crawlspace.index.stems import Stems
-from crawlspace.index.words import SearchQuery, read_query
+from crawlspace.index.words import SearchQuery, Tokenize, read_query
 
 _WORDS_OF_SNIPPET, _CHARACTERS_OF_SNIPPET = 24, 64
 
@@ -27,7 +27,7 @@ class IndexSearch:
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
         self._stems = Stems(db)
-        self._tokenizer = db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
+        self._tokens = tokenizer_of(db)
 
     def search(
         self, text: str, *, limit: int, offset: int, marks: tuple[str, str], filters: Sequence[Filter], facets: Sequence[str]
@@ -46,10 +46,6 @@ class IndexSearch:
             others = [found for found in some if found[0] not in found_already][: limit - len(hits)]
             hits += [self._hit(query, query.fts_of_some, found, marks, has_all_words=False) for found in others]
         return SearchResult(total, tuple(hits), counts)
-
-    def _tokens(self, text: str) -> Sequence[str]:
-        words = self._tokenizer(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
-        return [str(word) for word in words]
 
     def _count(self, match: str, where: str, values: Sequence[str]) -> int:
         return _number(
@@ -83,8 +79,7 @@ class IndexSearch:
         self, query: SearchQuery, match: str, found: tuple[int, float], marks: tuple[str, str], *, has_all_words: bool = True
     ) -> Hit:
         number, score = found
-        has_ideographs = any(is_ideograph(word) for term in query.wanted for word in term.words)
-        length = _CHARACTERS_OF_SNIPPET if has_ideographs else _WORDS_OF_SNIPPET
+        length = snippet_length(query)
         url, title, snippet, language, fields, duplicates = map(str, self._row(HIT, (*marks, length, match, number)))
         return Hit(
             url=url,
@@ -100,6 +95,23 @@ class IndexSearch:
     def _row(self, statement: str, values: Sequence[str | int]) -> Sequence[object]:
         (row,) = self._db.execute(statement, values).fetchall()
         return row
+
+
+def tokenizer_of(db: apsw.Connection) -> Tokenize:
+    """Return the function that divides texts into words as the index does."""
+    tokenizer = db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
+
+    def tokens(text: str) -> Sequence[str]:
+        words = tokenizer(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
+        return [str(word) for word in words]
+
+    return tokens
+
+
+def snippet_length(query: SearchQuery) -> int:
+    """Return how many words of the index a snippet has: each character of languages without spaces is one."""
+    has_ideographs = any(is_ideograph(word) for term in query.wanted for word in term.words)
+    return _CHARACTERS_OF_SNIPPET if has_ideographs else _WORDS_OF_SNIPPET
 
 
 def _number(value: object) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from crawlspace.index.filters import day_of
 from crawlspace.index.json_client import table
@@ -102,6 +102,12 @@ def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
     return frozenset(table(text["properties"])) if "properties" in text else None
 
 
+def language_field(language: str, languages: Collection[str]) -> str:
+    """Return the field for texts in a language of a document, of those that an index has."""
+    code = language.partition("-")[0].lower()
+    return code if code in languages else OTHER
+
+
 def source_of(
     url: str,
     document: Document,
@@ -112,15 +118,14 @@ def source_of(
     languages: Collection[str] | None,
 ) -> dict[str, object]:
     """Return what is stored of a document; empty fields are left out. `languages`: see `languages_of`."""
-    language = document.language.partition("-")[0].lower()
-    code = language if languages is not None and language in languages else OTHER
+    code = OTHER if languages is None else language_field(document.language, languages)
     parts = urlsplit(url)
     texts = zip(_TEXTS, (document.title, document.headings, document.description, document.text), strict=True)
     found: dict[str, object] = {name: value if languages is None else {code: value} for name, value in texts if value}
     found |= {
         "id": id,
         "url": url,
-        "address": f"{parts.netloc} {parts.path} {parts.query}".strip(),
+        "address": unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip(),
         "scheme": parts.scheme,
         "host": parts.hostname or "",
         "folder": f"{parts.hostname}{parts.path.rpartition('/')[0]}",

@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Self
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable, SettingError
+from crawlspace.index.filters import Filter
 from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import Item, ItemResult, Judged, answers_of, item_of, refused_whole, requests_of
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
+from crawlspace.index.opensearch.search import ServerSearch
+from crawlspace.index.search import SearchResult
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 from crawlspace.urls import document_id
@@ -161,6 +164,20 @@ class OpenSearchSink:
         if not orders:
             return ALL_DONE
         return self._client.run(self._send(orders, is_first=mark is None or mark.batch == 1))
+
+    def search(
+        self,
+        words: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        marks: tuple[str, str] = ("[", "]"),
+        filters: Sequence[Filter] = (),
+        facets: Sequence[str] = (),
+    ) -> SearchResult:
+        """Return the best matches of this collection, see `Searchable`."""
+        searching = ServerSearch(self._client, self._url, self._index, owner=self._owner)
+        return self._client.run(searching.search(words, limit=limit, offset=offset, marks=marks, filters=filters, facets=facets))
 
     def close(self) -> None:
         self._client.close()
