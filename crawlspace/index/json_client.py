@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -89,7 +90,7 @@ class Client:
             async with self._opened().request(
                 method,
                 self._connection.url + path,
-                data=data,
+                data=None if data is None else BytesIO(data),  # aiohttp warns of bytes that are many
                 headers={"Content-Type": kind, **(headers or {})},
                 params=parameters,
                 allow_redirects=False,

@@ -199,7 +199,7 @@ class ServerSearch:
             "_source": ["url", "title", "language", "fields", "duplicates"],
         }
         reply = await self._request({**body, "highlight": highlight})
-        if not reply.is_ok and _TOO_LONG_TO_HIGHLIGHT.search(cause_of(reply.body)):
+        if not reply.is_ok and _TOO_LONG_TO_HIGHLIGHT.search(str(reply.body)):
             reply = await self._request(body)
         found = [table(one) for one in items(table(table(self._answered(reply)).get("hits")).get("hits"))]
         snippets = {str(one.get("_id")): " … ".join(_fragments(one)).strip() for one in found if _fragments(one)}
