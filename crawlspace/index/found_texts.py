@@ -24,7 +24,7 @@ _SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MA
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FoundDocument:
     """A document that a server has found, with its score there."""
 
     id: str
@@ -47,7 +47,7 @@ class FoundTexts:
         self._languages = tuple(languages)
         self.query = read_query(text, self._tokens, lambda _: ())
 
-    def in_order(self, found: Sequence[Candidate]) -> list[tuple[Candidate, float]]:
+    def in_order(self, found: Sequence[FoundDocument]) -> list[tuple[FoundDocument, float]]:
         """Return documents, which are given best first, in the order of hits and with the scores of hits."""
         shown = {one.id: _shown(one) for one in found}
         self._fill(shown.values())
@@ -77,6 +77,6 @@ class FoundTexts:
         return read_query(self._text, self._tokens, lambda word: self._stems.forms(word, stemmers))
 
 
-def _shown(one: Candidate) -> tuple[str, str, str]:
+def _shown(one: FoundDocument) -> tuple[str, str, str]:
     """Return title, headings and URL as the embedded index has them."""
     return separated(one.title), separated("\n".join(one.headings)), separated(unquote(one.url.partition("://")[2]))

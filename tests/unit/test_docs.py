@@ -386,7 +386,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_every_page_is_on_the_map() -> None:
-    linked = re.findall(r"\]\((\w+\.md)\)", text("docs/index.md"))
+    linked = re.findall(r"\]\(([\w-]+\.md)\)", text("docs/index.md"))
     assert_same(linked, [Path(page).name for page in PAGES if page.startswith("docs/") and page != "docs/index.md"])
 
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from crawlspace.errors import IndexUnavailable, UsageError
 from crawlspace.index.closeness import REORDERED, best_first
 from crawlspace.index.filters import Filter, by_field
-from crawlspace.index.found_texts import Candidate, FoundTexts
+from crawlspace.index.found_texts import FoundDocument, FoundTexts
 from crawlspace.index.json_client import Client, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import cause_of
 from crawlspace.index.opensearch.mapping import OTHER, language_field, languages_of
@@ -141,7 +141,7 @@ class ServerSearch:
 
     async def _best(
         self, texts: FoundTexts, query: Query, *, limit: int, offset: int, facets: Sequence[str] = ()
-    ) -> tuple[list[tuple[Candidate, float]], int, dict[str, list[tuple[str, int]]]]:
+    ) -> tuple[list[tuple[FoundDocument, float]], int, dict[str, list[tuple[str, int]]]]:
         """Return the best documents with their scores, the number of all, and the facets."""
         is_reordered = offset < REORDERED
         answer = await self._ask(
@@ -171,7 +171,7 @@ class ServerSearch:
         self,
         texts: FoundTexts,
         languages: Languages,
-        best: Sequence[tuple[Candidate, float]],
+        best: Sequence[tuple[FoundDocument, float]],
         marks: tuple[str, str],
         *,
         has_all_words: bool,
@@ -343,10 +343,10 @@ def _is_of(written: str, language: str) -> bool:
     return written.lower() == language or written.lower().startswith(f"{language}-")
 
 
-def _candidate(hit: Mapping[str, object]) -> Candidate:
+def _candidate(hit: Mapping[str, object]) -> FoundDocument:
     source, score = table(hit.get("_source")), hit.get("_score")
     headings = next(iter(table(source.get("headings")).values()), source.get("headings"))
-    return Candidate(
+    return FoundDocument(
         id=str(hit.get("_id")),
         score=float(score) if isinstance(score, int | float) else 0.0,
         url=str(source.get("url", "")),

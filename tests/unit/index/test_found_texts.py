@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from crawlspace.errors import UsageError
-from crawlspace.index.found_texts import Candidate, FoundTexts
+from crawlspace.index.found_texts import FoundDocument, FoundTexts
 
 FILLER = " ".join(["filler"] * 30)
 NO_WORD_FOUND = " ".join(["filler"] * 24) + " … "
@@ -20,7 +20,7 @@ SNIPPETS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("installation", ("de", "en"), "Installing it", "[Installing] it"),
     ("leaves", (), "Ask for annual leave.", "Ask for annual [leave]."),
     ("annual leave", ("en",), "Ask for annual leave.", "Ask for [annual] [leave]."),
-    ('"for annual" ask', ("en",), "Ask for annual leave.", "[Ask for annual] leave."),
+    ('"for annual" ask', ("en",), "Ask for annual leave.", "[Ask] [for annual] leave."),
     ("annu* zebra", ("en",), "Ask for annual leave.", "Ask for [annual] leave."),
     ("e-mail", ("en",), "The mail of e", "The [mail] of [e]"),
     ("ask -leave", ("en",), "Ask for annual leave.", "[Ask] for annual leave."),
@@ -39,12 +39,12 @@ def test_snippets(words: str, languages: tuple[str, ...], text: str, expected: s
         assert texts.snippet(text, ("[", "]")) == expected
 
 
-def candidate(id: str, score: float, *, title: str = "", headings: tuple[str, ...] = (), path: str = "/") -> Candidate:
-    return Candidate(id, score, f"http://a.test{path}", title, headings)
+def candidate(id: str, score: float, *, title: str = "", headings: tuple[str, ...] = (), path: str = "/") -> FoundDocument:
+    return FoundDocument(id, score, f"http://a.test{path}", title, headings)
 
 
 # A search, documents as the server has them in order, and in what order they are shown.
-ORDERS: tuple[tuple[str, list[Candidate], str], ...] = (
+ORDERS: tuple[tuple[str, list[FoundDocument], str], ...] = (
     ("leave", [candidate("a", 9.0), candidate("b", 1.0, title="Leave")], "ba"),
     ("leave", [candidate("a", 9.0), candidate("b", 1.0, headings=("Other", "Leaves"))], "ba"),
     ("leave", [candidate("a", 9.0), candidate("b", 1.0, path="/l%65ave")], "ba"),
@@ -56,7 +56,7 @@ ORDERS: tuple[tuple[str, list[Candidate], str], ...] = (
 
 
 @pytest.mark.parametrize(("words", "found", "expected"), ORDERS)
-def test_order(words: str, found: list[Candidate], expected: str) -> None:
+def test_order(words: str, found: list[FoundDocument], expected: str) -> None:
     with closing(FoundTexts(words, ("en",))) as texts:
         assert "".join(one.id for one, _ in texts.in_order(found)) == expected
 
