@@ -31,6 +31,7 @@ from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, DOC
 from crawlspace.index.embedded_search import IndexSearch
 from crawlspace.index.filters import Filter, day_of
 from crawlspace.index.ideographs import joined, separated
+from crawlspace.index.inventory import Entry
 from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.overwritten import OverwrittenDocuments
 from crawlspace.index.search import SearchResult
@@ -153,6 +154,19 @@ class EmbeddedIndex:
                 "SELECT url FROM documents WHERE url > ? AND owner = ? ORDER BY url LIMIT ?", (after, owner, limit)
             )
             return [str(url) for (url,) in rows]
+
+    def look_up(self, urls: Sequence[str]) -> dict[str, Entry]:
+        """Return the entries of those URLs that have a document; this index knows no versions."""
+        with self._sentences():
+            there = ((url, self._place(url)) for url in urls)
+            return {url: Entry(url, 0, place[1]) for url, place in there if place is not None}
+
+    def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
+        """Yield the entries of a collection, a page at a time."""
+        after = ""
+        while urls := self.urls_of(owner, after=after, limit=1_000):
+            yield [Entry(url, 0, owner) for url in urls]
+            after = urls[-1]
 
     def lost(self, *, after: str = "", limit: int) -> list[str]:
         """Return the next URLs of which this owner had a document that another one has overwritten and then deleted, sorted."""

@@ -1,4 +1,4 @@
-"""What a sink may be able to do besides taking orders: tell what it has, be built anew beside what is searched, and be searched."""
+"""What a sink may be able to do besides taking orders: tell what it has, and be built anew beside what is searched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Entry:
 
     url: str
     version: int
-    """That of the order that it came with."""
+    """That of the order that it came with; 0 where the index does not know."""
     owner: str
     """The collection that it belongs to; empty where the index does not know."""
 
@@ -25,8 +25,8 @@ class Inventory(Protocol):
     def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
         """Return the entries of those URLs that have a document, whoever owns it, as they are at this moment."""
 
-    def entries(self, *, owner: str | None) -> Iterator[Sequence[Entry]]:
-        """Yield the entries of a collection, or of all, a page at a time, in bounded memory.
+    def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
+        """Yield the entries of a collection, a page at a time, in bounded memory.
 
         What is written meanwhile may be there or not; all else is there once.
         """

@@ -62,8 +62,8 @@ class Delivery:
     """Mark of the batch, if the index has committed at least a part of it."""
     is_slow: bool = False
     """The index answers, and takes no more at a time."""
-    above: tuple[int, int] = (0, 0)
-    """A version that the index has, and the smallest number of an order of the batch: its orders need larger versions."""
+    above: tuple[int, int, int] = (0, 0, 0)
+    """A version that the index has, and the smallest and the largest number of an order of the batch: its orders need larger versions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,8 @@ class Drain:
             named = {refusal.order.sequence for refusal in sent.refused}.union(order.sequence for order in sent.later)
             done += [order for order in part if order.sequence not in named] if named else part
             if sent.later or sent.above:
-                above = sent.above, min(order.sequence for order in batch)
+                sequences = [order.sequence for order in batch]
+                above = sent.above, min(sequences), max(sequences)
                 why = sent.why_later or ("" if done else LATER_VERSIONS)
                 return Delivery(tuple(done), tuple(refused), why, mark, is_slow=sent.is_slow, above=above)
         return Delivery(tuple(done), tuple(refused), mark=mark)
@@ -183,9 +184,9 @@ class Drain:
         for refusal in delivery.refused:
             logger.warning("%s refuses %s, which will be missing there: %s", self._sink.name, refusal.order.url, refusal.reason)
             self._store.park(self._sink.name, refusal.order, refusal.reason)
-        above, sequence = delivery.above
+        above, first, last = delivery.above
         if above:
-            self._versions.raise_above(above, sequence=sequence)
+            self._versions.raise_above(above, sequence=first, last=last)
         if delivery.is_slow:
             self._batch = max(1, self._batch // 2)
         elif not delivery.unavailable and (delivery.done or delivery.refused):

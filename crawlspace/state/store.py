@@ -277,6 +277,15 @@ class OrderStore(Protocol):
     def withdraw(self, sink: str, *, deletes: bool) -> None:
         """Remove the pushes that wait for a sink, parked ones too, and with `deletes` all of its orders."""
 
+    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
+        """Return those of the URLs that have an order in the outbox of a sink, each with whether it is parked."""
+
+    def in_index(self, urls: Sequence[str]) -> set[str]:
+        """Return those of the URLs whose document is in the index, or was left there for another collection, once the outbox is drained."""
+
+    def delete_again(self, sink: str, urls: Sequence[str]) -> None:
+        """Order the deletion of documents from one sink, also of URLs that are not stored; but not of those of `in_index`."""
+
 
 class ArchiveStore(Protocol):
     """For the archive: which files it has, and where in them the records of URLs are."""

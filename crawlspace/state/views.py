@@ -68,6 +68,8 @@ class KnownUrl(NamedTuple):
     """As in UrlState."""
     left_to_others: bool = False
     """It has no document here, and the index has one of it, left there for another collection."""
+    ordered: int = 0
+    """As in UrlState."""
 
 
 def known_url(state: UrlState, *, left_to_others: bool) -> KnownUrl:
@@ -90,6 +92,7 @@ def known_url(state: UrlState, *, left_to_others: bool) -> KnownUrl:
         refused=state.refused,
         archived=state.archived,
         left_to_others=left_to_others,
+        ordered=state.ordered,
     )
 
 

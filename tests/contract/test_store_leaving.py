@@ -296,7 +296,7 @@ def test_scanning(known: Known, store: Store) -> None:
     known.discover(structs.replace(new(C, depth=2), host_as_written="A.example"), D)
     known.record(known.change(A, checksum=b"one", held=Held.MANY, status=404, next_fetch=NOW))
     assert store.scan(0, 10) == [
-        KnownUrl(1, key(A), full(A), "a.example:80", State.DONE, 404, 0, None, True, True, Held.MANY, False),
+        KnownUrl(1, key(A), full(A), "a.example:80", State.DONE, 404, 0, None, True, True, Held.MANY, False, ordered=1),
         KnownUrl(2, key(B), full(B), "a.example:80", State.DONE, 200, 0, None, True, False, None, True),
         KnownUrl(3, key(C), full(C), "a.example:80", State.PENDING, None, 2, "A.example", False, False, None, False),
         KnownUrl(4, key(D), full(D), "b.example:80", State.PENDING, None, 0, None, False, False, None, False),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.model import Document, State
+from crawlspace.model import Document, State, Status
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full
 
-A, B, C = "a.example/", "b.example/", "c.example/"
+A, B, C, D = "a.example/", "b.example/", "c.example/", "d.example/"
+LEFT = {"checksum": None, "keep_in_index": True, "state": State.EXCLUDED, "status": Status.EXCLUDED_HERE}
 GIVEN = Document(full(A), title="archived", text="its archived text")
 
 
@@ -84,3 +85,57 @@ def test_an_order_that_waits_for_a_former_sink_is_not_replaced(known: Known, sto
     known.record(known.change(A, checksum=None, state=State.GONE))
     assert orders(store, "index") == ["delete a.example/"]
     assert store.backlog("log") == 1
+
+
+def test_a_url_knows_its_last_push_to_all(known: Known, store: Store) -> None:
+    known.discover(A, B)
+    known.record(known.page(A, "one"), known.page(B, "two"))
+    numbers = [order.sequence for order in store.orders("log", 10, now=NOW)]
+    assert [known.get(A).ordered, known.get(B).ordered] == numbers
+    assert [one.ordered for one in store.scan(0, 10)] == numbers
+    known.record(known.change(A))  # as after an answer that it has not changed
+    store.push_again({known.get(A).id: GIVEN}, sink="log")
+    assert known.get(A).ordered == numbers[0]
+    store.push_again({known.get(A).id: GIVEN})
+    assert known.get(A).ordered == store.orders("index", 10, now=NOW)[-1].sequence > numbers[1]
+
+
+def test_the_one_that_follows_in_a_group_has_a_push_of_its_own(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "one"))
+    assert known.get(B).ordered == 0
+    known.record(known.change(A, checksum=None, state=State.GONE))
+    assert known.get(B).ordered == store.orders("index", 10, now=NOW)[-1].sequence
+
+
+def test_which_urls_have_an_order(known: Known, store: Store) -> None:
+    known.discover(A, B)
+    known.record(known.page(A, "one"), known.page(B, "two"))
+    store.park("log", store.orders("log", 1, now=NOW)[0], "no")
+    store.acknowledge("index", store.orders("index", 1, now=NOW))
+    assert store.ordered("log", [full(A), full(B), full(C)]) == {full(A): True, full(B): False}
+    assert store.ordered("index", [full(A), full(B), full(C)]) == {full(B): False}
+    assert (store.ordered("new", [full(A)]), store.ordered("log", [])) == ({}, {})
+
+
+def test_what_is_not_in_the_index_is_deleted_again_from_one_sink(known: Known, store: Store) -> None:
+    known.crawled((A, "one"), (B, "two"))
+    known.record(known.change(B, checksum=None, state=State.GONE), known.change(A, **LEFT))
+    for sink in ("index", "log"):
+        store.acknowledge(sink, store.orders(sink, 10, now=NOW))
+    known.crawled((D, "three"))
+    assert store.in_index([full(A), full(B), full(C), full(D)]) == {full(A), full(D)}
+    store.delete_again("log", [full(C), full(B), full(A), full(D), full(C)])
+    assert (orders(store, "log"), orders(store, "index")) == (["delete b.example/", "delete c.example/"], [])
+    assert (store.backlog("log"), store.counts().outbox) == (2, 2)
+    store.acknowledge("log", store.orders("log", 10, now=NOW))
+    assert (store.backlog("log"), store.counts().outbox) == (0, 0)
+
+
+def test_a_push_that_waits_is_replaced_by_it(known: Known, store: Store) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one"))
+    store.park("log", store.orders("log", 1, now=NOW)[0], "no")
+    known.record(known.change(A, checksum=None, state=State.GONE))
+    store.park("log", store.orders("log", 1, now=NOW)[0], "no")
+    store.delete_again("log", [full(A)])
+    assert (orders(store, "log"), store.parked("log")) == (["delete a.example/"], [])

@@ -200,7 +200,7 @@ def survey(
     while page := store.scan(last, BATCH):
         verdicts.expect(known.site for known in page)
         for known in page:
-            id, key, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, _, left = known
+            id, key, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, _, left, _ = known
             depth = depths.get(id, depth) if depths else depth
             into = verdicts.folded(url, host_as_written=host_as_written) if folds else None
             if into is None:

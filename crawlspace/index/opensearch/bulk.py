@@ -8,48 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
+from collections.abc import Mapping, Sequence
 
 from crawlspace.index.json_client import MOST_SHOWN, items, table
+from crawlspace.index.search_server.items import Item, ItemResult, Judged
 from crawlspace.model import IndexOrder, Op
 from crawlspace.printable import printable
 from crawlspace.urls import document_id
-
-
-class ItemResult(Enum):
-    """What the answer to an item means."""
-
-    DONE = auto()
-    CONFLICT = auto()
-    """The server has the same version, or a later one."""
-    SLOW_DOWN = auto()
-    ITS_OWN = auto()
-    """The item itself is refused, and will be whenever it is sent."""
-    STOP = auto()
-    """Nothing can be written at present, by anybody."""
-    AGAIN = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An order as lines of a bulk request; `id` is that of its document."""
-
-    order: IndexOrder
-    id: str
-    lines: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    answer: ItemResult
-    why: str = ""
-    version: int = 0
-    """That the server has, of a conflict; 0: not known."""
-    may_pass: bool = False
-    """It failed in the server, which may have had nothing to do with this item if others were sent with it."""
-
 
 _SLOW = frozenset(
     {"es_rejected_execution_exception", "rejected_execution_exception", "circuit_breaking_exception", "task_cancelled_exception"}
@@ -87,20 +52,6 @@ def item_of(order: IndexOrder, source: Mapping[str, object] | None) -> Item:
     name = "delete" if order.op is Op.DELETE else "index"
     action = _written({name: {"_id": id, "version": order.version, "version_type": "external"}})
     return Item(order, id, action if source is None else action + _written(source))
-
-
-def requests_of(items: Sequence[Item], *, most_bytes: int, most_items: int) -> Iterator[list[Item]]:
-    """Divide items into requests, in their order."""
-    part: list[Item] = []
-    size = 0
-    for item in items:
-        if part and (size + len(item.lines) > most_bytes or len(part) == most_items):
-            yield part
-            part, size = [], 0
-        part.append(item)
-        size += len(item.lines)
-    if part:
-        yield part
 
 
 def answers_of(body: object, sent: Sequence[Item]) -> list[Judged]:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from crawlspace.model import Document, UrlState
 from crawlspace.state.memory.duplicates import MemoryDuplicates
+from crawlspace.state.memory.outbox import MemoryOutbox
 
 
 class MemoryArchive:
-    """The part of the store that concerns the archive. `_urls` and `_groups` are the store's."""
+    """The part of the store that concerns the archive, and the sinks as a whole. `_urls`, `_outbox` and `_groups` are the store's."""
 
     _urls: dict[int, UrlState]
+    _outbox: MemoryOutbox
     _groups: MemoryDuplicates
     _stored: Callable[[Iterable[int]], list[UrlState]]
 
@@ -37,3 +39,13 @@ class MemoryArchive:
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         indexed = sorted(row.id for row in self._stored(documents) if self._groups.is_indexed(row))
         return self._groups.push_again({id: documents[id] for id in indexed}, sink=sink)
+
+    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
+        return self._outbox.ordered(sink, urls)
+
+    def in_index(self, urls: Sequence[str]) -> set[str]:
+        return {row.url for row in self._urls.values() if self._groups.is_in_index(row)} & set(urls)
+
+    def delete_again(self, sink: str, urls: Sequence[str]) -> None:
+        ids = {row.url: row.id for row in self._urls.values()}
+        self._outbox.delete(sink, {url: ids.get(url, 0) for url in sorted(set(urls) - self.in_index(urls))})

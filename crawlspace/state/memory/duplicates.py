@@ -149,19 +149,24 @@ class MemoryDuplicates:
         for id in (self._left | before.held_apart) & before.documents.keys():
             self._outbox.keep(before.urls[id], before.documents[id])
         urls = {id: before.urls[id] if id in before.urls else self._rows[id].url for id in (*pushes, *deletes)}
-        self._outbox.give(Settlement(pushes, deletes), urls)
+        self._give(Settlement(pushes, deletes), urls)
         self.drop_texts(pushes)
         effects.pushes, effects.deletes, effects.displaced = len(pushes), len(deletes), displaced
 
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None) -> list[int]:
         """Give push orders for URLs that are in the index; return those of which neither the store nor the caller has the document."""
         able = {id: given for id, given in documents.items() if given is not None or self.document(id) is not None}
-        self._outbox.give(Settlement(list(able), []), {id: self._rows[id].url for id in able}, sink=sink)
+        self._give(Settlement(list(able), []), {id: self._rows[id].url for id in able}, sink=sink)
         for id, given in able.items():
             row = self._rows[id]
             if given is not None:
                 self._outbox.keep(row.url, replace(_copy_of(given), url=row.url, duplicates=self._noted(row)), sink=sink)
         return [id for id in documents if id not in able]
+
+    def _give(self, settlement: Settlement, urls: Mapping[int, str], *, sink: str | None = None) -> None:
+        for id, sequence in self._outbox.give(settlement, urls, sink=sink).items():
+            if sink is None and id in self._rows:
+                self._rows[id].ordered = sequence
 
     def drop_texts(self, ids: Iterable[int]) -> None:
         """Remove the texts that are not needed any more: those of pages that are alone in their group and have been sent."""

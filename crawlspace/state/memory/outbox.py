@@ -42,13 +42,27 @@ class MemoryOutbox:
             del waiting[order.url]
         return [order.id for order in removed]
 
-    def give(self, settlement: Settlement, urls: Mapping[int, str], *, sink: str | None = None) -> None:
-        """Put orders in the place of older ones of the same URLs."""
+    def give(self, settlement: Settlement, urls: Mapping[int, str], *, sink: str | None = None) -> dict[int, int]:
+        """Put orders in the place of older ones of the same URLs; return the numbers of the pushes, by id."""
+        pushed = {}
         for op, ids in ((Op.DELETE, settlement.delete), (Op.PUSH, settlement.push)):
             for id in ids:
                 self._last_sequence += 1
                 for waiting in map(self._of, self._given if sink is None else (sink,)):
                     waiting[urls[id]] = _Waiting(self._last_sequence, op, id, urls[id])
+                if op is Op.PUSH:
+                    pushed[id] = self._last_sequence
+        return pushed
+
+    def delete(self, sink: str, ids: Mapping[str, int]) -> None:
+        """Have documents be deleted from one sink, by URL; the ids are those of the URLs, 0 where they are not stored."""
+        for url, id in ids.items():
+            self._last_sequence += 1
+            self._of(sink)[url] = _Waiting(self._last_sequence, Op.DELETE, id, url)
+
+    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
+        waiting = self._of(sink)
+        return {url: waiting[url].reason is not None for url in urls if url in waiting}
 
     def keep(self, url: str, document: Document, *, sink: str | None = None) -> None:
         """Have the waiting pushes of a URL be sent with this document, whatever happens to the URL."""

@@ -367,6 +367,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
             depth=min(old.depth, change.state.depth),
             depth_from=old.depth_from,
             archived=change.archived or old.archived,
+            ordered=old.ordered,
             lease_until=None,
             checksum=checksum,
             canonical=canonical,

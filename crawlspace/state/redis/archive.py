@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from crawlspace.model import Document
-from crawlspace.state.redis.encoding import raw, understood, written
+from crawlspace.state.redis.encoding import number, raw, understood, written
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.scripts import Scripts
+from crawlspace.urls import url_key
 
 
 class RedisArchive(ABC):
@@ -20,6 +23,9 @@ class RedisArchive(ABC):
 
     @abstractmethod
     def _command(self, command: str, key: str, *args: Any) -> Any: ...
+
+    @abstractmethod
+    def _read(self, operation: str, **args: object) -> Any: ...
 
     @abstractmethod
     def _write(self, operation: str, **args: object) -> Any: ...
@@ -42,8 +48,25 @@ class RedisArchive(ABC):
     def use_sinks(self, sinks: Sequence[str]) -> None:
         self.scripts.use_sinks(sinks)
 
+    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
+        wanted = list(dict.fromkeys(urls))
+        answers = self._read("ordered", sink=sink, urls=wanted)
+        return {url: answer == 1 for url, answer in zip(wanted, answers, strict=True) if answer >= 0}
+
+    def in_index(self, urls: Sequence[str]) -> set[str]:
+        wanted = _named(urls)
+        return {wanted[place - 1][0] for place in self._read("in_index", urls=wanted)}
+
+    def delete_again(self, sink: str, urls: Sequence[str]) -> None:
+        self._write("delete_again", sink=sink, urls=_named(urls))
+
     def withdraw(self, sink: str, *, deletes: bool) -> None:
         self._write("withdraw", sink=sink, deletes=deletes)
+
+
+def _named(urls: Sequence[str]) -> list[tuple[str, msgspec.Raw]]:
+    """Return URLs with their keys, in their order."""
+    return [(url, number(url_key(url))) for url in sorted(set(urls))]
 
 
 def _parts(document: Document | None) -> list[object] | bool:

@@ -58,6 +58,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     errors: int = 0
     rules: int = 0
     archived: int | None = None
+    ordered: int = 0
     checksum: msgspec.Raw = NOTHING
     canonical: msgspec.Raw = NOTHING
     refused: str | None = None
@@ -210,7 +211,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
     """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
     (
         _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at, depth_from,
-        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, archived, checksum, canonical, refused,
+        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, archived, ordered, checksum, canonical, refused,
         orphaned, etag, last_modified, held, held_mark, asked, fields_mark,
     ) = astuple(row)  # fmt: skip
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
@@ -225,7 +226,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         None if canonical is NOTHING else number_of(canonical),
         winner == id, winner if winner not in (0, id) else None,
         held, held_mark, asked, inherited,
-        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned, archived,
+        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned, archived, ordered,
     )  # fmt: skip
 
 
@@ -251,7 +252,7 @@ def _known_of(reply: UrlReply) -> KnownUrl:
         indexed=reply.winner == reply.id,
         held=row.held,
         never_due=row.state != State.PENDING and row.next_fetch is None,
-        source=row.source, shift=row.shift, refused=row.refused, archived=row.archived,
+        source=row.source, shift=row.shift, refused=row.refused, archived=row.archived, ordered=row.ordered,
     )  # fmt: skip
 
 
@@ -335,6 +336,7 @@ def _fields_of(state: UrlState, archived: int | None) -> list[object]:
         state.errors,
         state.rules,
         archived,
+        None,
         None if state.checksum is None else raw(state.checksum),
         None if state.canonical is None else number(state.canonical),
         state.refused,

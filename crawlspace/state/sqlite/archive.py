@@ -36,12 +36,27 @@ class SqliteArchive(SqlitePart):
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         with self._writing() as db:
             tally = Tally()
-            unable = _push_again(db, documents, sinks=self._sinks if sink is None else (sink,), tally=tally)
+            sinks = self._sinks if sink is None else (sink,)
+            unable = _push_again(db, documents, sinks=sinks, to_all=sink is None, tally=tally)
             counters.add(db, tally)
         return unable
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
         self._sinks = tuple(sinks)
+
+    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
+        with self._file.reading() as db:
+            return outbox.ordered(db, sink, urls)
+
+    def in_index(self, urls: Sequence[str]) -> set[str]:
+        with self._file.reading() as db:
+            return {url for (_, url), (_, in_index) in outbox.stored(db, urls).items() if in_index}
+
+    def delete_again(self, sink: str, urls: Sequence[str]) -> None:
+        with self._writing() as db:
+            tally = Tally()
+            outbox.delete_again(db, sink, urls, tally)
+            counters.add(db, tally)
 
     def withdraw(self, sink: str, *, deletes: bool) -> None:
         with self._writing() as db:
@@ -51,7 +66,7 @@ class SqliteArchive(SqlitePart):
 
 
 def _push_again(
-    db: apsw.Connection, documents: Mapping[int, Document | None], *, sinks: Sequence[str], tally: Tally
+    db: apsw.Connection, documents: Mapping[int, Document | None], *, sinks: Sequence[str], to_all: bool, tally: Tally
 ) -> list[int]:
     rows = db.execute(
         "SELECT url.id, url.key, url.url, url.grp, document.id IS NOT NULL AND content.id IS NOT NULL FROM carray(?) AS wanted"
@@ -67,7 +82,7 @@ def _push_again(
         (able if is_stored or given is not None else unable).append(id)
         if given is not None:
             brought.append((pack_whole(replace(given, duplicates=outbox.duplicates_of(db, id, group))), key, url))
-    outbox.give(db, Settlement(sorted(able), []), sinks=sinks, names={}, tally=tally)
+    outbox.give(db, Settlement(sorted(able), []), sinks=sinks, names={}, tally=tally, to_all=to_all)
     db.executemany(
         "UPDATE outbox INDEXED BY outbox_key SET document = ? WHERE key = ? AND url = ? AND op = 1 AND parked = 0 AND sink = ?",
         [(*one, sink) for one in brought for sink in sinks],

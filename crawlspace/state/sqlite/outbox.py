@@ -12,6 +12,7 @@ from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.duplicates import NOTED, Settlement
 from crawlspace.state.sqlite.counters import Tally, take
 from crawlspace.state.sqlite.rows import integers, pack_whole, unpack_document, unpack_whole
+from crawlspace.urls import url_key
 
 Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]
 """Orders that are to be given, and key and URL of ids, at least of those that are no longer stored."""
@@ -28,11 +29,17 @@ _DOCUMENT_TABLES = "LEFT JOIN document ON document.id = url.id LEFT JOIN content
 
 
 def give(
-    db: apsw.Connection, settlement: Settlement, *, sinks: Sequence[str], names: Mapping[int, tuple[int, str]], tally: Tally
+    db: apsw.Connection,
+    settlement: Settlement,
+    *,
+    sinks: Sequence[str],
+    names: Mapping[int, tuple[int, str]],
+    tally: Tally,
+    to_all: bool = True,
 ) -> None:
     """Put orders into the outbox of each sink, in the place of older ones of the same URLs.
 
-    `names` has key and URL of ids, at least of those that are no longer stored.
+    `names` has key and URL of ids, at least of those that are no longer stored; `to_all` means that `sinks` are all of them.
     """
     orders = [(_DELETE, id) for id in settlement.delete] + [(_PUSH, id) for id in settlement.push]
     if not orders:
@@ -44,6 +51,9 @@ def give(
         "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
         [(sink, op, sequence, *named[id], id) for sequence, (op, id) in enumerate(orders, first) for sink in sinks],
     )
+    if to_all:
+        pushed = enumerate(settlement.push, first + len(settlement.delete))
+        db.executemany("UPDATE url SET ordered = ? WHERE id = ?", pushed)
     for sink in sinks:
         tally[f"waiting {sink}"] += len(orders)
     if not sinks:
@@ -130,6 +140,41 @@ def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
             " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_aside WHERE other.checksum = url.checksum AND aside = 2))",
             (integers(ids),),
         )
+
+
+def ordered(db: apsw.Connection, sink: str, urls: Sequence[str]) -> dict[str, bool]:
+    wanted = set(urls)
+    rows = db.execute(
+        "SELECT outbox.url, parked FROM carray(?) AS wanted CROSS JOIN outbox INDEXED BY outbox_key ON outbox.key = wanted.value"
+        " WHERE sink = ?",
+        (integers({url_key(url) for url in wanted}), sink),
+    )
+    return {url: bool(parked) for url, parked in rows if url in wanted}
+
+
+def stored(db: apsw.Connection, urls: Sequence[str]) -> dict[tuple[int, str], tuple[int, int]]:
+    """Return those of the URLs that are stored, by key and URL: their ids, and whether their documents are in the index or left there."""
+    wanted = set(urls)
+    rows = db.execute(
+        "SELECT id, key, url, indexed OR left_behind FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
+        " ON url.key = wanted.value",
+        (integers({url_key(url) for url in wanted}),),
+    )
+    return {(key, url): (id, in_index) for id, key, url, in_index in rows if url in wanted}
+
+
+def delete_again(db: apsw.Connection, sink: str, urls: Sequence[str], tally: Tally) -> None:
+    known = stored(db, urls)
+    names = {(url_key(url), url) for url in urls}
+    unwanted = sorted((name for name in names if not known.get(name, (0, 0))[1]), key=lambda name: name[1])
+    if unwanted:
+        _withdraw(db, set(unwanted), (sink,), tally)
+        first = take(db, "sequence", len(unwanted))
+        db.executemany(
+            "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
+            [(sink, _DELETE, number, *name, known.get(name, (0, 0))[0]) for number, name in enumerate(unwanted, first)],
+        )
+        tally[f"waiting {sink}"] += len(unwanted)
 
 
 def _names(db: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int, str]]:

@@ -18,7 +18,7 @@ from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 PAGE = 1_000
 _LIGHT = (
     "SELECT url.id, url.key, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
-    " state <> 0 AND next_fetch IS NULL, source, shift, refused, archived, left_behind FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
+    " state <> 0 AND next_fetch IS NULL, source, shift, refused, archived, left_behind, ordered FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     " WHERE url.id > ? ORDER BY url.id LIMIT ?"
 )
 _TO_FOLD = (

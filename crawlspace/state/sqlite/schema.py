@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from crawlspace.model import Source
 
-APPLICATION_ID = 0x63727364
-"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crsd`."""
-DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363})
+APPLICATION_ID = 0x63727365
+"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
+DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers mean other tables."""
 VERSION = 1
 """Stands there as `PRAGMA user_version`. Files of another version are refused; the first release that changes the tables brings them up to
@@ -100,6 +100,8 @@ CREATE TABLE url (
     orphaned        INTEGER,
     -- the place of its records in the archive
     archived        INTEGER,
+    -- the number of the last order to push its document that all sinks were given
+    ordered         INTEGER NOT NULL DEFAULT 0,
     -- the source a known URL waits in once it is due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift

@@ -48,5 +48,6 @@ function ops.push_again(args)
     outbox.give(0, order[1], order[2], args.sink)
     if order[3] then outbox.keep_orders(order[2], order[3], args.sink) end
   end
+  flush()
   return unable
 end

@@ -2,7 +2,7 @@ local READS = {due = true, first_due = true, orders = true, parked = true, get =
 READS.lost_links, READS.counts, READS.held_some, READS.is_duplicate = true, true, true, true
 READS.workers, READS.sender, READS.documents = true, true, true
 READS.depths_of, READS.scan_depths, READS.orphans, READS.scan_links = true, true, true, true
-READS.without_source, READS.some_inheriting = true, true
+READS.without_source, READS.some_inheriting, READS.ordered, READS.in_index = true, true, true, true
 
 -- Another version of crawlspace may have other keys, or other values in them.
 local format = call("GET", keys.format)

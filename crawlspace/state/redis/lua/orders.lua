@@ -59,6 +59,41 @@ function ops.withdraw(args)
   groups.drop_texts(ids)
 end
 
+-- For each URL: 1 where its order is parked, 0 where it waits, -1 where there is none.
+function ops.ordered(args)
+  local found = {}
+  for n, url in ipairs(args.urls) do
+    local number = call("HGET", outbox.key(args.sink, "url"), url)
+    found[n] = not number and -1 or call("ZSCORE", outbox.key(args.sink, "parked"), number) and 1 or 0
+  end
+  return found
+end
+
+-- Whether the index has the document of a URL, or was left it for another collection.
+local function is_in_index(id)
+  local row = id and get(id)
+  return row and (row[CHECKSUM] and groups.winner_of(id, row) == id or groups.is_left_in_index(id))
+end
+
+-- `urls` are URLs, each with its key; returns the places of those that are in the index.
+function ops.in_index(args)
+  local found = {}
+  for place, one in ipairs(args.urls) do
+    if is_in_index(url_keys.id_of(one[1], one[2])) then found[#found + 1] = place end
+  end
+  return found
+end
+
+-- As for `in_index`.
+function ops.delete_again(args)
+  local unwanted = {}
+  for _, one in ipairs(args.urls) do
+    local id = url_keys.id_of(one[1], one[2])
+    if not is_in_index(id) then unwanted[#unwanted + 1] = {id or 0, one[1]} end
+  end
+  for _, one in ipairs(unwanted) do outbox.give(1, one[1], one[2], args.sink) end
+end
+
 function ops.park(args)
   if tonumber(call("HGET", outbox.key(args.sink, "url"), args.url) or -1) ~= args.number then return end
   call("ZREM", outbox.key(args.sink, "delete"), args.number)

@@ -16,7 +16,7 @@ function outbox.strike_out(sink, url, number)
   call("ZREM", outbox.key(sink, "parked"), number)
 end
 
--- Put an order in the place of an older one of the same URL, for one sink or all.
+-- Put an order in the place of an older one of the same URL, for one sink or all. Call `flush` afterwards.
 function outbox.give(op, id, url, only)
   local number = records.next_number("orders")
   for _, sink in ipairs(only and {only} or SINKS) do
@@ -25,6 +25,11 @@ function outbox.give(op, id, url, only)
     call("HSET", outbox.key(sink, "url"), url, number)
     call("HSET", outbox.key(sink, "order"), number, op .. ":" .. id .. ":" .. url)
     call("ZADD", outbox.key(sink, op == 1 and "delete" or "push"), number, number)
+  end
+  local row = op == 0 and not only and get(id)
+  if row then
+    row[ORDERED] = number
+    touch(id)
   end
 end
 

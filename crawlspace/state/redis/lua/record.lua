@@ -190,7 +190,7 @@ function record.apply(id, change)
   end
   local row = {}
   for place = 1, LAST do row[place] = new[place] end
-  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST_AS_WRITTEN, DISCOVERED_AT, DEPTH_FROM}) do row[place] = old[place] end
+  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST_AS_WRITTEN, DISCOVERED_AT, DEPTH_FROM, ORDERED}) do row[place] = old[place] end
   row[DEPTH], row[ARCHIVED] = math.min(old[DEPTH], new[DEPTH]), new[ARCHIVED] or old[ARCHIVED]
   row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon
   rows[id] = row

@@ -1,0 +1,174 @@
+"""Compare what a sink has with the stored state of a collection, document by document.
+
+Two passes, each a page at a time: every document that belongs in the index is looked up there, and every document that the index has of the
+collection is looked up in the store. A crawl may go on meanwhile. So what seems to differ is looked at once more, store first, then index,
+then store: it differs if the store has said the same both times, and no order for it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from crawlspace.admin.reindex import StoredDocuments
+from crawlspace.crawl.sinks.index_repair import unsent
+from crawlspace.index.inventory import Entry, Inventory
+from crawlspace.index.versions import Versions
+from crawlspace.model import Document, UrlState
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.views import Counts, KnownUrl
+
+PAGE = 500
+
+
+class DifferenceKind(StrEnum):
+    MISSING = "missing"
+    EXTRA = "extra"
+    OUTDATED = "outdated"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A document about which index and store differ."""
+
+    kind: DifferenceKind
+    url: str
+    id: int = 0
+    """Of its URL in the store; 0 for one that is extra."""
+    archived: int | None = None
+    """As in UrlState."""
+
+
+class AuditedStore(Protocol):
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def counts(self) -> Counts: ...
+    def get(self, url: str) -> UrlState | None: ...
+    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]: ...
+    def in_index(self, urls: Sequence[str]) -> set[str]: ...
+
+
+@dataclass(slots=True)
+class Tallies:
+    """What was compared."""
+
+    documents: int = 0
+    """That belong in the index, by the store."""
+    waiting: int = 0
+    """Of them, those that differ because their orders wait."""
+    refused: int = 0
+    """Of them, those that the index refuses."""
+    of_others: int = 0
+    """Of them, those that the index has of another collection, which pushed the same URL later."""
+
+
+@dataclass(slots=True)
+class Audit:
+    """One sink. Raises IndexUnavailable, StoreError."""
+
+    store: AuditedStore
+    sink: str
+    index: Inventory
+    versions: Versions
+    owner: str
+    """The collection."""
+    progress: Callable[[int, int], None] = lambda _done, _all: None
+    """Takes the number of URLs compared, and of all."""
+    tallies: Tallies = field(default_factory=Tallies)
+
+    def differences(self) -> Iterator[list[Difference]]:
+        """Yield what differs, some at a time; what is done about it before the next is asked for is seen by what follows."""
+        yield from self._of_store()
+        yield from self._of_index()
+
+    def _of_store(self) -> Iterator[list[Difference]]:
+        total = sum(self.store.counts().by_state.values())
+        after = seen = 0
+        while page := self.store.scan(after, PAGE):
+            after = page[-1].id
+            seen += len(page)
+            indexed = {known.url: known for known in page if known.indexed}
+            found = self.index.look_up(list(indexed)) if indexed else {}
+            self.tallies.documents += len(indexed)
+            self.tallies.of_others += sum(entry.owner not in ("", self.owner) for entry in found.values())
+            differ = [known for url, known in indexed.items() if self._judge(found.get(url), known.ordered) is not None]
+            if differ:
+                yield self._confirmed(differ)
+            self.progress(seen, total)
+
+    def _judge(self, entry: Entry | None, ordered: int) -> DifferenceKind | None:
+        if entry is None:
+            return DifferenceKind.MISSING
+        is_own = entry.owner in ("", self.owner)
+        return DifferenceKind.OUTDATED if is_own and entry.version and entry.version < self.versions.least(ordered) else None
+
+    def _confirmed(self, differ: Sequence[KnownUrl]) -> list[Difference]:
+        before = self._states(known.url for known in differ)
+        orders = self.store.ordered(self.sink, list(before))
+        found = self.index.look_up(list(before))
+        after = self._states(before)
+        confirmed = []
+        for url, state in before.items():
+            if url in orders:
+                self.tallies.refused += orders[url]
+                self.tallies.waiting += not orders[url]
+            elif url in after and after[url].ordered == state.ordered:
+                kind = self._judge(found.get(url), state.ordered)
+                if kind is not None:
+                    confirmed.append(Difference(kind, url, state.id, state.archived))
+        return confirmed
+
+    def _states(self, urls: Iterable[str]) -> dict[str, UrlState]:
+        """Return the states of those that are in the index."""
+        states = map(self.store.get, urls)
+        return {state.url: state for state in states if state is not None and state.indexed}
+
+    def _of_index(self) -> Iterator[list[Difference]]:
+        for page in self.index.entries(owner=self.owner):
+            urls = [entry.url for entry in page]
+            extra = sorted(set(urls) - self.store.in_index(urls))
+            if extra:
+                orders = self.store.ordered(self.sink, extra)
+                found = self.index.look_up(extra)
+                there = {url for url in extra if url in found and found[url].owner in ("", self.owner)}
+                there -= orders.keys() | self.store.in_index(extra)
+                yield [Difference(DifferenceKind.EXTRA, url) for url in sorted(there)]
+
+
+class RepairedStore(Protocol):
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]: ...
+    def delete_again(self, sink: str, urls: Sequence[str]) -> None: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+
+
+@dataclass(slots=True)
+class Repair:
+    """Orders what makes a sink equal to the store. A document that the archive does not have is fetched by the next crawl. Raises StoreError."""
+
+    store: RepairedStore
+    archive: StoredDocuments
+    sink: str
+    now: int
+    ordered: int = 0
+    fetched: int = 0
+    """Documents without a record, which the next crawl fetches and sends."""
+
+    def order(self, differences: Sequence[Difference]) -> None:
+        extra = [one.url for one in differences if one.kind is DifferenceKind.EXTRA]
+        if extra:
+            self.store.delete_again(self.sink, extra)
+        documents = {
+            one.id: None if one.archived is None else self.archive.document(one.archived, one.url)
+            for one in differences
+            if one.kind is not DifferenceKind.EXTRA
+        }
+        unable = self.store.push_again(documents, sink=self.sink) if documents else []
+        if unable:
+            self.store.revise(unable, self._to_be_fetched, now=self.now)
+        self.ordered += len(differences) - len(unable)
+        self.fetched += len(unable)
+
+    def _to_be_fetched(self, state: UrlState) -> Change | None:
+        return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))

@@ -1,0 +1,200 @@
+"""`scrapy audit`: compare a sink with the stored state, and mend it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+
+from crawlspace.admin.audit import Audit, Difference, DifferenceKind, Repair
+from crawlspace.admin.delivery import open_sink
+from crawlspace.clock import SystemClock
+from crawlspace.config.sinks import EMBEDDED, SinkOptions
+from crawlspace.crawl.sinks.deliveries import lacks_documents
+from crawlspace.errors import CrawlspaceError, StoreError, UsageError
+from crawlspace.index.inventory import Inventory
+from crawlspace.index.versions import Versions
+from crawlspace.plural import counted
+from crawlspace.printable import printable, quoted
+from crawlspace.runtime.command import (
+    CollectionCommand,
+    Place,
+    exactly_one,
+    print_json,
+    reduce_garbage_collection,
+    refuse_index_elsewhere,
+    refuse_missing_index,
+)
+from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.stores.archive import archive_reader
+from crawlspace.runtime.stores.places import OpenStore
+
+SHOWN = 20
+"""Differences of a sink that are named, unless all are asked for."""
+
+
+class Command(CollectionCommand):
+    """Compare the indexes of a collection with what is stored of it."""
+
+    def syntax(self) -> str:
+        return "[options] <collection>"
+
+    def short_desc(self) -> str:
+        return "Compare an index with the collection, and repair it"
+
+    def long_desc(self) -> str:
+        return (
+            "Compare each sink with the stored state of the collection, document by document: what is missing there, what is there and should "
+            "not be, and what is outdated. --repair orders what is needed, and sends it unless a crawl does: documents from the archive, without "
+            "fetching, and deletions. Works while the collection is crawled; what waits for a sink is no difference. "
+            "Exit status: 0 they are equal, or were repaired; 1 they differ, the collection was never crawled, or store or index have a fault; "
+            "2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--sink", metavar="SINK", help="only this sink (default: all that can be compared)")
+        parser.add_argument("--repair", action="store_true", help="send what is missing or outdated, delete what is extra")
+        parser.add_argument("--all", action="store_true", help=f"name all differences (default: the first {SHOWN})")
+        parser.add_argument(
+            "--json", action="store_true", help="print the numbers, and the differences that are named, for a program"
+        )
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        place = self.place(exactly_one(args, example="scrapy audit demo"))
+        chosen = _chosen(place, opts.sink)
+        reduce_garbage_collection()
+        reports = []
+        with place.store.changing() if opts.repair else place.store.reading() as opened:
+            if opened is None:
+                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                return 1
+            for options in chosen:
+                report = _Compared(options.name, most=None if opts.all else SHOWN)
+                reports.append(report)
+                _compare(place, opened, options, report, repairs=opts.repair)
+            if not reports:
+                raise UsageError(f"none of the sinks of {place.name} tells what it has: {', '.join(place.sinks.names)}")
+            delivered = opened.deliver(place.sinks, SystemClock()) if opts.repair else ""
+        if opts.json:
+            print_json([report.as_json() for report in reports])
+        else:
+            for report in reports:
+                print("\n".join(report.lines(place.name, repaired=opts.repair)))
+            if delivered:
+                print(delivered)
+        return 1 if any(report.is_wrong(repaired=opts.repair) for report in reports) else 0
+
+
+class _Compared:
+    """What was found out about a sink."""
+
+    def __init__(self, sink: str, *, most: int | None) -> None:
+        self.sink = sink
+        self.counts: Counter[DifferenceKind] = Counter()
+        self.shown: list[Difference] = []
+        self.audit: Audit | None = None
+        self.is_filled = False
+        self.fetched = 0
+        self._most = most
+
+    def add(self, differences: Sequence[Difference]) -> None:
+        for one in differences:
+            self.counts[one.kind] += 1
+            if self._most is None or len(self.shown) < self._most:
+                self.shown.append(one)
+
+    def is_wrong(self, *, repaired: bool) -> bool:
+        return bool(self.fetched if repaired else self.counts.total())
+
+    def lines(self, collection: str, *, repaired: bool) -> list[str]:
+        assert self.audit is not None
+        tallies = self.audit.tallies
+        name = "the index" if self.sink == EMBEDDED else f"the sink {self.sink}"
+        found = ", ".join(f"{self.counts[kind]:,} {kind}" for kind in DifferenceKind if self.counts[kind])
+        lines = [f"{one.kind.value:<8}  {printable(one.url)}" for one in self.shown]
+        if len(self.shown) < self.counts.total():
+            lines.append(f"and {self.counts.total() - len(self.shown):,} more (--all names them)")
+        done = " (ordered to be repaired)" if repaired and found else ""
+        lines.append(f"{name}: {counted(tallies.documents, 'document')} compared, {found or 'no difference'}{done}")
+        if self.fetched:
+            lines.append(
+                f"  {counted(self.fetched, 'has', 'have')} no record in the archive: the next crawl fetches and sends them"
+            )
+        if tallies.waiting:
+            lines.append(f"  {counted(tallies.waiting, 'order waits', 'orders wait')} to be sent, which is no difference")
+        if tallies.refused:
+            lines.append(
+                f"  it refuses {counted(tallies.refused, 'document')}: `scrapy sinks {collection} --parked {self.sink}` lists them"
+            )
+        if tallies.of_others:
+            lines.append(
+                f"  {counted(tallies.of_others, 'belongs', 'belong')} to another collection there, which pushed the same URL later"
+            )
+        if self.is_filled:
+            lines.append("  it is being sent all documents by the crawl: what is missing may be on its way")
+        if found and not repaired:
+            option = "" if self.sink == EMBEDDED else f" --sink {self.sink}"
+            lines.append(f"  `scrapy audit {collection}{option} --repair` mends that")
+        return lines
+
+    def as_json(self) -> dict[str, object]:
+        assert self.audit is not None
+        tallies = self.audit.tallies
+        return {
+            "sink": self.sink,
+            "documents": tallies.documents,
+            **{kind.value: self.counts[kind] for kind in DifferenceKind},
+            "waiting": tallies.waiting,
+            "refused": tallies.refused,
+            "of_others": tallies.of_others,
+            "fetched": self.fetched,
+            "differences": [{"kind": one.kind.value, "url": one.url} for one in self.shown],
+        }
+
+
+def _chosen(place: Place, name: str | None) -> list[SinkOptions]:
+    """Return the sink that is asked for, or all. Raises UsageError."""
+    found = [one for one in place.sinks.options if name in (None, one.name)]
+    if not found:
+        raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(str(name))}: it has {', '.join(place.sinks.names)}")
+    if name is None and len(found) > 1:
+        return [one for one in found if one.type not in ("file", "http")]
+    return found
+
+
+def _compare(place: Place, opened: OpenStore, options: SinkOptions, report: _Compared, *, repairs: bool) -> None:
+    clock = SystemClock()
+    if options.name == EMBEDDED:
+        refuse_index_elsewhere(place, opened)
+        refuse_missing_index(place)
+    with ExitStack() as stack:
+        sink = stack.enter_context(closing(open_sink(options, place.sinks, owner=place.name)))
+        if not isinstance(sink, Inventory):
+            raise UsageError(f"the sink {options.name} is of type {options.type}, which does not tell what it has")
+        display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
+        report.is_filled = lacks_documents(opened.store, options.name)
+        report.audit = audit = Audit(
+            opened.store,
+            options.name,
+            sink,
+            Versions(opened.store, options.name, clock),
+            place.name,
+            lambda done, total: display("comparing", done, total),
+        )
+        repair = None
+        if repairs:
+            archive = stack.enter_context(closing(archive_reader(place, opened)))
+            repair = Repair(opened.store, archive, options.name, int(clock.now()))
+        try:
+            for differences in audit.differences():
+                report.add(differences)
+                if repair is not None:
+                    repair.order(differences)
+                    report.fetched = repair.fetched
+        except StoreError:
+            raise
+        except CrawlspaceError as error:
+            raise StoreError(f"the sink {options.name} cannot be compared: {error}") from error

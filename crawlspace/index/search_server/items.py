@@ -1,0 +1,91 @@
+"""Orders as items of requests to a search server, and what its answers mean for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from crawlspace.index.sink import Refusal
+from crawlspace.model import IndexOrder
+
+
+class ItemResult(Enum):
+    """What the answer to an item means."""
+
+    DONE = auto()
+    CONFLICT = auto()
+    """The server has the same version, or a later one."""
+    SLOW_DOWN = auto()
+    ITS_OWN = auto()
+    """The item itself is refused, and will be whenever it is sent."""
+    STOP = auto()
+    """Nothing can be written at present, by anybody."""
+    AGAIN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An order as it is written in the body of a request; `id` is that of its document."""
+
+    order: IndexOrder
+    id: str
+    lines: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    answer: ItemResult
+    why: str = ""
+    version: int = 0
+    """That the server has, of a conflict; 0: not known."""
+    may_pass: bool = False
+    """It failed in the server, which may have had nothing to do with this item if others were sent with it."""
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether the server is the reason, and not the item."""
+        return self.answer in (ItemResult.SLOW_DOWN, ItemResult.STOP, ItemResult.AGAIN)
+
+
+@dataclass(slots=True)
+class BatchOutcome:
+    """What became of the items so far."""
+
+    refused: list[Refusal] = field(default_factory=list)
+    later: list[IndexOrder] = field(default_factory=list)
+    conflicts: list[tuple[Item, Judged]] = field(default_factory=list)
+    why: str = ""
+    is_slow: bool = False
+    has_stopped: bool = False
+
+    def add(self, item: Item, answered: Judged) -> None:
+        match answered.answer:
+            case ItemResult.DONE:
+                return
+            case ItemResult.CONFLICT:
+                self.conflicts.append((item, answered))
+                return
+            case ItemResult.ITS_OWN:
+                self.refused.append(Refusal(item.order, answered.why))
+                return
+            case ItemResult.SLOW_DOWN:
+                self.is_slow = True
+            case ItemResult.STOP:
+                self.has_stopped = True
+        self.later.append(item.order)
+        self.why = self.why or answered.why
+
+
+def requests_of(items: Sequence[Item], *, most_bytes: int, most_items: int) -> Iterator[list[Item]]:
+    """Divide items into requests, in their order."""
+    part: list[Item] = []
+    size = 0
+    for item in items:
+        if part and (size + len(item.lines) > most_bytes or len(part) == most_items):
+            yield part
+            part, size = [], 0
+        part.append(item)
+        size += len(item.lines)
+    if part:
+        yield part

@@ -1,0 +1,155 @@
+"""How orders are sent to a search server: in requests of several documents, each judged by its own answer.
+
+A version is the number of an order (see `versions.py`): so an order that arrives late, after a newer one, changes nothing. Where the server
+has the same version or a later one, what it has is looked up, and the owner of the document decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+from crawlspace.clock import Clock, SystemClock
+from crawlspace.index.json_client import Client, Connection
+from crawlspace.index.marks import BatchMark
+from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of
+from crawlspace.index.sink import ALL_DONE, Refusal, Sent
+from crawlspace.model import IndexOrder, Op
+
+_MOST_ITEMS = 500
+"""Of one request."""
+_HALF = "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
+
+
+class SearchServerSink(ABC):
+    """An index on a server. Nothing is sent before the first order."""
+
+    def __init__(
+        self,
+        name: str,
+        connection: Connection,
+        index: str,
+        *,
+        owner: str,
+        most_bytes: int,
+        connections: int,
+        clock: Clock | None = None,
+    ) -> None:
+        """`owner` is the collection."""
+        self.name = name
+        self._url = connection.url
+        self._client = Client(connection)
+        self._index = index
+        self._owner = owner
+        self._most_bytes = most_bytes
+        self._connections = connections
+        self._clock = clock or SystemClock()
+        self._is_ready = False
+
+    def mark(self) -> BatchMark | None:
+        return None
+
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
+        """Send the orders in requests of several documents, several requests at a time."""
+        if not orders:
+            return ALL_DONE
+        return self._client.run(self._send(orders, is_first=mark is None or mark.batch == 1))
+
+    def close(self) -> None:
+        self._client.close()
+
+    @abstractmethod
+    async def _make_ready(self, *, may_create: bool) -> None:
+        """See that the server is one that we know, and has the index; set `_is_ready`. Raises IndexUnavailable."""
+
+    @abstractmethod
+    def _item_of(self, order: IndexOrder, *, now: float) -> Item:
+        """Return an order as an item. Raises UnicodeEncodeError for half of a surrogate pair."""
+
+    @abstractmethod
+    async def _request(self, part: Sequence[Item]) -> Judged | list[Judged]:
+        """Send one request, and return what its answer means: for each item, or for the whole request if that was refused."""
+
+    @abstractmethod
+    async def _look_up(self, ids: Sequence[str]) -> Mapping[str, tuple[int, str | None]]:
+        """Return version and owner of those documents that are there; no owner, None: it is deleted, and its version is known."""
+
+    async def _send(self, orders: Sequence[IndexOrder], *, is_first: bool) -> Sent:
+        await self._make_ready(may_create=is_first)
+        outcome = BatchOutcome()
+        made = self._items(orders, outcome)
+        others = await self._of_others([item.id for item in made if item.order.op is Op.DELETE])
+        requests = requests_of(
+            [item for item in made if item.id not in others or item.order.op is Op.PUSH],
+            most_bytes=self._most_bytes,
+            most_items=_MOST_ITEMS,
+        )
+        free = asyncio.Semaphore(self._connections)
+
+        async def sent(part: list[Item]) -> list[tuple[Item, Judged]]:
+            async with free:
+                return await self._sent(part)
+
+        for answered in await asyncio.gather(*map(sent, requests), return_exceptions=True):  # none goes on behind the next batch
+            if isinstance(answered, BaseException):
+                raise answered
+            for item, answer in answered:
+                outcome.add(item, answer)
+        above = await self._settle_conflicts(outcome)
+        if outcome.has_stopped:
+            self._is_ready = False  # what is there is looked at again
+        return Sent(outcome.refused, outcome.later, outcome.why, is_slow=outcome.is_slow and not outcome.has_stopped, above=above)
+
+    def _items(self, orders: Sequence[IndexOrder], outcome: BatchOutcome) -> list[Item]:
+        found = []
+        now = self._clock.now()
+        for order in orders:
+            if order.op is Op.PUSH and order.document is None:
+                outcome.refused.append(Refusal(order, "a push without a document"))
+                continue
+            try:
+                found.append(self._item_of(order, now=now))
+            except UnicodeEncodeError:
+                outcome.refused.append(Refusal(order, _HALF))
+        return found
+
+    async def _sent(self, part: Sequence[Item]) -> list[tuple[Item, Judged]]:
+        """Send one request; one that is refused whole is halved until what is refused is alone."""
+        answered = await self._request(part)
+        if isinstance(answered, Judged):
+            if answered.answer is ItemResult.ITS_OWN and len(part) > 1:
+                middle = len(part) // 2
+                return [*await self._sent(part[:middle]), *await self._sent(part[middle:])]
+            return [(item, answered) for item in part]
+        if len(part) == 1:
+            return list(zip(part, answered, strict=True))
+        settled: list[tuple[Item, Judged]] = []
+        trouble: Judged | None = None
+        for item, answer in zip(part, answered, strict=True):
+            alone = answer
+            if answer.may_pass:
+                alone = trouble or (await self._sent([item]))[0][1]
+                trouble = alone if alone.is_trouble else None
+            settled.append((item, alone))
+        return settled
+
+    async def _of_others(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the documents that belong to another collection: a deletion does not concern them."""
+        return {id for id, (_, owner) in (await self._look_up(ids)).items() if owner not in (None, self._owner)}
+
+    async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
+        """Decide orders whose document has the same version or a later one; return a version that later orders must be above."""
+        if not outcome.conflicts:
+            return 0
+        above = 0
+        there = await self._look_up([item.id for item, _ in outcome.conflicts])
+        for item, answered in outcome.conflicts:
+            version, owner = there.get(item.id, (answered.version, None))
+            is_ours = owner == self._owner
+            # A push of the same version was sent before; a deletion has nothing to delete if the document is gone or another's.
+            is_done = not is_ours if item.order.op is Op.DELETE else is_ours and version == item.order.version
+            if not is_done:
+                outcome.later.append(item.order)
+                above = max(above, version, answered.version)
+        return above
