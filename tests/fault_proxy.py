@@ -40,6 +40,8 @@ class FaultProxy:
         self.faults: list[Fault] = []
         self.rest: Fault | None = None
         self.bulks = 0
+        self.paths: list[str] = []
+        """Those requests, with what they ask."""
         proxy, lock = self, Lock()
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,6 +55,7 @@ class FaultProxy:
                 if path in self.path:
                     with lock:
                         proxy.bulks += 1
+                        proxy.paths.append(self.path)
                         fault = proxy.faults.pop(0) if proxy.faults else proxy.rest
                 own = None if fault is None else fault.answer(body)
                 if own is not None:

@@ -32,8 +32,9 @@ _MOST_LANGUAGES = 1_000
 _MOST_EXPANSIONS = 1_000
 _MOST_SHOWN_AT_ONCE = 100
 _CHARACTERS_OF_SNIPPET = 160
-_COMPLETE = {"allow_partial_search_results": "false"}
-"""A shard that fails is an error, and not fewer hits."""
+_PARAMETERS = {"allow_partial_search_results": "false", "preference": "crawlspace"}
+"""A shard that fails is an error, and not fewer hits. The same copies of the shards are asked for each page of hits: equal scores are in
+another order on each copy."""
 _PORT = re.compile(r":\d+$")
 _TOO_MANY_WORDS = re.compile(r"too_many_(?:nested_)?clauses|maxClauseCount")
 _TOO_LONG_TO_HIGHLIGHT = re.compile(r"max_analyzed_offset")
@@ -150,8 +151,6 @@ class ServerSearch:
                 "from": 0 if is_reordered else offset,
                 "size": max(REORDERED, offset + limit) if is_reordered else limit,
                 "track_total_hits": True,
-                "track_scores": True,
-                "sort": ["_score", {"id": {"order": "asc", "unmapped_type": "keyword"}}],
                 "_source": ["url", "title", "headings"],
                 "aggs": {name: _facet(name) for name in facets},
             }
@@ -224,7 +223,7 @@ class ServerSearch:
         return answer
 
     async def _request(self, body: Query) -> Reply:
-        return await self._client.request("POST", f"/{self._index}/_search", body=body, parameters=_COMPLETE)
+        return await self._client.request("POST", f"/{self._index}/_search", body=body, parameters=_PARAMETERS)
 
     def _answered(self, reply: Reply) -> object:
         """Return the body of an answer. Raises IndexUnavailable, or UsageError, for an error."""
