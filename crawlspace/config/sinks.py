@@ -14,6 +14,7 @@ from ada_url import normalize_url
 from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings, read_references
 from crawlspace.config.secrets import read_secret
 from crawlspace.errors import SettingError
+from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Sink
 from crawlspace.parsing import boolean, duration, integer, table
 from crawlspace.printable import quoted, without_credentials
@@ -225,6 +226,11 @@ def class_of(options: SinkOptions) -> type:
             f"{SINKS}: the type of the sink {options.name}, {quoted(options.type)}, is no class with from_options()"
         )
     return found
+
+
+def is_searchable(options: SinkOptions) -> bool:
+    """Return whether a sink can be searched. Raises SettingError as `class_of`."""
+    return options.type == SQLITE or issubclass(class_of(options), Searchable)
 
 
 def check_options(sinks: SinkSettings) -> None:

@@ -86,15 +86,13 @@ class Client:
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send a request with a JSON body, or with lines of JSON. Raises IndexUnavailable if the server cannot be reached."""
-        data = (
-            BytesIO(lines) if lines is not None else None if body is None else json.dumps(body).encode()
-        )  # a file is sent in parts
+        data = lines if lines is not None else None if body is None else json.dumps(body).encode()
         kind = "application/x-ndjson" if lines is not None else "application/json"
         try:
             async with self._opened().request(
                 method,
                 self._connection.url + path,
-                data=data,
+                data=None if data is None else BytesIO(data),  # aiohttp warns of bytes that are many
                 headers={"Content-Type": kind, **(headers or {})},
                 params=parameters,
                 allow_redirects=False,

@@ -224,7 +224,7 @@ def test_no_embedded_index(project: MakeProject) -> None:
         demo.crawl("demo").succeeded()
         assert receiver.orders.get(server.url("/a")) is not None
         assert "mine" in demo.scrapy("status", "demo").succeeded().stdout
-        assert "has no embedded index" in demo.scrapy("search", "demo", "text").stderr
+        assert "has no sink that can be searched, only mine of type http" in demo.scrapy("search", "demo", "text").stderr
         assert not (demo.data / "demo" / "index.db").exists()
     receiver.close()
 

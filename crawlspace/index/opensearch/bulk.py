@@ -84,6 +84,13 @@ def refused_whole(status: int, body: object) -> Judged:
     return Judged(ItemResult.AGAIN, why)
 
 
+def cause_of(body: object) -> str:
+    """Return type and reason of what made a search fail; empty without any."""
+    error = table(body).get("error")
+    causes = items(table(error).get("root_cause"))
+    return _reason(causes[0] if causes else error)
+
+
 def _answered(name: str, result: Mapping[str, object]) -> Judged:
     status, error = result.get("status"), result.get("error")
     if isinstance(status, int) and 200 <= status < 300 and error is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from crawlspace.index.by_reference import PLACE, URL, reference_fields
 from crawlspace.index.filters import day_of
@@ -111,6 +111,12 @@ def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
     return frozenset(table(text["properties"])) if "properties" in text else None
 
 
+def language_field(language: str, languages: Collection[str]) -> str:
+    """Return the field for texts in a language of a document, of those that an index has."""
+    code = language.partition("-")[0].lower()
+    return code if code in languages else OTHER
+
+
 def source_of(
     order: IndexOrder,
     document: Document,
@@ -122,8 +128,7 @@ def source_of(
 ) -> dict[str, object]:
     """Return what is stored of the document of an order; empty fields are left out. `languages`: see `languages_of`."""
     url = order.url
-    language = document.language.partition("-")[0].lower()
-    code = language if languages is not None and language in languages else OTHER
+    code = OTHER if languages is None else language_field(document.language, languages)
     parts = urlsplit(url)
     host = parts.hostname or ""
     texts = zip(_TEXTS, (document.title, document.headings, document.description, document.text), strict=True)
@@ -131,7 +136,7 @@ def source_of(
     found |= {
         "id": id,
         "url": url,
-        "address": f"{parts.netloc} {parts.path} {parts.query}".strip(),
+        "address": unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip(),
         "scheme": parts.scheme,
         "host": host,
         "folder": f"{host}{parts.path.rpartition('/')[0]}",

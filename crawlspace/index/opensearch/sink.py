@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
+from crawlspace.index.filters import Filter
 from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Connection, items, table
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
 from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
 from crawlspace.index.opensearch.product import Product, product_of
+from crawlspace.index.opensearch.search import ServerSearch
+from crawlspace.index.search import SearchResult
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, Judged
 from crawlspace.index.search_server.sink import SearchServerSink
@@ -96,6 +99,20 @@ class OpenSearchSink(SearchServerSink):
 
     def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
         return self._contents().entries(owner=owner)
+
+    def search(
+        self,
+        words: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        marks: tuple[str, str] = ("[", "]"),
+        filters: Sequence[Filter] = (),
+        facets: Sequence[str] = (),
+    ) -> SearchResult:
+        """Return the best matches of this collection, see `Searchable`."""
+        searching = ServerSearch(self._client, self._url, self._index, owner=self._owner)
+        return self._client.run(searching.search(words, limit=limit, offset=offset, marks=marks, filters=filters, facets=facets))
 
     def _contents(self) -> IndexContents:
         """Return what the index has, once it is seen that it is there. Raises IndexUnavailable."""

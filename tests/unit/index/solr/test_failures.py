@@ -36,7 +36,7 @@ PUSHES = "commitWithin="
 def scene(tmp_path: Path) -> Iterator[Scene]:
     with ExitStack() as stack:
         solr = stack.enter_context(solr_server())
-        proxy = stack.enter_context(closing(FaultProxy(solr.url, bulk=PUSHES)))
+        proxy = stack.enter_context(closing(FaultProxy(solr.url, path=PUSHES)))
         made = Scene(solr, proxy, tmp_path, lambda document: document["text_txt_other"])
         stack.enter_context(made.opened)
         yield made
@@ -193,7 +193,7 @@ def test_a_core_without_our_fields_is_not_written_to(scene: Scene) -> None:
 
 
 def test_a_core_without_our_update_chain_is_not_written_to(scene: Scene) -> None:
-    with closing(FaultProxy(scene.search.url, bulk="/update")) as proxy:
+    with closing(FaultProxy(scene.search.url, path="/update")) as proxy:
         proxy.rest = answers(400, error("unknown UpdateRequestProcessorChain: crawlspace"))
         with closing(FaultyScene(scene.search, proxy, scene.folder, str).sink) as sink:
             with pytest.raises(
@@ -216,7 +216,7 @@ SERVERS = [
 
 @pytest.mark.parametrize(("status", "body", "sentence"), SERVERS)
 def test_another_server_is_named(scene: Scene, status: int, body: object, sentence: str) -> None:
-    with closing(FaultProxy(scene.search.url, bulk="/admin/info/system")) as proxy:
+    with closing(FaultProxy(scene.search.url, path="/admin/info/system")) as proxy:
         proxy.rest = answers(status, body)
         with closing(FaultyScene(scene.search, proxy, scene.folder, str).sink) as sink:
             with pytest.raises(IndexUnavailable, match=sentence):

@@ -61,7 +61,7 @@ def without_documents(body: dict[str, Any]) -> object:
 
 
 def test_what_is_missed_at_first_is_looked_up_again(server: SolrServer, tmp_path: Path) -> None:
-    with closing(FaultProxy(server.url, bulk="/get")) as proxy:
+    with closing(FaultProxy(server.url, path="/get")) as proxy:
         with closing(sink_of(tmp_path, server.options() | {"url": proxy.url})) as sink:
             missed = Fault(change=without_documents)
             proxy.faults = [missed]
@@ -87,7 +87,7 @@ def of_somebody(_: dict[str, Any]) -> object:
 @pytest.mark.parametrize("path", ["/select", "/get"])
 @pytest.mark.parametrize("change", [in_part, of_somebody])
 def test_an_answer_in_part_is_not_taken_for_all(server: SolrServer, tmp_path: Path, path: str, change: Any) -> None:
-    with closing(FaultProxy(server.url, bulk=path)) as proxy:
+    with closing(FaultProxy(server.url, path=path)) as proxy:
         with closing(sink_of(tmp_path, server.options() | {"url": proxy.url})) as sink:
             sink.send([push("a", 1)])
             proxy.rest = Fault(change=change)
