@@ -26,6 +26,7 @@ from crawlspace.plural import counted
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection, refuse_index_elsewhere
 from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.reindexing.rebuilding import discard, rebuild
 from crawlspace.runtime.replay.extracting import MOST_PROCESSES, extracting
 from crawlspace.runtime.stores.archive import archive_reader
 from crawlspace.runtime.stores.places import OpenStore
@@ -50,8 +51,10 @@ class Command(CollectionCommand):
             "--extract makes the documents anew from the archived pages first, with the spider, item pipelines, rules and settings as they are "
             "now; a page without a document by now leaves the index. "
             "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
-            "Exit status: 0 all were sent; 1 a document has no record or could not be made anew, the collection was never crawled, or store or "
-            "index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
+            "--rebuild makes a new index on a search server beside the one that is searched, compares it with the stored state, and switches to "
+            "it; all that is ordered meanwhile goes to both. "
+            "Exit status: 0 all were sent; 1 a document has no record or could not be made anew, there was no switch, the collection was never "
+            "crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -60,9 +63,23 @@ class Command(CollectionCommand):
         parser.add_argument(
             "--processes", type=int, metavar="N", help="make them in N processes; without it, in as many as there are processors"
         )
+        parser.add_argument("--sink", metavar="SINK", help="the sink whose index is built anew")
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument(
+            "--rebuild", action="store_true", help="build a new index beside the one that is searched, and switch to it"
+        )
+        what.add_argument(
+            "--rollback", action="store_true", help="bring the index of before the last switch up to date, and switch to it"
+        )
+        what.add_argument("--discard", action="store_true", help="give up an index that is being built")
+        parser.add_argument(
+            "--approve", action="store_true", help="switch although the new index is much smaller, or refuses documents"
+        )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy reindex demo"))
+        if opts.rebuild or opts.rollback or opts.discard:
+            return _rebuild(place, opts)
         processes = _processes(opts)
         if not place.sinks.has_embedded:
             raise UsageError(
@@ -109,6 +126,23 @@ class Command(CollectionCommand):
                     Resending(opened.store, index, owner=place.name, now=int(clock.now())).sent_again(all_taken=all_taken)
         print(_sentence(place.name, done))
         return 1 if done.fetched or done.left or done.kept else 0
+
+
+def _rebuild(place: Place, opts: argparse.Namespace) -> int:
+    if opts.extract or opts.processes is not None:
+        raise UsageError("documents are made anew first: `scrapy reindex --extract`, then --rebuild")
+    if opts.discard:
+        print(discard(place, opts.sink))
+        return 0
+    with place.store.changing() as opened:
+        if opened is None:
+            print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+            return 1
+        reduce_garbage_collection()
+        opened.deliver(place.sinks, SystemClock())
+        has_switched, said = rebuild(place, opened, opts.sink, on_previous=opts.rollback, approved=opts.approve)
+    print(said)
+    return 0 if has_switched else 1
 
 
 class _Kept:

@@ -36,11 +36,13 @@ class SearchServerSink(ABC):
         most_bytes: int,
         connections: int,
         clock: Clock | None = None,
+        client: Client | None = None,
     ) -> None:
-        """`owner` is the collection."""
+        """`owner` is the collection; `client` is that of another sink on this server, which closes it."""
         self.name = name
         self._url = connection.url
-        self._client = Client(connection)
+        self._connection = connection
+        self._client = client or Client(connection)
         self._index = index
         self._owner = owner
         self._most_bytes = most_bytes
