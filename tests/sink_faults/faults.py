@@ -120,6 +120,7 @@ class Faults:
     def _bulk(self, body: bytes) -> tuple[int, object]:
         lines = _lines_of(body)
         with self._lock:
+            incarnation = self.incarnation
             for line in lines:
                 self._count(line)
             self._refuse_if_down()
@@ -135,7 +136,7 @@ class Faults:
         with self._lock:
             status, answer = self._answered(kind, lines, chance)
             if status == 200:
-                self._note_done(lines, answer)
+                self._note_done(lines, answer, incarnation)
             if kind == "answered out of turn" and self._late:
                 self._pass_on(self._late.pop())
             return status, answer
@@ -195,12 +196,12 @@ class Faults:
         if self._again[done_in] > BATCH:
             self.wrong.append(f"{line.order}: more than a batch was sent again after one kill")
 
-    def _note_done(self, lines: Sequence[Line], answer: Any) -> None:
+    def _note_done(self, lines: Sequence[Line], answer: Any, incarnation: int) -> None:
         for item in answer["items"] if isinstance(answer, dict) else []:
             (result,) = item.values()
             if result["status"] < 300 or result["status"] == 409 or result.get("result") == "not_found":
                 line = next(line for line in lines if line.id == result["_id"])
-                self._acknowledged[line.order] = self.incarnation
+                self._acknowledged[line.order] = incarnation
                 if result["status"] == 409:
                     self._to_look_up.append(line.order)
 
