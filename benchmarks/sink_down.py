@@ -167,8 +167,10 @@ def _look(pages: int, pid: int, files: BenchCollection, port: int | None) -> _Lo
     if port is not None:
         return _Look(pages, resident, int(redis.Redis(port=port).info("memory")["used_memory"]))
     with contextlib.closing(sqlite3.connect(f"file:{files.store_file}?mode=ro", uri=True)) as db:
-        (number,), (size,) = db.execute("PRAGMA page_count").fetchone(), db.execute("PRAGMA page_size").fetchone()
-    return _Look(pages, resident, number * size)
+        number, free, size = (
+            db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+    return _Look(pages, resident, (number - free) * size)  # the file keeps the pages of dropped texts, for the next ones
 
 
 def _waiting(files: BenchCollection, port: int | None) -> int:

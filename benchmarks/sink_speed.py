@@ -162,7 +162,7 @@ def _send_theirs(file: Path, server: str) -> None:
     from opensearchpy import OpenSearch  # type: ignore[import-not-found]
     from opensearchpy.helpers import parallel_bulk  # type: ignore[import-not-found]
 
-    client = OpenSearch(hosts=[server])
+    client = OpenSearch(hosts=[server], timeout=60)  # as ours; its own 10 s are short for a busy machine
 
     def actions() -> Iterator[dict[str, object]]:
         with file.open("rb") as lines:

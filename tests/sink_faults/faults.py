@@ -84,6 +84,8 @@ class Faults:
     sent: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     _acknowledged: dict[tuple[str, int, str], int] = field(default_factory=dict)
     """Orders of which the process was told that they are done, with its incarnation then."""
+    _to_look_up: list[tuple[str, int, str]] = field(default_factory=list)
+    """Orders of which the server has the version or a later one: whether they are done is known once that is looked up."""
     _again: Counter[int] = field(default_factory=Counter)
     """By incarnation: its orders that were done, and that a later one has sent again."""
     _written: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -108,12 +110,17 @@ class Faults:
 
     def _beside(self, _: bytes) -> tuple[int, object] | None:
         with self._lock:
+            if self._down:
+                for order in self._to_look_up:
+                    self._acknowledged.pop(order, None)
+            self._to_look_up.clear()
             self._refuse_if_down()
         return None
 
     def _bulk(self, body: bytes) -> tuple[int, object]:
         lines = _lines_of(body)
         with self._lock:
+            incarnation = self.incarnation
             for line in lines:
                 self._count(line)
             self._refuse_if_down()
@@ -129,7 +136,7 @@ class Faults:
         with self._lock:
             status, answer = self._answered(kind, lines, chance)
             if status == 200:
-                self._note_done(lines, answer)
+                self._note_done(lines, answer, incarnation)
             if kind == "answered out of turn" and self._late:
                 self._pass_on(self._late.pop())
             return status, answer
@@ -189,12 +196,14 @@ class Faults:
         if self._again[done_in] > BATCH:
             self.wrong.append(f"{line.order}: more than a batch was sent again after one kill")
 
-    def _note_done(self, lines: Sequence[Line], answer: Any) -> None:
+    def _note_done(self, lines: Sequence[Line], answer: Any, incarnation: int) -> None:
         for item in answer["items"] if isinstance(answer, dict) else []:
-            (op, result), *_ = item.items()
+            (result,) = item.values()
             if result["status"] < 300 or result["status"] == 409 or result.get("result") == "not_found":
                 line = next(line for line in lines if line.id == result["_id"])
-                self._acknowledged[line.id, line.version, op] = self.incarnation
+                self._acknowledged[line.order] = incarnation
+                if result["status"] == 409:
+                    self._to_look_up.append(line.order)
 
     def _pass_on(self, lines: Sequence[Line]) -> list[dict[str, Any]]:
         """Have the server write what was sent; nothing older than what it has may have an effect."""

@@ -72,6 +72,7 @@ class _History:
     most_kills: int
     slow: Callable[[], None]
     pid: int = 0
+    """Of the process that runs; 0: none does, or it was killed."""
     kills: int = 0
     next_step: int = 0
     newest: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -91,16 +92,18 @@ class _History:
 
     def _live(self, *, dies_at: int) -> None:
         """Run the process until it ends or is killed."""
-        here, there = _context().Pipe(duplex=False)
+        here, there = _context().Pipe()
         steps = range(self.next_step, self.steps)
         options = self.search.options(batch_bytes=10_000, connections=3)
         task = Task(self.folder, {**options, "url": self.proxy.url}, self.seed, steps, dies_at)
         process = _context().Process(target=work, args=(task, there), daemon=True)
         process.start()
-        self.pid = process.pid or 0
         there.close()
+        self.pid = process.pid or 0
+        here.send("go")
         self._listen(here)
         process.join()
+        self.pid = 0
         self.faults.incarnation += 1
         if process.exitcode == -signal.SIGKILL:
             self.kills += 1
@@ -120,8 +123,10 @@ class _History:
                     self.newest[url] = number, op
 
     def _kill(self) -> None:
-        if self.kills < self.most_kills:
-            os.kill(self.pid, signal.SIGKILL)
+        """Kill the process, which waits for the answer to a request; one that was killed may not have its number any more."""
+        pid, self.pid = self.pid, 0
+        if pid and self.kills < self.most_kills:
+            os.kill(pid, signal.SIGKILL)
 
     def told(self) -> Told:
         with closing(SqliteStore(self.folder / "state.db", read_only=True, sinks=(SINK,))) as store:
@@ -131,7 +136,7 @@ class _History:
 
     def _differences(self, store: SqliteStore) -> list[str]:
         found, wrong = self.search.documents(), []
-        base = Versions(store, SINK, FakeClock()).least(0)
+        versions = Versions(store, SINK, FakeClock())
         parked = {url for _, url, _ in store.parked(SINK)}
         if waiting := store.backlog(SINK):
             wrong.append(f"{waiting} orders still wait")
@@ -139,18 +144,18 @@ class _History:
         for url, state in states.items():
             there = found.get(url)
             number, op = self.newest.get(url, (0, "delete"))
-            if (op == "push") != state.indexed:
-                wrong.append(f"{url} is {'' if state.indexed else 'not '}indexed, and its newest order is {number}, {op}")
+            if (op == "push", number) != (state.indexed, state.ordered if state.indexed else number):
+                wrong.append(f"{url} is {state.indexed=} with order {state.ordered}, and its newest order is {number}, {op}")
             if url in parked:
                 continue
             if there is None:
                 wrong += [f"MISSING {url}"] if state.indexed else []
             elif not state.indexed:
-                wrong.append(f"EXTRA {url} of version {there['_version']}, which is {base} + {there['_version'] - base}")
+                wrong.append(f"EXTRA {url} of version {there['_version']}")
             else:
-                text = text_of(state.checksum or b"")
-                if there["_version"] != base + number:
-                    wrong.append(f"VERSION {url} is {base} + {there['_version'] - base} and should be {base} + {number}")
+                text, version = text_of(state.checksum or b""), versions.least(state.ordered)
+                if there["_version"] != version:
+                    wrong.append(f"VERSION {url} is {there['_version']} and should be {version}")
                 if there["text"] != {"other": text}:
                     wrong.append(f"TEXT {url} is {str(there['text'])[:60]}, and should be {text[:60]}")
                 if there["id"] != document_id(url):

@@ -68,6 +68,8 @@ def text_of(checksum: bytes) -> str:
 
 
 def work(task: Task, reports: Connection) -> None:
+    """Begin when told to: whoever may kill this process knows it by then."""
+    reports.recv()
     with (
         closing(SqliteStore.open_for_crawl(task.folder / "state.db", sinks=(SINK,))) as store,
         closing(sink_of(task.folder, task.options)) as sink,
