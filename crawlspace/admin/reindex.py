@@ -1,12 +1,13 @@
-"""Send the documents of a collection to its index again, from the archive and without the network.
+"""Send the documents of a collection to its sinks again, from the archive and without the network.
 
 A batch of URLs at a time: their documents are read, ordered, and sent before too many wait; how far it has come is stored, so that a
 call that was killed is continued by the next one. A document that cannot be read is fetched by the next crawl, and stays in the index
-until then.
+until then. Each sink has a progress of its own.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,12 +16,13 @@ import msgspec
 
 from crawlspace.crawl.sinks.index_repair import unsent
 from crawlspace.model import Document, UrlState
+from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts, KnownUrl
 
 REINDEXING = "reindexing"
-"""Meta: how far a reindex has come; empty when none was begun."""
+"""Meta, with a colon and the name of a sink where it is for one alone: how far a reindex has come; empty when none was begun."""
 BATCH = 200
 MOST_WAITING = 3_000
 """Orders that may wait for the index meanwhile, so that it gets many at once."""
@@ -29,7 +31,8 @@ MOST_WAITING = 3_000
 class ReindexStore(Protocol):
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
     def counts(self) -> Counts: ...
-    def push_again(self, documents: Mapping[int, Document | None]) -> list[int]: ...
+    def backlog(self, sink: str) -> int: ...
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
@@ -61,6 +64,30 @@ class Reindexed(msgspec.Struct):
     kept: int = 0
     """Documents that could not be made anew, and are sent as they were stored."""
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether nothing is left for the next crawl, or for a person."""
+        return not (self.fetched or self.left or self.kept)
+
+    def sentence(self, collection: str, *, to: str = "") -> str:
+        """Return it for a person; `to` is where they were sent, if that needs to be said."""
+        sentence = f"{collection}: {counted(self.sent, 'document was', 'documents were')} sent again{f' to {to}' if to else ''}"
+        if self.removed:
+            sentence += f"; {counted(self.removed, 'page has', 'pages have')} no document any more, and left the index"
+        if self.withheld:
+            sentence += (
+                f"; {counted(self.withheld, 'document is', 'documents are')} held in the index, because to delete so much needs approval"
+                f" (`scrapy deletions {collection}`)"
+            )
+        if self.kept:
+            sentence += f"; {counted(self.kept, 'document', 'documents')} could not be made anew, and stayed as before"
+        if self.fetched:
+            sentence += f"; {counted(self.fetched, 'has', 'have')} no record in the archive: the next crawl fetches and sends"
+            sentence += f" {'it' if self.fetched == 1 else 'them'} (`scrapy urls {collection} --not-archived`)"
+        if self.left:
+            sentence += f"; {counted(self.left, 'has', 'have')} no record and a held deletion, and is in the index as before"
+        return sentence
+
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
@@ -68,6 +95,10 @@ class IndexState:
 
     batch: int
     documents: int
+
+
+UNKNOWN = IndexState(0, sys.maxsize)
+"""Of an index that does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +115,8 @@ class Reindexing:
     deliver: Callable[[int], None]
     progress: Callable[[int, int], None]
     settle: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    sink: str | None = field(default=None, kw_only=True)
+    """The sink that is sent to; None: each."""
 
     def run(self) -> Reindexed:
         """Order and send all documents; go on where an earlier call was stopped, if the index is still the one of then."""
@@ -102,7 +135,7 @@ class Reindexing:
 
     @property
     def meta(self) -> str:
-        return REINDEXING
+        return meta_of(self.sink)
 
     @property
     def code(self) -> str:
@@ -122,7 +155,7 @@ class Reindexing:
     def send_stored(self, indexed: Collection[KnownUrl], done: Reindexed) -> set[int]:
         """Order documents to be sent as they are stored; those without a record are fetched. Returns the ids of these."""
         documents = {known.id: self._document(known) for known in indexed}
-        unable = set(self.store.push_again(documents))
+        unable = set(self.store.push_again(documents, sink=self.sink))
         never_due = {known.id for known in indexed if known.never_due}
         self.store.revise(unable - never_due, self.to_be_fetched, now=self.now)
         done.sent += len(indexed) - len(unable)
@@ -138,11 +171,17 @@ class Reindexing:
         done = _read(self.store.get_meta(self.meta))
         if done is None or done.code != self.code:
             return Reindexed(self.index.batch, code=self.code)
-        is_same = self.index.batch >= done.batch and self.index.documents >= done.sent - self.store.counts().outbox
+        waiting = self.store.counts().outbox if self.sink is None else self.store.backlog(self.sink)
+        is_same = self.index.batch >= done.batch and self.index.documents >= done.sent - waiting
         return done if is_same else Reindexed(self.index.batch, code=self.code)
 
     def _document(self, known: KnownUrl) -> Document | None:
         return None if known.archived is None else self.archive.document(known.archived, known.url)
+
+
+def meta_of(sink: str | None) -> str:
+    """Return the name of what is stored of a reindex for a sink, or of all of them."""
+    return REINDEXING if sink is None else f"{REINDEXING}:{sink}"
 
 
 def _read(text: str | None) -> Reindexed | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Event
 
-from crawlspace.admin.delivery import Alone
+from crawlspace.admin.delivery import Alone, NotFromHere
 from crawlspace.errors import IndexUnavailable, StoreLocked
 from crawlspace.index.marks import MOST_IN_BATCH
 from crawlspace.index.outbox import Delivery, Drain
@@ -16,6 +16,8 @@ MOST_AT_ONCE = MOST_IN_BATCH
 """Orders. The embedded index takes a fifth less time for each than in batches of two hundred."""
 PAUSE_S = 0.1
 """Until the next look where a crawl sends."""
+MOST_TRIES = 8
+"""Batches one after the other of which an index that is busy takes nothing."""
 
 
 class Sending:
@@ -26,6 +28,7 @@ class Sending:
         self._alone = alone
         self._thread = ThreadPoolExecutor(1, "sending")
         self._batch: _BatchUnderWay | None = None
+        self._tries = 0
 
     def close(self) -> None:
         """Wait for the batch under way, without acknowledging it: it is sent again by whoever is next."""
@@ -36,27 +39,36 @@ class Sending:
     def until(self, most: int) -> None:
         """Wait until no more than a number of orders wait, and begin the next batch.
 
-        With 0, return as soon as a crawl sends them. Raises IndexUnavailable if the index does not take them.
+        With 0, return as soon as a crawl sends them. Waits where the index takes less at a time, or later versions. Raises
+        IndexUnavailable if the index does not take them.
         """
         self._settle(wait=False)
         while self._drain.backlog() > most:
-            if self._batch is None and not self._begin():
-                if not most:
-                    return
-                Event().wait(PAUSE_S)
+            try:
+                if self._batch is None and not self._begin():
+                    if not most:
+                        return
+                    Event().wait(PAUSE_S)
+            except NotFromHere as error:
+                raise IndexUnavailable(f"orders wait for the sink {self._drain.sink}{error}") from error
             self._settle(wait=True)
+            if (wait_s := self._drain.waiting_s) is not None:
+                Event().wait(wait_s)
         if self._batch is None:
-            self._begin()
+            with suppress(NotFromHere):
+                self._begin()
 
     def settle(self) -> None:
         """Wait for the batch under way, and acknowledge it, so that others may send while its user is busy with something else."""
         self._settle(wait=True)
 
     def _begin(self) -> bool:
-        """Begin to send the next batch; False where a crawl sends."""
+        """Begin to send the next batch; False where a crawl sends. Raises NotFromHere."""
         held = ExitStack()
         try:
             held.enter_context(self._alone())
+        except NotFromHere:
+            raise
         except StoreLocked:
             return False
         with held:
@@ -74,8 +86,12 @@ class Sending:
         with batch.held:
             delivery = batch.delivery.result()
             self._drain.settle(delivery)
-        if delivery.unavailable:
-            raise IndexUnavailable(delivery.unavailable)
+        has_moved = bool(delivery.done or delivery.refused)
+        self._tries = 0 if has_moved else self._tries + 1
+        if delivery.unavailable and not has_moved:
+            may_pass = delivery.is_slow or delivery.above[0] > 0
+            if not may_pass or self._tries >= MOST_TRIES:
+                raise IndexUnavailable(delivery.unavailable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ import asyncio
 import json
 import ssl
 from collections.abc import Awaitable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -90,7 +92,7 @@ class Client:
             async with self._opened().request(
                 method,
                 self._connection.url + path,
-                data=data,
+                data=None if data is None else BytesIO(data),  # aiohttp warns of bytes that are many
                 headers={"Content-Type": kind, **(headers or {})},
                 params=parameters,
                 allow_redirects=False,
@@ -101,18 +103,19 @@ class Client:
                 f"{self._connection.url} shows a certificate that does not hold: {error.certificate_error}; if it is yours, name the"
                 ' authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
             ) from error
+        except TimeoutError as error:  # before the others: it is an OSError
+            raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise IndexUnavailable(
                 f"{self._connection.url} cannot be reached: {printable(str(error) or type(error).__name__)}"
             ) from error
-        except TimeoutError as error:
-            raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
 
     def close(self) -> None:
         if self._loop is None:
             return
         if self._session is not None:
-            self._loop.run_until_complete(self._session.close())
+            with ThreadPoolExecutor(1) as thread:  # the caller's own may have a loop that runs, as that of a crawl has
+                thread.submit(self._loop.run_until_complete, self._session.close()).result()
             self._session = None
         self._loop.close()
         self._loop = None

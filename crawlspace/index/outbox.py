@@ -14,8 +14,10 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
+from crawlspace.index.by_reference import ContentReferences
 from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, next_mark, note_mark
 from crawlspace.index.places import place_of
+from crawlspace.index.servers import note_server
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.index.versions import Versions
 from crawlspace.model import IndexOrder
@@ -89,12 +91,15 @@ class Drain:
         batch: int | None = None,
         first_wait_s: float = FIRST_WAIT_S,
         max_wait_s: float = MAX_WAIT_S,
+        references: ContentReferences | None = None,
     ) -> None:
+        """Without `references`, all documents are sent whole."""
         self._store = store
         self._sink = sink
         self._clock = clock
         self._most = self._batch = batch or (BATCH if place_of(sink) else SERVER_BATCH)
         self._versions = Versions(store, sink.name, clock)
+        self._references = references
         self._first_wait_s = first_wait_s
         self._max_wait_s = max_wait_s
         self._wait_s = 0.0
@@ -133,7 +138,7 @@ class Drain:
             return ()
         batch = self._versions.of(self._store.orders(self._sink.name, self._batch, now=int(self._clock.now())))
         self._mark = next_mark(self._store, self._sink.name, batch) if batch else None
-        return batch
+        return batch if self._references is None else self._references.of(batch)
 
     def deliver(self, batch: Sequence[IndexOrder]) -> Delivery:
         """Send a batch. Uses the sink only, so it can run on another thread.
@@ -179,6 +184,7 @@ class Drain:
 
     def settle(self, delivery: Delivery) -> Drained:
         """Acknowledge committed orders, park refused ones, and wait longer if the index was unavailable. Uses the store only."""
+        note_server(self._store, self._sink)
         if delivery.mark is not None:
             note_mark(self._store, self._sink.name, delivery.mark)
         if delivery.done:

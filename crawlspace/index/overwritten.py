@@ -54,6 +54,10 @@ class OverwrittenDocuments:
         """Return how many documents this collection has lost."""
         return int(self._db.execute("SELECT count(*) FROM overwritten WHERE owner = ? AND lost", (self._owner,)).get)
 
+    def count_replaced(self) -> int:
+        """Return how many documents this collection has not lost, although they belong to another one now."""
+        return int(self._db.execute("SELECT count(*) FROM overwritten WHERE owner = ? AND NOT lost", (self._owner,)).get)
+
     def is_lost(self, url: str) -> bool:
         """Return whether this collection has lost the document of a URL."""
         row = self._db.execute("SELECT lost FROM overwritten WHERE url = ? AND owner = ?", (url, self._owner)).fetchone()

@@ -251,7 +251,8 @@ class OrderStore(Protocol):
     """For the index: the outbox."""
 
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
-        """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now.
+        """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now, and the place
+        of its records in the archive while its URL has a document.
 
         There are fewer than the limit where their documents, as they are stored, have more than so many bytes; but always one.
 
@@ -267,6 +268,9 @@ class OrderStore(Protocol):
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         """Return the parked orders of a sink, oldest first: op, URL and reason."""
+
+    def unpark(self, sink: str) -> int:
+        """Have the parked orders of a sink wait again, each where it was in the order of sending; return how many."""
 
     def backlog(self, sink: str) -> int:
         """Return the number of unacknowledged orders, without parked ones."""

@@ -119,6 +119,7 @@ def crawl(store: RedisStore) -> None:
     worker.record([Change(state) for state in states], now=NOW, health=health)
     worker.drains("index", "here:/index.db")
     worker.sender("index")
+    store.unpark("log")
     worker.release_sites([SiteRelease(site.site) for site in taken.sites])
     worker.leave()
 

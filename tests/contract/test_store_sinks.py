@@ -56,6 +56,46 @@ def test_so_are_parked_ones(known: Known, store: Store) -> None:
     assert (store.counts().parked, store.counts().outbox, store.parked("log")) == (0, 2, [])
 
 
+def test_parked_orders_wait_again_where_they_were(known: Known, store: Store) -> None:
+    known.crawled((A, "one"))
+    known.discover(B, C)
+    known.record(known.page(B, "two", text="b"), known.page(C, "three", text="c"))
+    known.record(known.change(A, checksum=None, state=State.GONE))
+    for order in store.orders("log", 10, now=NOW):
+        store.park("log", order, "no")
+    known.record(known.page(B, "four", text="new"))
+    assert (orders(store, "log"), store.backlog("log")) == (["push b.example/ new"], 1)
+    assert (store.unpark("log"), store.unpark("log"), store.parked("log")) == (2, 0, [])
+    waiting = ["delete a.example/", "push c.example/ c", "push b.example/ new"]
+    assert (orders(store, "log"), store.backlog("log")) == (waiting, 3)
+    assert (orders(store, "index"), store.counts().outbox, store.counts().parked) == (waiting, 6, 0)
+    order = store.orders("log", 1, now=NOW)[0]
+    store.park("log", order, "not yet")
+    assert [reason for _, _, reason in store.parked("log")] == ["not yet"]
+    store.unpark("log")
+    store.acknowledge("log", [order])
+    assert orders(store, "log") == waiting[1:]
+
+
+def test_only_those_of_that_sink(known: Known, store: Store) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one", text="a"))
+    for sink in ("index", "log"):
+        store.park(sink, store.orders(sink, 1, now=NOW)[0], "no")
+    assert (store.unpark("log"), store.unpark("former")) == (1, 0)
+    assert (orders(store, "index"), orders(store, "log")) == ([], ["push a.example/ a"])
+    assert [url for _, url, _ in store.parked("index")] == [full(A)]
+
+
+def test_a_document_that_was_parked_is_sent_as_it_was_when_it_left(known: Known, store: Store) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one", text="a"))
+    store.park("log", store.orders("log", 1, now=NOW)[0], "no")
+    known.record(known.change(A, checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True))
+    store.unpark("log")
+    assert orders(store, "log") == ["push a.example/ a"]
+
+
 def test_a_text_that_only_a_withdrawn_order_needed_goes(known: Known, store: Store) -> None:
     known.discover(A)
     known.record(known.page(A, "one", text="a"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from msgspec import structs
 
-from crawlspace.model import Document, IndexOrder, NewUrl, Queue, State, UrlState
+from crawlspace.model import Document, NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth
 from crawlspace.state.memory.store import MemoryStore
@@ -47,6 +47,7 @@ from tests.contract.drawn import (
     seldom,
     times,
 )
+from tests.contract.sink_steps import SinkSteps
 from tests.servers import another_client, emptied
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ WALK = settings(
 )
 
 
-class StoreWalk(ArchiveSteps):
+class StoreWalk(ArchiveSteps, SinkSteps):
     """A store and the model of it. `reopened` opens the store, `lies` says what lies in it of documents and of what is handed."""
 
     def __init__(self) -> None:
@@ -239,21 +240,6 @@ class StoreWalk(ArchiveSteps):
             change = Change(structs.replace(state, canonical=canonical), Document("", text=text))
             self.both(lambda store: store.record([change], now=NOW))
 
-    @rule()
-    def acknowledge_all(self) -> None:
-        for sink in SINKS:
-            self.acknowledge(sink, 100)
-
-    @rule(sink=st.sampled_from(SINKS), limit=st.integers(1, 5))
-    def acknowledge(self, sink: str, limit: int) -> None:
-        orders = self.model.orders(sink, limit, now=NOW)
-        self.both(lambda store: store.acknowledge(sink, orders))
-
-    @rule(sink=st.sampled_from(SINKS))
-    def park(self, sink: str) -> None:
-        for order in self.model.orders(sink, 1, now=NOW):
-            self.both(partial(_park, sink=sink, order=order))
-
     @rule(site=st.sampled_from(SITES), until=st.none() | times)
     def wait_site(self, site: str, until: int | None) -> None:
         self.both(lambda store: store.wait_site(site, until))
@@ -384,10 +370,6 @@ class RedisWalk(StoreWalk):
                 assert isinstance(entry, bytes)
                 counted[checksum] += int(entry.partition(b":")[0])
         assert +counted == Counter(state.checksum for state in rows.values() if state.checksum is not None)
-
-
-def _park(store: Store, *, sink: str, order: IndexOrder) -> None:
-    store.park(sink, order, "too large")
 
 
 def _outbox(store: Store, *, sink: str) -> object:

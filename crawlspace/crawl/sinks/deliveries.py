@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.sinks.references import NumberedFiles, references_of
 from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
 from crawlspace.plural import counted
@@ -22,22 +24,28 @@ _FILLING = "filling:"
 """Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none."""
 
 
+_TAKEN_OVER = -1
+"""As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
+
+
 class SinkMeta(Named, Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
-class SinkStore(OrderSource, SinkMeta, Protocol):
+class SinkStore(OrderSource, SinkMeta, NumberedFiles, Protocol):
     def withdraw(self, sink: str, *, deletes: bool) -> None: ...
 
 
 class Deliveries:
     """Raises StoreError. An unavailable sink holds up nothing but itself."""
 
-    def __init__(self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int) -> None:
-        """`most`: how many orders may wait for a sink."""
+    def __init__(
+        self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int, references: ReferenceSettings = ALL_WHOLE
+    ) -> None:
+        """`most`: how many orders may wait for a sink; `references`: which documents are sent without their text."""
         self._store = store
         self._most = most
-        self.drains = [Drain(store, sink, clock) for sink in sinks]
+        self.drains = [Drain(store, sink, clock, references=references_of(store, sink.name, references)) for sink in sinks]
         self._waiting = {drain.sink: drain.backlog() for drain in self.drains}
 
     @property
@@ -124,4 +132,16 @@ def filled(store: SinkMeta, sink: str) -> None:
 
 def filled_up_to(store: Named, sink: str) -> int:
     """Return the id up to which a sink was sent its documents."""
-    return int(store.get_meta(_FILLING + sink) or 0)
+    return max(0, int(store.get_meta(_FILLING + sink) or 0))
+
+
+def take_over_filling(store: SinkMeta, sink: str) -> None:
+    """Note that a command sends a sink all documents that it lacks. A crawl that finds some lacking all the same sends them again."""
+    if lacks_documents(store, sink):
+        have_filled(store, sink, after=_TAKEN_OVER)
+
+
+def end_filling(store: SinkMeta, sink: str) -> None:
+    """Note that the command has: the sink lacks no documents, unless a crawl has found some lacking since."""
+    if store.get_meta(_FILLING + sink) == str(_TAKEN_OVER):
+        filled(store, sink)

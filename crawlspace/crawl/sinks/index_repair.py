@@ -46,7 +46,7 @@ class Index(Protocol):
 
     def mark(self) -> BatchMark | None: ...
     def set_mark(self, mark: BatchMark) -> None: ...
-    def count(self, *, of: str | None = None) -> int: ...
+    def count_pushed(self) -> int: ...
     def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]: ...
     def send(self, orders: Sequence[IndexOrder]) -> Sent: ...
 
@@ -144,7 +144,7 @@ class Resending:
         why = self.compared()
         if why is not Agreement.INDEX_BEHIND:
             return
-        if all_taken and self._index.count(of=self._owner) == self._store.counts().indexed:
+        if all_taken and self._index.count_pushed() == self._store.counts().indexed:
             self._agree()
             self._store.set_meta(RESENDING, _SENDING)
             return
@@ -155,7 +155,7 @@ class Resending:
     def lacks_documents(self) -> bool:
         """Return whether the index has fewer documents than the store, while they are being sent again."""
         is_resending = bool(self._store.get_meta(RESENDING))
-        return is_resending and self._index.count(of=self._owner) < self._store.counts().indexed
+        return is_resending and self._index.count_pushed() < self._store.counts().indexed
 
     def compared(self) -> Agreement:
         """Return the relation of index and store, by their marks."""

@@ -77,9 +77,18 @@ def refused_whole(status: int, body: object) -> Judged:
         return Judged(ItemResult.STOP, why)
     if status in (429, 503) or kind in _SLOW:
         return Judged(ItemResult.SLOW_DOWN, why)
-    if status in (400, 413) or kind in _ITS_OWN:
-        return Judged(ItemResult.ITS_OWN, "it is too large for the server" if status == 413 else why)
+    if status == 413:
+        return Judged(ItemResult.TOO_LARGE, "it is too large for the server")
+    if status == 400 or kind in _ITS_OWN:
+        return Judged(ItemResult.ITS_OWN, why)
     return Judged(ItemResult.AGAIN, why)
+
+
+def cause_of(body: object) -> str:
+    """Return type and reason of what made a search fail; empty without any."""
+    error = table(body).get("error")
+    causes = items(table(error).get("root_cause"))
+    return _reason(causes[0] if causes else error)
 
 
 def _answered(name: str, result: Mapping[str, object]) -> Judged:

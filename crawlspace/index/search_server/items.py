@@ -19,6 +19,8 @@ class ItemResult(Enum):
     SLOW_DOWN = auto()
     ITS_OWN = auto()
     """The item itself is refused, and will be whenever it is sent."""
+    TOO_LARGE = auto()
+    """The request has more bytes than the server takes."""
     STOP = auto()
     """Nothing can be written at present, by anybody."""
     AGAIN = auto()
@@ -68,7 +70,7 @@ class BatchOutcome:
             case ItemResult.CONFLICT:
                 self.conflicts.append((item, answered))
                 return
-            case ItemResult.ITS_OWN:
+            case ItemResult.ITS_OWN | ItemResult.TOO_LARGE:
                 self.refused.append(Refusal(item.order, answered.why))
                 return
             case ItemResult.SLOW_DOWN:

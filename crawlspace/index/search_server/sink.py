@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.by_reference import by_reference, log_by_reference
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of
@@ -25,6 +26,9 @@ _HALF = "the document holds characters that cannot be written as UTF-8 (half of 
 
 class SearchServerSink(ABC):
     """An index on a server. Nothing is sent before the first order."""
+
+    keeps_deleted_versions = False
+    """Whether it has the version of each deleted document for good."""
 
     def __init__(
         self,
@@ -122,15 +126,19 @@ class SearchServerSink(ABC):
         return found
 
     async def _sent(self, part: Sequence[Item]) -> list[tuple[Item, Judged]]:
-        """Send one request; one that is refused whole is halved until what is refused is alone."""
+        """Send one request; one that is refused whole is halved until what is refused is alone. What is too large alone is sent without
+        its text."""
         try:
             answered = await self._request(part)
         except IndexUnavailable as error:  # what other requests have brought is done all the same
             answered = Judged(ItemResult.NO_ANSWER, str(error))
         if isinstance(answered, Judged):
-            if answered.answer is ItemResult.ITS_OWN and len(part) > 1:
+            if answered.answer in (ItemResult.ITS_OWN, ItemResult.TOO_LARGE) and len(part) > 1:
                 middle = len(part) // 2
                 return [*await self._sent(part[:middle]), *await self._sent(part[middle:])]
+            if answered.answer is ItemResult.TOO_LARGE and (without_text := by_reference(part[0].order)) is not None:
+                log_by_reference(self.name, without_text)
+                return await self._sent([self._item_of(without_text, now=self._clock.now())])
             return [(item, answered) for item in part]
         if len(part) == 1:
             return list(zip(part, answered, strict=True))
@@ -163,6 +171,8 @@ class SearchServerSink(ABC):
             is_ours = owner == self._owner
             # A push of the same version was sent before; a deletion has nothing to delete if the document is gone or another's.
             is_done = not is_ours if item.order.op is Op.DELETE else is_ours and version == item.order.version
+            if self.keeps_deleted_versions and version < item.order.version:
+                is_done = False  # there is a later one, and the look-up has missed it
             if not is_done:
                 outcome.later.append(item.order)
                 above = max(above, version, answered.version)

@@ -77,9 +77,9 @@ class OnServer:
         drainer, there = (self.store.scripts.command("HGET", kind, sink) for kind in (Key.DRAIN, Key.INDEX))
         if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
             raise StoreLocked(CRAWL_UPDATES_INDEX)
-        if there is None:
+        if there is None and place:
             raise NotFromHere(" until the next crawl")
-        if (found := there.decode(errors="replace")) != place:
+        if there is not None and (found := there.decode(errors="replace")) != place:
             raise NotFromHere(f", which is at {found}: the next crawl there sends them")
         sender = Worker(self.store, timeout_s=self.timeout_s)
         self.store.scripts.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)

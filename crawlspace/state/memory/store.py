@@ -281,7 +281,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
         self._groups.drop_texts(self._outbox.withdraw(sink, deletes=deletes))
 
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
-        return self._outbox.next(sink, limit, self._groups.document, most_bytes)
+        return self._outbox.next(sink, limit, self._groups, most_bytes)
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
         self._groups.drop_texts(self._outbox.acknowledge(sink, orders))
@@ -291,6 +291,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         return self._outbox.parked(sink)
+
+    def unpark(self, sink: str) -> int:
+        return self._outbox.unpark(sink)
 
     def backlog(self, sink: str) -> int:
         return self._outbox.backlog(sink)

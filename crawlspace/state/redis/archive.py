@@ -63,6 +63,9 @@ class RedisArchive(ABC):
     def withdraw(self, sink: str, *, deletes: bool) -> None:
         self._write("withdraw", sink=sink, deletes=deletes)
 
+    def unpark(self, sink: str) -> int:
+        return int(self._write("unpark", sink=sink))
+
 
 def _named(urls: Sequence[str]) -> list[tuple[str, msgspec.Raw]]:
     """Return URLs with their keys, in their order."""

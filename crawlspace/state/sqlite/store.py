@@ -298,6 +298,13 @@ class SqliteStore(SqliteArchive, SqliteDepths):
         with self._file.reading() as db:
             return outbox.parked_orders(db, sink)
 
+    def unpark(self, sink: str) -> int:
+        with self._writing() as db:
+            tally = Tally()
+            number = outbox.unpark(db, sink, tally)
+            counters.add(db, tally)
+            return number
+
     def backlog(self, sink: str) -> int:
         with self._file.reading() as db:
             return counters.read(db, f"waiting {sink}")

@@ -166,6 +166,7 @@ LATER: dict[str, tuple[Callable[[Known], object], Callable[[Known], object]]] = 
         parked,
         lambda known: known.record(known.page("a.example/", "two")),
     ),
+    "what is parked waits again": (parked, lambda known: known.store.unpark("index")),
     "a delete of what is forgotten is replaced": (
         forgotten,
         lambda known: (known.discover("a.example/"), known.record(known.page("a.example/", "two"))),

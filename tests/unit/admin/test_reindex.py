@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.admin import reindex
-from crawlspace.admin.reindex import REINDEXING, IndexState, Reindexing
+from crawlspace.admin.reindex import REINDEXING, UNKNOWN, IndexState, Reindexing, meta_of
 from crawlspace.model import Document, Held, State
 from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import NOW, Known, full
@@ -86,6 +86,33 @@ def test_one_that_was_stopped_begins_anew_with_another_index(
     with pytest.raises(Stopped):
         run(known, stop_at=1, index=index)
     assert known.orders() == [("push", f"a.example/{n}") for n in ordered]
+
+
+def test_one_sink_is_sent_all_alone_and_each_goes_on_by_itself(known: Known) -> None:
+    store = known.store
+    store.use_sinks(("index", "log"))
+
+    def run_for(sink: str, *, stop_at: int) -> int:
+        """Return how many documents were sent, or the number of calls before the stop."""
+        left = stop_at
+
+        def deliver(most: int) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Stopped
+            store.acknowledge(sink, store.orders(sink, 100, now=NOW))
+
+        arguments = (store, Archived(), UNKNOWN, NOW)
+        return Reindexing(*arguments, deliver=deliver, progress=lambda *_: None, sink=sink).run().sent
+
+    with pytest.raises(Stopped):
+        run_for("log", stop_at=1)
+    assert (known.orders(), known.orders("log")) == ([], [("push", f"a.example/{n}") for n in (3, 4, 5)])
+    assert run_for("index", stop_at=99) == 10
+    assert run_for("log", stop_at=99) == 10
+    assert (store.backlog("index"), store.backlog("log")) == (0, 0)
+    assert store.get_meta(meta_of("log")) == ""
 
 
 # fields of a page without a record -> sent, fetched, left; due afterwards

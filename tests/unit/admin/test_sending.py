@@ -9,8 +9,9 @@ from threading import Event
 import pytest
 
 from crawlspace.admin import sending
-from crawlspace.admin.sending import Sending
-from crawlspace.clock import FakeClock
+from crawlspace.admin.delivery import NotFromHere
+from crawlspace.admin.sending import MOST_TRIES, Sending
+from crawlspace.clock import FakeClock, SystemClock
 from crawlspace.errors import IndexUnavailable, StoreLocked
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
@@ -138,3 +139,46 @@ def test_an_index_that_takes_nothing_ends_it(known: Known, sink: SlowSink, lock:
     with opened(known, sink, lock) as sends, pytest.raises(IndexUnavailable, match="the disk is full"):
         sends.until(0)
     assert (len(known.orders()), lock.held) == (10, 0)
+
+
+class BusySink(SlowSink):
+    """Takes nothing so many times, for a reason that may pass."""
+
+    def __init__(self, busy: int) -> None:
+        super().__init__()
+        self.busy = busy
+        self.batches: list[int] = []
+
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
+        self.batches.append(len(orders))
+        if self.busy:
+            self.busy -= 1
+            return Sent(later=orders, why_later="too many requests", is_slow=True)
+        return super().send(orders, mark)
+
+
+def test_an_index_that_is_busy_is_waited_for_with_smaller_batches(known: Known, lock: Lock) -> None:
+    sink = BusySink(2)
+    drain = Drain(known.store, sink, SystemClock(), batch=8, first_wait_s=0.001, max_wait_s=0.001)
+    with closing(Sending(drain, lock.alone)) as sends:
+        sends.until(0)
+    assert (sink.batches, sent(sink), lock.held) == ([8, 4, 2, 4, 4], URLS, 0)
+
+
+def test_not_for_ever(known: Known, lock: Lock) -> None:
+    sink = BusySink(99)
+    drain = Drain(known.store, sink, SystemClock(), batch=8, first_wait_s=0.001, max_wait_s=0.001)
+    with closing(Sending(drain, lock.alone)) as sends, pytest.raises(IndexUnavailable, match="too many requests"):
+        sends.until(0)
+    assert (len(sink.batches), len(known.orders()), lock.held) == (MOST_TRIES, 10, 0)
+
+
+def test_what_another_machine_sends_is_not_waited_for(known: Known, sink: SlowSink) -> None:
+    @contextmanager
+    def elsewhere() -> Iterator[Callable[[], object]]:
+        raise NotFromHere(", which is at host:/log: the next crawl there sends them")
+        yield lambda: None
+
+    with closing(Sending(Drain(known.store, sink, FakeClock()), elsewhere)) as sends:
+        with pytest.raises(IndexUnavailable, match="orders wait for the sink index, which is at host:/log"):
+            sends.until(0)

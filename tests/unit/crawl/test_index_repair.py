@@ -12,7 +12,7 @@ import pytest
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
-from crawlspace.crawl.sinks.index_repair import Resending, Resent
+from crawlspace.crawl.sinks.index_repair import RESENDING, Resending, Resent
 from crawlspace.crawl.startup import open_engine
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement, BatchMark, agreement, next_mark, note_mark, stored_mark
@@ -240,6 +240,27 @@ def test_killed_between_the_index_and_what_the_store_notes_of_it(place: Place) -
     index.close()
     assert place.run() is None
     assert (place.asked, place.is_as_the_web()) == ([], True)
+
+
+def test_documents_that_another_collection_has_replaced_are_not_lacking(place: Place) -> None:
+    place.remove("index")
+    assert place.run() is not None
+    store = SqliteStore(place.folder / "state.db", sinks=(EMBEDDED,))
+    index = EmbeddedIndex(place.folder / "index.db", owner="demo")
+    other = EmbeddedIndex(place.folder / "index.db", owner="other")
+    with closing(store), closing(index), closing(other):
+        resending = Resending(store, index, owner="demo", now=int(place.clock.now()))
+        assert not resending.lacks_documents()
+        other.send([IndexOrder(0, Op.PUSH, url, Document(url, text="theirs")) for url in (*PAGES[:2], f"{HOME}theirs")])
+        assert not resending.lacks_documents()
+        other.send([IndexOrder(0, Op.DELETE, PAGES[0])])
+        assert resending.lacks_documents(), "nobody has that one"
+        index.send([IndexOrder(0, Op.PUSH, url, Document(url, text="ours")) for url in PAGES[:2]])
+        assert not resending.lacks_documents()
+    assert place.run() is None
+    store = SqliteStore(place.folder / "state.db", sinks=(EMBEDDED,))
+    with closing(store):
+        assert store.get_meta(RESENDING) == ""
 
 
 def test_two_collections_with_one_index_have_a_mark_each(place: Place, tmp_path: Path) -> None:

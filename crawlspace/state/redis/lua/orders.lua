@@ -8,13 +8,15 @@ function ops.orders(args)
     for _, number in ipairs(reply[op]) do
       if #found == args.limit or left <= 0 then return found end
       local id, url = string.match(call("HGET", outbox.key(sink, "order"), number), "^%d:(%d+):(.*)$")
-      local document = {}
+      local document, archived = {}, false
       if op == 0 then
+        local row = get(tonumber(id))
+        archived = row and row[CHECKSUM] and row[ARCHIVED] or false
         local kept = call("HGET", outbox.key(sink, "kept"), number)
         document = kept and unpack_one(kept) or groups.document_of(tonumber(id)) or {}
         for _, part in ipairs(document) do left = left - #part end
       end
-      found[#found + 1] = {tonumber(number), op, url, document}
+      found[#found + 1] = {tonumber(number), op, url, document, archived}
     end
   end
   return found
@@ -100,6 +102,22 @@ function ops.park(args)
   call("ZREM", outbox.key(args.sink, "push"), args.number)
   call("ZADD", outbox.key(args.sink, "parked"), args.number, args.number)
   call("HSET", outbox.key(args.sink, "reason"), args.number, args.reason)
+end
+
+-- Have parked orders wait again, each at its number; return how many.
+function ops.unpark(args)
+  local parked = call("ZRANGE", outbox.key(args.sink, "parked"), 0, -1)
+  local lists = {}
+  for _, number in ipairs(parked) do
+    local op = string.match(call("HGET", outbox.key(args.sink, "order"), number) or "", "^(%d):%d+:")
+    lists[#lists + 1] = op and (op == "1" and "delete" or "push") or error("the order " .. number .. " is damaged")
+  end
+  for i, number in ipairs(parked) do
+    call("ZADD", outbox.key(args.sink, lists[i]), number, number)
+    call("HDEL", outbox.key(args.sink, "reason"), number)
+  end
+  call("DEL", outbox.key(args.sink, "parked"))
+  return #parked
 end
 
 function ops.parked(args)

@@ -6,7 +6,14 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.sinks.deliveries import Deliveries, lacks_documents
+from crawlspace.crawl.sinks.deliveries import (
+    Deliveries,
+    end_filling,
+    filled_up_to,
+    have_filled,
+    lacks_documents,
+    take_over_filling,
+)
 from crawlspace.errors import IndexUnavailable
 from crawlspace.model import State
 from crawlspace.state.memory.store import MemoryStore
@@ -85,3 +92,17 @@ def test_the_embedded_index_is_waited_for(scene: Scene) -> None:
     scene.send(1)
     assert scene.deliveries.hold_up
     assert scene.deliveries.waiting(EMBEDDED) == 3
+
+
+def test_a_command_that_fills_a_sink_ends_no_filling_that_a_crawl_has_begun_since() -> None:
+    store = MemoryStore(sinks=("search",))
+    take_over_filling(store, "search")
+    assert not lacks_documents(store, "search"), "it lacked none"
+    for happens, lacks in (("nothing", False), ("dropped", True), ("a crawl fills it", True)):
+        have_filled(store, "search")
+        take_over_filling(store, "search")
+        assert (lacks_documents(store, "search"), filled_up_to(store, "search")) == (True, 0)
+        if happens != "nothing":
+            have_filled(store, "search", after=0 if happens == "dropped" else 7)
+        end_filling(store, "search")
+        assert lacks_documents(store, "search") is lacks, happens

@@ -98,7 +98,7 @@ def test_conflicts_that_cannot_be_looked_up_leave_the_others_done(proxy: FaultPr
     with ExitStack() as stack:
         opened = sink(stack, proxy, tmp_path)
         opened.send(pushes(1))
-        proxy.beside = Fault(lambda body: (502, "<html>") if b'"ids"' in body else None)
+        proxy.beside = Fault(lambda body: (503, "later") if b'"ids"' in body else None)
         sent = opened.send(pushes(3))
         assert [order.sequence for order in sent.later] == [1]
         proxy.beside = None

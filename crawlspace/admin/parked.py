@@ -1,0 +1,64 @@
+"""Send a sink again what it has refused: once its mapping or its limits were changed, it may take that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from crawlspace.admin.delivery import CRAWL_SENDS
+from crawlspace.errors import IndexUnavailable
+from crawlspace.model import Op
+from crawlspace.plural import counted
+
+
+class ParkedStore(Protocol):
+    def parked(self, sink: str) -> list[tuple[Op, str, str]]: ...
+    def unpark(self, sink: str) -> int: ...
+    def backlog(self, sink: str) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SentAgain:
+    """What became of the orders that a sink had refused."""
+
+    sink: str
+    number: int
+    refused: int
+    """Those that it has refused again."""
+    waiting: int
+    """All that wait for the sink now."""
+    unavailable: str
+    """Why the sink has not taken all that waits; empty if it has, or a crawl sends."""
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether nothing is left for a person to look at."""
+        return not self.refused and not self.unavailable
+
+    def sentence(self, collection: str) -> str:
+        """Return it for a person."""
+        sentence = f"{self.sink}: {counted(self.number, 'order', 'orders')} sent again"
+        if not self.waiting:
+            sentence += f", {self.number - self.refused:,} taken, {self.refused:,} refused"
+        if self.refused:
+            sentence += f" (`scrapy sinks {collection} --parked {self.sink}` shows why)"
+        if self.unavailable:
+            return f"{sentence}; {counted(self.waiting, 'order waits', 'orders wait')}: {self.unavailable}"
+        return f"{sentence}; {CRAWL_SENDS}" if self.waiting else sentence
+
+
+def send_again(store: ParkedStore, sink: str, send: Callable[[], None]) -> SentAgain:
+    """Have the parked orders of a sink wait again, and send them.
+
+    `send` sends what waits, unless a crawl does. It raises IndexUnavailable.
+    """
+    before = {(op, url) for op, url, _ in store.parked(sink)}
+    number = store.unpark(sink)
+    unavailable = ""
+    try:
+        send()
+    except IndexUnavailable as error:
+        unavailable = str(error)
+    again = {(op, url) for op, url, _ in store.parked(sink)}
+    return SentAgain(sink, number, len(before & again), store.backlog(sink), unavailable)
