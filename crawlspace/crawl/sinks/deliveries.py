@@ -83,11 +83,18 @@ class Deliveries:
         self._relieve()
         return drained
 
+    def relieve(self, drain: Drain) -> None:
+        """Drop the pushes for a server that does not answer, where too many orders wait for it."""
+        sink = drain.sink
+        if sink == EMBEDDED or not drain.is_unavailable or self._waiting[sink] < self._most:
+            return
+        self._waiting[sink] = drain.backlog()  # other workers may have reported more than wait by now
+        if self._waiting[sink] >= self._most:
+            self._drop_pushes(sink)
+
     def _relieve(self) -> None:
-        """Drop the pushes for servers that do not answer, where too many orders wait for them."""
         for drain in self.drains:
-            if drain.is_unavailable and drain.sink != EMBEDDED and self._waiting[drain.sink] >= self._most:
-                self._drop_pushes(drain.sink)
+            self.relieve(drain)
 
     def _drop_pushes(self, sink: str) -> None:
         lacks_some = lacks_documents(self._store, sink)
