@@ -128,6 +128,10 @@ class Drain:
         """Whether the sink did not answer the last time."""
         return self._wait_s > 0
 
+    def leave_to_others(self) -> None:
+        """Forget that the sink did not answer: another process sends to it now."""
+        self._wait_s = self._wait_until = 0.0
+
     def backlog(self) -> int:
         """Return the number of orders that wait for this sink."""
         return self._store.backlog(self._sink.name)

@@ -282,9 +282,9 @@ class Session:
     def fill(self, drain: Drain) -> bool:
         """Order some of the documents that a sink lacks; return whether there are more for which there is room. Raises StoreError."""
         filling = self._filling.get(drain.sink)
-        if filling is None or drain.is_unavailable or (self.shared is not None and not self.shared.sends(drain)):
+        if filling is None or drain.is_unavailable:
             return False
-        return filling.step()
+        return filling.step() if self.shared is None else self.shared.fill(drain, filling.step)
 
     def end_day(self, crawler: Crawler) -> None:
         """Do the same in a crawl that does not end, once a day, when there is nothing to fetch; send again what the index has lost."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -194,22 +195,36 @@ class Sharing:
     def drain_once(self, drain: Drain) -> Drained | None:
         """Send a sink one batch, if this is the worker that sends; return None if nothing was to be sent. May run in another thread."""
         try:
-            own = self._places[drain.sink]
-            drains, place = self._shared.worker.drains(drain.sink, own)
-            self._sends[drain.sink] = drains
-            if not drains:
-                if place != own and not self._has_logged_index:
-                    self._has_logged_index = True
-                    logger.info("the index is at %s: a worker there sends it what this one finds", place)
-                return None
-            batch = drain.take()
+            batch = drain.take() if self.is_sender(drain) else ()
             return drain.settle(drain.deliver(batch)) if batch else None
         except (StoreAway, StoreFull):
             return None  # logged elsewhere; the orders wait
 
-    def sends(self, drain: Drain) -> bool:
-        """Whether this is the worker that sends a sink its orders, as far as it knows."""
-        return self._sends.get(drain.sink, False)
+    def is_sender(self, drain: Drain) -> bool:
+        """Return whether this is the worker that sends a sink its orders; it becomes that where there is none. May run in another thread."""
+        own = self._places[drain.sink]
+        try:
+            drains, place = self._shared.worker.drains(drain.sink, own)
+        except (StoreAway, StoreFull):
+            return False
+        self._sends[drain.sink] = drains
+        if not drains:
+            drain.leave_to_others()
+        if not drains and place != own and not self._has_logged_index:
+            self._has_logged_index = True
+            logger.info("the index is at %s: a worker there sends it what this one finds", place)
+        return drains
+
+    def fill(self, drain: Drain, step: Callable[[], bool]) -> bool:
+        """Order some of the documents that a sink lacks, if this is the worker that sends; return whether there are more."""
+        with suppress(StoreAway, StoreFull):  # logged elsewhere; how far it is stands in the store
+            return self._sends.get(drain.sink, False) and step()
+        return False
+
+    def relieve(self, drain: Drain) -> None:
+        """Drop the pushes for a sink that does not answer this worker, where too many wait: also those that other workers have ordered."""
+        with suppress(StoreAway, StoreFull):
+            self._engine.deliveries.relieve(drain)
 
     def is_rest_sent(self, drain: Drain, waited_s: float) -> bool:
         """Whether a sink has all orders, or another worker, which has reported within `waited_s`, is sending the rest.

@@ -90,7 +90,7 @@ class SimulatedArchive:
                 drain.step()
 
         mark = index.mark()
-        with closing(self._reader(store)) as reader:
+        with closing(self.reader(store)) as reader:
             Reindexing(
                 store,
                 reader,
@@ -110,7 +110,7 @@ class SimulatedArchive:
         own: Collection[str],
     ) -> Iterator[str]:
         """After a crawl that came to its end: each document of the index is in the archive as it is there, and no file is damaged."""
-        with closing(self._reader(store)) as reader:
+        with closing(self.reader(store)) as reader:
             yield from (f"ARCHIVE {fault}" for fault in faults(store, reader, self._folder, progress=lambda _: None))
             for url, state in states.items():
                 if not state.indexed or url not in index or url not in own:
@@ -123,5 +123,5 @@ class SimulatedArchive:
                 if key(document.title, document.text) != key(there.title, there.text):
                     yield f"ARCHIVE {url}: {document.title!r}, in the index {there.title!r}"
 
-    def _reader(self, store: SqliteStore | RedisStore) -> ArchiveReader:
-        return ArchiveReader(self._folder, store.archive_files())
+    def reader(self, store: SqliteStore | RedisStore | MemoryStore) -> ArchiveReader:
+        return ArchiveReader(self._folder, store.archive_files(), look_up=store.archive_files)

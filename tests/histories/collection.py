@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import Held, State, UrlState
 from tests.histories import neighbour
 from tests.histories.changes import Changes
@@ -142,7 +143,7 @@ class Collection:
         """See what is remembered now."""
         with self._crawler.store() as store:
             self._known = {state.url: state for state in store.urls()}
-            self._counts = store.counts()
+            self._counts = replace(store.counts(), outbox=store.backlog(EMBEDDED), parked=len(store.parked(EMBEDDED)))
         if self._other is not None:
             left = self._crawler.left_to_others(self._known.values())
             self._answers_for = left | {url for url, state in self._known.items() if state.indexed}

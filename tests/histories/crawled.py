@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crawlspace.model import Held, UrlState
-from tests.histories.archived import ArchivedCollection
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
 from tests.histories.files import UNREADABLE
 from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
 from tests.histories.oracle import Remembered
+from tests.histories.searched import SearchedCollection
 
 
-class CrawledCollection(ArchivedCollection):
+class CrawledCollection(SearchedCollection):
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         self._note_elsewhere()
         self._web.most_redirects = max(self._web.most_redirects, self._configuration.max_redirects)
@@ -102,6 +102,7 @@ class CrawledCollection(ArchivedCollection):
         self._report.differences += oracle.differences(index, memory, past)
         self._report.differences += self._lost_for_ever()
         self._report.differences += self._archive_differences()
+        self._report.differences += self._search_differences(oracle, index, memory, past)
         self._returned = set()
         met = {f"status {status}" for _, status in memory.values() if status is not None}
         met |= {f"held {kept.why}" for kept in past.kept}

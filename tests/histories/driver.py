@@ -25,6 +25,7 @@ from crawlspace.crawl.startup import open_engine
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.decision import Reason
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
@@ -43,6 +44,7 @@ from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, killed_by
 from tests.histories.past import Kept
 from tests.histories.reading import Reader
+from tests.histories.sending import SEARCH, SimulatedSearch, send_once
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
@@ -94,6 +96,12 @@ class SimulatedCrawler(IndexFile):
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
         self.archive: SimulatedArchive | None = None
+        self.search: SimulatedSearch | None = None
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The names of those that orders are given to."""
+        return (EMBEDDED,) if self.search is None or not self.search.is_named else (EMBEDDED, SEARCH)
 
     def beside(self, name: str) -> SimulatedCrawler:
         """The same machine, with its clock and its index, for another collection."""
@@ -157,6 +165,8 @@ class SimulatedCrawler(IndexFile):
             run.errors.append(f"{type(error).__name__}: {error}")
         finally:
             sink.close()
+            if self.search is not None:
+                self.search.end()
             if self.archive is not None:
                 self.archive.end(killed=killed)
             if killed and isinstance(store, SqliteStore):
@@ -185,17 +195,16 @@ class SimulatedCrawler(IndexFile):
     def store(self) -> Iterator[SqliteStore | MemoryStore | RedisStore]:
         """The store, as a command opens it."""
         if self._memory is not None:
+            self._memory.use_sinks(self.sinks)
             yield self._memory
             return
         if self._on_server is not None:
             with closing(self._on_server(self.name)) as shared:
+                shared.use_sinks(self.sinks)
                 yield shared
             return
-        store = SqliteStore(self._folder / "data" / self.name / "state.db", sinks=(EMBEDDED,), clock=self.clock)
-        try:
+        with closing(SqliteStore(self._folder / "data" / self.name / "state.db", sinks=self.sinks, clock=self.clock)) as store:
             yield store
-        finally:
-            store.close()
 
     def index(self) -> dict[str, Indexed]:
         """What the index holds."""
@@ -225,13 +234,20 @@ class SimulatedCrawler(IndexFile):
 
     def _open_store(self, collection: Collection) -> SqliteStore | MemoryStore | RedisStore:
         if self._memory is not None:
+            self._memory.use_sinks(self.sinks)
             self._memory.release([state.id for state in self._memory.urls(leased=True)])
             return self._memory
         if self._on_server is not None:
             store = self._on_server(self.name)
+            store.use_sinks(self.sinks)
             store.release([state.id for state in store.urls(leased=True)])
             return store
-        return SqliteStore.open_for_crawl(collection.store_file, sinks=(EMBEDDED,), clock=self.clock)
+        return SqliteStore.open_for_crawl(collection.store_file, sinks=self.sinks, clock=self.clock)
+
+    def more_sinks(self, fate: Fate) -> list[Sink]:
+        """Those beside the embedded index, as a crawl opens them."""
+        named = self.search is not None and self.search.is_named
+        return [self.search.open(may_be_killed=fate.kill_after is not None)] if self.search is not None and named else []
 
     def _open_sink(self) -> EmbeddedIndex | MemorySink:
         return self._memory_sink if self._memory is not None else self.open_index()
@@ -245,7 +261,7 @@ class SimulatedCrawler(IndexFile):
         fate: Fate,
         run: Run,
     ) -> None:
-        engine, lost = self._open(collection, store, sink, run)
+        engine, lost = self._open(collection, store, sink, run, self.more_sinks(fate))
         midway = self._chance.randint(1, 40) if fate.midway is not None and not fate.moments else -1
         width = self._chance.choice((1, 3, 8))
         commits = self._chance.choice((0.03, 0.2, 1.0))
@@ -272,7 +288,7 @@ class SimulatedCrawler(IndexFile):
                 if self._chance.random() < commits:
                     engine.commit()
                 if self._chance.random() < 0.1:
-                    _drain_once(engine, countdown)
+                    send_once(engine, countdown, self.search)
                 continue
             engine.commit()
             if engine.is_done():
@@ -288,19 +304,27 @@ class SimulatedCrawler(IndexFile):
         if run.ended == "finished":
             end_run_checked(engine, run)
         engine.close()
-        while _drain_once(engine, countdown):
+        while send_once(engine, countdown, self.search):
             pass
 
     def _open(
-        self, collection: Collection, store: SqliteStore | MemoryStore | RedisStore, sink: Failing, run: Run
+        self, collection: Collection, store: SqliteStore | MemoryStore | RedisStore, sink: Failing, run: Run, more: Sequence[Sink]
     ) -> tuple[Engine, LostDocuments | None]:
         """Start, as a session does; return what looks for lost documents, where the index may be shared."""
         indexed = store.counts().indexed
         run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         archiving = None if self.archive is None else self.archive.open(store)
         startup = open_engine(
-            collection, store=store, sinks=[sink], clock=self.clock, archiving=archiving, spider=SpiderCode(str(self.spider))
+            collection,
+            store=store,
+            sinks=[sink, *more],
+            clock=self.clock,
+            archiving=archiving,
+            spider=SpiderCode(str(self.spider)),
         )
+        if self.search is not None and more:
+            reader = None if self.archive is None else self.archive.reader(store)
+            self.search.fills(store, startup.engine, reader)
         if startup.plan is not None:
             run.held_for_rules = startup.plan.held
             run.deletions = startup.plan.deletions - startup.plan.held
@@ -322,7 +346,7 @@ class SimulatedCrawler(IndexFile):
     def _wait(self, engine: Engine, countdown: Countdown, *, until: float) -> bool:
         """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
         if engine.deliveries.hold_up:
-            _drain_once(engine, countdown)
+            send_once(engine, countdown, self.search)
             self.clock.advance(1)
             return True
         wait = engine.frontier.wake_in()
@@ -383,14 +407,3 @@ class SimulatedCrawler(IndexFile):
 
     def _note_keys(self, urls: Iterable[str]) -> None:
         self._keys.update((url_key(one), one) for url in urls if url for one in (url, self._folded(url)))
-
-
-def _drain_once(engine: Engine, countdown: Countdown) -> bool:
-    """Send one batch; False when there was none, or the index did not take it."""
-    (drain,) = engine.deliveries.drains
-    batch = drain.take()
-    if not batch:
-        return False
-    delivery = drain.deliver(batch)
-    countdown.tick()
-    return engine.deliveries.settle(drain, delivery).waiting_s is None

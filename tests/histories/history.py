@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,8 +24,10 @@ from tests.histories.fate import Fate
 from tests.histories.folded import folded_web
 from tests.histories.loosened import loosened, needless, with_starts
 from tests.histories.reconfigured import reconfigured
+from tests.histories.sending import SimulatedSearch
 from tests.histories.team import SimulatedTeam
 from tests.histories.web import REFUSALS, Site, Web
+from tests.search_server import SearchServer, search_server
 
 _SETTLE_EVERY = 7
 _MOST_ROUNDS = 10
@@ -32,20 +35,35 @@ _MOST_ROUNDS = 10
 
 
 def run_history(
-    seed: int, folder: Path, *, steps: int = 20, on_server: OnServer | None = None, team: bool = False, drawn: Drawn = DRAWN
+    seed: int,
+    folder: Path,
+    *,
+    steps: int = 20,
+    on_server: OnServer | None = None,
+    team: bool = False,
+    drawn: Drawn = DRAWN,
+    search: bool = False,
 ) -> HistoryReport:
     """Live through a history of so many steps, and the settled states between them; it ends with the first difference.
 
-    `on_server` opens the store where that is on a server, and with `team` several workers crawl.
+    `on_server` opens the store where that is on a server, and with `team` several workers crawl. With `search` there is a search server
+    that fails beside the embedded index.
     """
-    return History(seed, folder, on_server, team=team, drawn=drawn).run(steps)
+    with ExitStack() as stack:
+        server = stack.enter_context(search_server()) if search else None
+        history = History(seed, folder, on_server, team=team, drawn=drawn, server=server)
+        if history._crawler.search is not None:
+            stack.callback(history._crawler.search.close)
+        return history.run(steps)
 
 
 class History(CrawledCollection):
     """The steps of a history, all drawn from its seed."""
 
-    def __init__(self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool, drawn: Drawn) -> None:
-        self._drawn = drawn = replace(drawn, two=drawn.two and not team)
+    def __init__(
+        self, seed: int, folder: Path, on_server: OnServer | None, *, team: bool, drawn: Drawn, server: SearchServer | None
+    ) -> None:
+        self._drawn = drawn = replace(drawn, two=drawn.two and not team and server is None)
         chance = self._chance = random.Random(seed)
         sites = [Site("a.example"), Site("b.example"), Site("c.example:8080")][: chance.randint(2, 3)]
         if chance.random() < 0.4:
@@ -79,6 +97,9 @@ class History(CrawledCollection):
                 site.bare_304 = chance.random() < 0.3
         if drawn.archive and not team and not self._crawler.in_memory and (self._focus == "archive" or chance.random() < 0.15):
             self._crawler.keep_archive()
+        if server is not None:
+            self._crawler.search = SimulatedSearch(server, seed, self._crawler.name)
+            self._crawler.search.is_named = chance.random() < 0.7
         self._report = HistoryReport(seed)
         self._other: CrawledCollection | None = None
         self._begin()
@@ -104,6 +125,9 @@ class History(CrawledCollection):
         chance = self._chance
         if self._crawler.archive is not None and chance.random() < (0.4 if self._focus == "archive" else 0.1):
             self._tend_archive(self._crawler.archive)
+            return
+        if self._crawler.search is not None and chance.random() < 0.12:
+            self._tend_search(self._crawler.search)
             return
         if self._focus not in ("", "archive") and chance.random() < 0.5:
             self._dwell()
@@ -271,6 +295,8 @@ class History(CrawledCollection):
         """End all outages, and crawl until everything has been fetched often enough for the past to be over."""
         for site in self._web.sites.values():
             site.outage = site.outage if site.is_dead else ""
+        if self._crawler.search is not None:
+            self._crawler.search.end_faults()
         rounds = 3
         if self._trouble.unsettled or any(page.failure or page.status >= 500 or page.locked for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS

@@ -21,8 +21,9 @@ logger = logging.getLogger(__name__)
 SINKS = "sinks"
 """Meta: the sinks that orders are given to, with their types, also those that the settings do not name any more."""
 _FILLING = "filling:"
-"""Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none."""
+"""Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none.
 
+Another id may follow: that of the last URL whose document was ordered, where some of before are awaited."""
 
 _TAKEN_OVER = -1
 """As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
@@ -83,11 +84,18 @@ class Deliveries:
         self._relieve()
         return drained
 
+    def relieve(self, drain: Drain) -> None:
+        """Drop the pushes for a server that does not answer, where too many orders wait for it."""
+        sink = drain.sink
+        if sink == EMBEDDED or not drain.is_unavailable or self._waiting[sink] < self._most:
+            return
+        self._waiting[sink] = drain.backlog()  # other workers may have reported more than wait by now
+        if self._waiting[sink] >= self._most:
+            self._drop_pushes(sink)
+
     def _relieve(self) -> None:
-        """Drop the pushes for servers that do not answer, where too many orders wait for them."""
         for drain in self.drains:
-            if drain.is_unavailable and drain.sink != EMBEDDED and self._waiting[drain.sink] >= self._most:
-                self._drop_pushes(drain.sink)
+            self.relieve(drain)
 
     def _drop_pushes(self, sink: str) -> None:
         lacks_some = lacks_documents(self._store, sink)
@@ -120,9 +128,14 @@ def lacks_documents(store: Named, sink: str) -> bool:
     return bool(store.get_meta(_FILLING + sink))
 
 
-def have_filled(store: SinkMeta, sink: str, *, after: int = 0) -> None:
-    """Have a sink be sent all documents of the URLs with larger ids than that."""
-    store.set_meta(_FILLING + sink, str(after))
+def have_filled(store: SinkMeta, sink: str, *, after: int = 0, reached: int | None = None) -> str:
+    """Have a sink be sent all documents of the URLs with larger ids than that; return how that is noted.
+
+    `reached` is the id up to which those were sent, too, that can be by now.
+    """
+    noted = str(after) if reached is None else f"{after} {reached}"
+    store.set_meta(_FILLING + sink, noted)
+    return noted
 
 
 def filled(store: SinkMeta, sink: str) -> None:
@@ -130,9 +143,15 @@ def filled(store: SinkMeta, sink: str) -> None:
     store.set_meta(_FILLING + sink, "")
 
 
+def filling_noted(store: Named, sink: str) -> str:
+    """Return how far a sink was sent its documents, as `have_filled` has noted it; empty where it lacks none."""
+    return store.get_meta(_FILLING + sink) or ""
+
+
 def filled_up_to(store: Named, sink: str) -> int:
     """Return the id up to which a sink was sent its documents."""
-    return max(0, int(store.get_meta(_FILLING + sink) or 0))
+    after, _, _ = filling_noted(store, sink).partition(" ")
+    return max(0, int(after or 0))
 
 
 def take_over_filling(store: SinkMeta, sink: str) -> None:

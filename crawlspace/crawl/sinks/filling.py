@@ -7,11 +7,11 @@ document that the archive does not have is fetched with an unconditional GET, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from crawlspace.clock import Clock
-from crawlspace.crawl.sinks.deliveries import SinkMeta, filled, filled_up_to, have_filled, lacks_documents
+from crawlspace.crawl.sinks.deliveries import SinkMeta, filled, filled_up_to, filling_noted, have_filled
 from crawlspace.crawl.sinks.index_repair import unsent
 from crawlspace.model import Document, UrlState
 from crawlspace.plural import counted
@@ -52,24 +52,55 @@ class Filling:
         self._archive = archive
         self._due = due
         self._ordered = self._fetched = 0
+        self._noted = ""
+        """How far it was, as this has noted it in the store."""
+        self._reached = 0
+        """The id up to which documents were ordered, but for what is awaited."""
+        self._awaited: set[int] = set()
+        """Ids of URLs that are to be fetched for it, and that were being fetched when it was their turn."""
 
     def step(self) -> bool:
         """Order the next documents; return whether there may be more for which there is room."""
-        if not lacks_documents(self._store, self._sink) or self._store.backlog(self._sink) >= MOST_WAITING:
+        noted = filling_noted(self._store, self._sink)
+        if not noted or self._store.backlog(self._sink) >= MOST_WAITING:
             return False
-        page = self._store.scan(filled_up_to(self._store, self._sink), URLS_AT_ONCE)
-        if not page:
+        if noted != self._noted:  # of another crawl, or it is to be sent all again
+            self._noted, self._reached = noted, filled_up_to(self._store, self._sink)
+            self._awaited.clear()
+        awaited = len(self._awaited)
+        page = self._store.scan(self._reached, URLS_AT_ONCE)
+        if page:
+            self._reached = page[-1].id
+            self._order(page)
+        else:
+            first = sorted(self._awaited)[:URLS_AT_ONCE]
+            self._awaited.difference_update(first)
+            self._order([known for id in first for known in self._store.scan(id - 1, 1) if known.id == id])
+        if filling_noted(self._store, self._sink) != noted:
+            return True  # meanwhile a command has asked for all again
+        if not page and not self._awaited:
             self._end()
             return False
+        after = min(self._reached, *(id - 1 for id in self._awaited)) if self._awaited else self._reached
+        self._noted = have_filled(self._store, self._sink, after=after, reached=self._reached)
+        return bool(page) or len(self._awaited) < awaited
+
+    def _order(self, page: Sequence[KnownUrl]) -> None:
+        """Order the documents of these URLs, or have the URLs fetched."""
         indexed = [known for known in page if known.indexed]
         documents = {known.id: self._document(known) for known in indexed}
         unable = set(self._store.push_again(documents, sink=self._sink))
         wanted: dict[int, UrlState] = {}
+        leased: set[int] = set()
 
         def change(state: UrlState) -> Change | None:
             """Return the change of a URL as it is now; a store asks again about one that was changed meanwhile."""
             wanted.pop(state.id, None)
-            made = None if state.lease_until is not None else unsent(state, now=at_once(now, state.fetched_at))
+            leased.discard(state.id)
+            if state.lease_until is not None:  # what is recorded of it next would replace the change
+                leased.add(state.id)
+                return None
+            made = unsent(state, now=at_once(now, state.fetched_at))
             if made is not None:
                 wanted[state.id] = made.state
             return made
@@ -79,9 +110,8 @@ class Filling:
         for state in wanted.values():
             self._due(state)
         self._ordered += len(indexed) - len(unable)
-        self._fetched += len(unable)
-        have_filled(self._store, self._sink, after=page[-1].id)
-        return True
+        self._fetched += len(wanted)
+        self._awaited |= leased
 
     def _document(self, known: KnownUrl) -> Document | None:
         return None if known.archived is None else self._archive.document(known.archived, known.url)

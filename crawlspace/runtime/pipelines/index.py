@@ -126,6 +126,8 @@ class BaseDrainIndex:
         session = self._session
         assert session is not None
         fills = session.engine.is_done()  # else the next crawl does
+        if fills and session.shared is not None:  # in a short crawl it is not known yet who sends
+            await maybe_deferred_to_future(deferToThread(session.shared.is_sender, drain))
         while (fills and session.fill(drain)) or await self._send_one(drain):
             pass
         if session.shared is not None and session.shared.is_over:
@@ -147,6 +149,7 @@ class BaseDrainIndex:
             if session.error is not None:
                 return False
             drained = await maybe_deferred_to_future(deferToThread(session.shared.drain_once, drain))
+            session.shared.relieve(drain)
             return drained is not None and drained.waiting_s is None
         batch = drain.take()
         if not batch:

@@ -84,6 +84,36 @@ def test_pushes_for_a_server_that_does_not_answer_are_dropped_and_deletions_kept
     assert caplog.text.count("the pushes among them are dropped") == 1
 
 
+def test_they_are_dropped_where_others_have_ordered_them(scene: Scene) -> None:
+    scene.server.failures = [IndexUnavailable("down")] * 9
+    scene.page(NAMES[0])
+    scene.send(1)
+    for name in NAMES[1:3]:
+        scene.known.record(scene.known.page(name, name, text=name))
+    drain = scene.deliveries.drains[1]
+    scene.deliveries.relieve(drain)
+    assert not lacks_documents(scene.store, "search"), "it is not known yet that so many wait"
+    scene.deliveries.look({"search": 3})
+    scene.deliveries.relieve(drain)
+    assert lacks_documents(scene.store, "search")
+    assert scene.store.backlog("search") == 0
+    scene.deliveries.look({"search": 3})  # another worker has not seen it yet
+    have_filled(scene.store, "search", after=2)
+    scene.deliveries.relieve(drain)
+    assert filled_up_to(scene.store, "search") == 2
+
+
+def test_a_worker_to_whom_it_did_not_answer_drops_nothing_where_another_one_sends(scene: Scene) -> None:
+    scene.server.failures = [IndexUnavailable("down")]
+    for name in NAMES[:2]:
+        scene.page(name)
+    scene.send(1)
+    scene.deliveries.drains[1].leave_to_others()
+    scene.page(NAMES[2])
+    assert not lacks_documents(scene.store, "search")
+    assert scene.store.backlog("search") == 3
+
+
 def test_the_embedded_index_is_waited_for(scene: Scene) -> None:
     scene.local.failures = [IndexUnavailable("the disk is full")]
     for name in NAMES[:3]:

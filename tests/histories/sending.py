@@ -1,0 +1,177 @@
+"""A search server as a second sink of a simulated crawler, behind a network that fails; and how a crawl sends its orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Protocol
+
+from crawlspace.clock import FakeClock
+from crawlspace.crawl.engine import Engine
+from crawlspace.crawl.sinks.deliveries import have_filled
+from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.index.json_client import Connection
+from crawlspace.index.marks import BatchMark, forget_mark
+from crawlspace.index.opensearch.sink import OpenSearchSink
+from crawlspace.index.outbox import MAX_WAIT_S, Drain
+from crawlspace.index.sink import Sent
+from crawlspace.model import Document, IndexOrder, UrlState
+from crawlspace.state.store import Store
+from tests.fault_proxy import FaultProxy
+from tests.histories.documents import Indexed
+from tests.histories.kills import Countdown, Killed
+from tests.search_server import INDEX, SearchServer
+from tests.sink_faults.faults import Faults
+
+SEARCH = "search"
+"""The name of the sink."""
+_RATE = 0.5
+_REQUEST_BYTES = 2_000
+"""A few documents of a simulated web."""
+_LAST_BATCHES = 200
+"""More than there are to send when nothing fails."""
+
+
+class Archive(Protocol):
+    def document(self, place: int, url: str) -> Document | None: ...
+
+
+class SimulatedSearch:
+    """What becomes of a request depends on its orders and the seed alone: they are sent one after the other."""
+
+    def __init__(self, server: SearchServer, seed: int, owner: str) -> None:
+        self._server = server
+        self._owner = owner
+        self._faults = Faults(server, seed, self._kill, lambda: None, rate=_RATE)
+        self._proxy = FaultProxy(server.url)
+        self._proxy.rest, self._proxy.beside = self._faults.bulk(), self._faults.beside()
+        self.is_named = True
+        """Whether the settings name the sink already."""
+        self.was_filled = False
+        """Whether it lacked documents at any time."""
+        self._may_be_killed = self._is_killed = False
+        self._sink: OpenSearchSink | None = None
+        self._filling: Filling | None = None
+
+    def open(self, *, may_be_killed: bool) -> OpenSearchSink:
+        """As a crawl begins, which may be killed while it waits for an answer of the server."""
+        self._may_be_killed, self._is_killed = may_be_killed, False
+        self._sink = self._made()
+        return self._sink
+
+    def fills(self, store: Store, engine: Engine, archive: Archive | None) -> None:
+        """Send what the sink lacks while that crawl sends."""
+
+        def due(state: UrlState) -> None:
+            if state.next_fetch is not None:
+                engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
+
+        self._filling = Filling(store, SEARCH, engine.clock, archive or _NoArchive(), due)
+
+    def fill(self, drain: Drain) -> bool:
+        """Order some of the documents that the sink lacks; return whether there may be more."""
+        return self._filling is not None and drain.sink == SEARCH and not drain.is_unavailable and self._filling.step()
+
+    def end(self) -> None:
+        """As a crawl ends."""
+        if self._sink is not None:
+            self._sink.close()
+        self._sink = self._filling = None
+
+    def close(self) -> None:
+        self._proxy.close()
+
+    # --- what happens to it, and what it has -----------------------------------------------------------------------
+
+    def lose(self, store: Store) -> None:
+        """Have the server lose its index; a person has it filled again."""
+        self._faults.end()
+        self._server.ask("DELETE", f"/{INDEX}-000001")
+        self.fail_again()
+        forget_mark(store, SEARCH)
+        have_filled(store, SEARCH)
+
+    def end_faults(self) -> None:
+        self._faults.end()
+
+    def fail_again(self) -> None:
+        self._faults.rate = _RATE
+
+    def send_rest(self, store: Store, now: float) -> None:
+        """Have nothing fail any more, and send all that waits or was put aside."""
+        self._faults.end()
+        store.unpark(SEARCH)
+        clock = FakeClock(now)
+        with closing(self._made()) as sink:
+            drain = Drain(store, sink, clock)
+            for _ in range(_LAST_BATCHES):
+                if not drain.backlog():
+                    return
+                drain.step()
+                clock.advance(MAX_WAIT_S)
+
+    def index(self) -> dict[str, Indexed]:
+        """What the server has."""
+        if INDEX not in self._server.ask("GET", "/_alias").get(f"{INDEX}-000001", {}).get("aliases", {}):
+            return {}
+        return {
+            url: Indexed(
+                _text(found.get("title")),
+                _text(found.get("text")),
+                frozenset(found.get("duplicates", ())),
+                found.get("fields", {}).get("kind", ""),
+            )
+            for url, found in self._server.documents().items()
+        }
+
+    def _made(self) -> OpenSearchSink:
+        connection = Connection(self._proxy.url, {}, 60)
+        dies = self._dies
+        return _MortalSink(dies, connection, self._owner)
+
+    def _kill(self) -> None:
+        self._is_killed = self._may_be_killed
+
+    def _dies(self) -> bool:
+        dies, self._is_killed = self._is_killed, False
+        return dies
+
+
+class _MortalSink(OpenSearchSink):
+    """A sink whose process may be killed while it waits for an answer."""
+
+    def __init__(self, dies: Callable[[], bool], connection: Connection, owner: str) -> None:
+        super().__init__(SEARCH, connection, INDEX, owner=owner, most_bytes=_REQUEST_BYTES, connections=1, replicas=0)
+        self._dies = dies
+
+    def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
+        try:
+            return super().send(orders, mark)
+        finally:
+            if self._dies():
+                raise Killed
+
+
+class _NoArchive:
+    def document(self, _: int, __: str) -> None:
+        return None
+
+
+def send_once(engine: Engine, countdown: Countdown, search: SimulatedSearch | None) -> bool:
+    """Send each sink one batch; False when there was none, or no sink took any."""
+    sent = [_send(engine, drain, countdown, search) for drain in engine.deliveries.drains]
+    return any(sent)
+
+
+def _send(engine: Engine, drain: Drain, countdown: Countdown, search: SimulatedSearch | None) -> bool:
+    fills = search is not None and search.fill(drain)
+    batch = drain.take()
+    if not batch:
+        return fills
+    delivery = drain.deliver(batch)
+    countdown.tick()
+    return engine.deliveries.settle(drain, delivery).waiting_s is None
+
+
+def _text(of_languages: dict[str, str] | None) -> str:
+    return next(iter((of_languages or {"": ""}).values()))
