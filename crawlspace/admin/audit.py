@@ -39,7 +39,8 @@ class Difference:
     id: int = 0
     """Of its URL in the store; 0 for one that is extra."""
     archived: int | None = None
-    """As in UrlState."""
+    """As in UrlState, like `ordered`."""
+    ordered: int = 0
 
 
 class AuditedStore(Protocol):
@@ -117,7 +118,7 @@ class Audit:
             elif url in after and after[url].ordered == state.ordered:
                 kind = self._judge(found.get(url), state.ordered)
                 if kind is not None:
-                    confirmed.append(Difference(kind, url, state.id, state.archived))
+                    confirmed.append(Difference(kind, url, state.id, state.archived, state.ordered))
         return confirmed
 
     def _states(self, urls: Iterable[str]) -> dict[str, UrlState]:

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 
 from scrapy.utils.conf import arglist_to_dict
 
+from crawlspace.clock import SystemClock
 from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.printable import escaped
 from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection
 from crawlspace.runtime.progress_display import ProgressDisplay
 from crawlspace.runtime.reindexing.documents import DocumentsAgain
 from crawlspace.runtime.reindexing.parked import send_parked
+from crawlspace.runtime.reindexing.rebuilding import discard, rebuild
 from crawlspace.runtime.reindexing.sending import sinks_of
 from crawlspace.runtime.replay.extracting import MOST_PROCESSES
 from crawlspace.runtime.stores.places import OpenStore
@@ -40,22 +42,38 @@ class Command(CollectionCommand):
             "--extract makes the documents anew from the archived pages first, with the spider, item pipelines, rules and settings as they are "
             "now; a page without a document by now leaves the index. "
             "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
-            "--parked sends only what sinks have refused. "
-            "Exit status: 0 all were sent; 1 a document has no record, could not be made anew or is refused again, the collection was never "
-            "crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
+            "--rebuild makes a new index on a search server beside the one that is searched, compares it with the stored state, and switches to "
+            "it; all that is ordered meanwhile goes to both. --parked sends only what sinks have refused. "
+            "Exit status: 0 all were sent; 1 a document has no record, could not be made anew or is refused again, there was no switch, the "
+            "collection was never crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--extract", action="store_true", help="make the documents anew from the archived pages")
-        parser.add_argument("--parked", action="store_true", help="send only what sinks have refused")
-        parser.add_argument("--sink", metavar="S", help="send to this sink alone; without it to all of them")
+        parser.add_argument(
+            "--sink", metavar="S", help="send to this sink alone, or build its index anew; without it send to all"
+        )
         parser.add_argument(
             "--processes", type=int, metavar="N", help="make them in N processes; without it, in as many as there are processors"
+        )
+        what = parser.add_mutually_exclusive_group()
+        what.add_argument("--parked", action="store_true", help="send only what sinks have refused")
+        what.add_argument(
+            "--rebuild", action="store_true", help="build a new index beside the one that is searched, and switch to it"
+        )
+        what.add_argument(
+            "--rollback", action="store_true", help="bring the index of before the last switch up to date, and switch to it"
+        )
+        what.add_argument("--discard", action="store_true", help="give up an index that is being built")
+        parser.add_argument(
+            "--approve", action="store_true", help="switch although the new index is much smaller, or refuses documents"
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy reindex demo"))
+        if opts.rebuild or opts.rollback or opts.discard:
+            return _rebuild(place, opts)
         processes = _processes(opts)
         sinks = sinks_of(place, opts.sink)
         if opts.extract and (opts.parked or opts.sink is not None):
@@ -114,6 +132,23 @@ def _parked(place: Place, opened: OpenStore, sinks: Sequence[str]) -> int:
     if not found:
         print(f"{place.name}: {' and '.join(sinks)} refused nothing")
     return 0 if all(sent.is_done for sent in found) else 1
+
+
+def _rebuild(place: Place, opts: argparse.Namespace) -> int:
+    if opts.extract or opts.processes is not None:
+        raise UsageError("documents are made anew first: `scrapy reindex --extract`, then --rebuild")
+    if opts.discard:
+        print(discard(place, opts.sink))
+        return 0
+    with place.store.changing() as opened:
+        if opened is None:
+            print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+            return 1
+        reduce_garbage_collection()
+        opened.deliver(place.sinks, SystemClock())
+        has_switched, said = rebuild(place, opened, opts.sink, on_previous=opts.rollback, approved=opts.approve)
+    print(said)
+    return 0 if has_switched else 1
 
 
 class _Kept:

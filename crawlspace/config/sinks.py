@@ -21,10 +21,10 @@ EMBEDDED = "embedded"
 SQLITE = "sqlite"
 CLASSES: Mapping[str, str] = {
     SQLITE: "",
-    "elasticsearch": "crawlspace.index.opensearch.sink.OpenSearchSink",
+    "elasticsearch": "crawlspace.index.opensearch.rebuilding.RebuildableOpenSearch",
     "file": "crawlspace.index.order_log.OrderLog",
     "http": "crawlspace.index.http_push.HttpPush",
-    "opensearch": "crawlspace.index.opensearch.sink.OpenSearchSink",
+    "opensearch": "crawlspace.index.opensearch.rebuilding.RebuildableOpenSearch",
 }
 """The classes of sinks by type, by dotted path; a type of the user's own is such a path itself."""
 _EXAMPLE = '{"search": {"type": "opensearch", "url": "https://search.example.com:9200", "index": "intranet"}}'

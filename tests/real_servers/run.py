@@ -22,7 +22,14 @@ from threading import Event, Thread
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "servers"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-TESTS = ("tests/contract/test_sinks.py", "tests/unit/index/opensearch", "tests/integration/test_sinks.py", "tests/real_servers")
+TESTS = (
+    "tests/contract/test_sinks.py",
+    "tests/unit/index/opensearch",
+    "tests/integration/test_sinks.py",
+    "tests/integration/test_audit.py",
+    "tests/integration/test_rebuild.py",
+    "tests/real_servers",
+)
 _TOOLS = ("java", "javac", "mvn")
 _OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LINES_SHOWN = 40

@@ -27,9 +27,9 @@ class IndexContents:
         """Return the entries of those URLs that have a document, as they are at this moment."""
         return {url: entry for url, (entry, _) in self._found(urls, ",".join(_KEPT)).items()}
 
-    def sources(self, urls: Sequence[str]) -> dict[str, tuple[Entry, Mapping[str, object]]]:
-        """Return entries with all that is stored of them."""
-        return self._found(urls, "true")
+    def sources(self, urls: Sequence[str], *, only: str = "") -> dict[str, tuple[Entry, Mapping[str, object]]]:
+        """Return entries with all that is stored of them, or with one field."""
+        return self._found(urls, ",".join([only, *_KEPT]) if only else "true")
 
     def entries(self, *, owner: str | None, except_for: str | None = None) -> Iterator[Sequence[Entry]]:
         """Yield the entries of a collection, of all, or of all but one collection."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.inventory import Entry
-from crawlspace.index.json_client import Connection, Reply, items, shown, table
+from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
 from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
@@ -68,9 +68,12 @@ class OpenSearchSink(SearchServerSink):
         shards: int = 1,
         replicas: int = 1,
         clock: Clock | None = None,
+        client: Client | None = None,
     ) -> None:
         """`owner` is the collection; `body` is what an index is made with, instead of our mapping."""
-        super().__init__(name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock)
+        super().__init__(
+            name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock, client=client
+        )
         self._parameters = {"require_alias": "true"} | ({"pipeline": pipeline} if pipeline else {})
         self._body = body
         self._shards, self._replicas = shards, replicas
@@ -157,9 +160,12 @@ class OpenSearchSink(SearchServerSink):
             await self._create(product, may_create=may_create)
         elif not alias.is_ok:
             raise IndexUnavailable(f"{self._url}: {refused_whole(alias.status, alias.body).why}")
+        await self._read_languages()
+        self._is_ready = True
+
+    async def _read_languages(self) -> None:
         mapping = await self._client.request("GET", f"/{self._index}/_mapping")
         self._languages = languages_of(table(next(iter(table(mapping.body).values()), None)))
-        self._is_ready = True
 
     async def _create(self, product: Product, *, may_create: bool) -> None:
         if (await self._client.request("HEAD", f"/{self._index}")).is_ok:
@@ -172,18 +178,20 @@ class OpenSearchSink(SearchServerSink):
                 f"the alias {self._index} at {self._url} is not there any more: have it lead to its index again, or have all documents sent"
                 f" to a new one (`scrapy sinks {self._owner} --fill {self.name}`)"
             )
-        first = f"{self._index}-000001"
-        aliases = {self._index: {"is_write_index": True}}
+        await self._make_index(f"{self._index}-000001", {self._index: {"is_write_index": True}}, product)
+
+    async def _make_index(self, name: str, aliases: Mapping[str, object], product: Product) -> None:
+        """Make an index with our mapping, or the user's own; analysers that the server lacks are left out."""
         lacking: set[str] = set()
         while True:
             own = index_body(flat_type=product.flat_type, shards=self._shards, replicas=self._replicas, without=lacking)
-            made = await self._client.request("PUT", f"/{first}", body={**(self._body or own), "aliases": aliases})
+            made = await self._client.request("PUT", f"/{name}", body={**(self._body or own), "aliases": aliases})
             if made.is_ok:
                 return
             why = refused_whole(made.status, made.body).why
             missing = _ANALYZER.search(why)
             if self._body is not None or missing is None or missing[1] in lacking:
-                raise IndexUnavailable(f"{first} could not be made at {self._url}: {why}")
+                raise IndexUnavailable(f"{name} could not be made at {self._url}: {why}")
             lacking.add(missing[1])
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.items import Item, ItemResult, Judged, BatchOutcome, requests_of
+from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 
@@ -35,11 +35,13 @@ class SearchServerSink(ABC):
         most_bytes: int,
         connections: int,
         clock: Clock | None = None,
+        client: Client | None = None,
     ) -> None:
-        """`owner` is the collection."""
+        """`owner` is the collection; `client` is that of another sink on this server, which closes it."""
         self.name = name
         self._url = connection.url
-        self._client = Client(connection)
+        self._connection = connection
+        self._client = client or Client(connection)
         self._index = index
         self._owner = owner
         self._most_bytes = most_bytes

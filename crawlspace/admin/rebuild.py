@@ -1,0 +1,172 @@
+"""Build the index of a sink anew beside the one that is searched, and switch to it once it is equal to the stored state.
+
+All that is ordered meanwhile goes to both. The documents come from the archive; what has no record there is copied from the index that is
+searched. What both have is then compared with the stored state, again and again until nothing differs, and only then is there a switch.
+Nothing is remembered here: what the new index has says how far it is, so that a call that was killed is continued by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
+
+from crawlspace.admin.audit import Audit, AuditedStore, Difference, DifferenceKind
+from crawlspace.admin.reindex import StoredDocuments
+from crawlspace.index.inventory import BuiltCopy, Entry, Rebuildable
+from crawlspace.index.sink import Refusal
+from crawlspace.index.versions import Versions
+from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.state.deletion_limit import DeletionLimit
+
+PAGE = 500
+MOST_ROUNDS = 20
+"""Comparisons until nothing differs. Each but the first finds what has changed during the one before."""
+
+
+class RebuiltStore(AuditedStore, Protocol):
+    """The stored state of a collection."""
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """What was done."""
+
+    documents: int = 0
+    """Of the collection in the new index."""
+    before: int = 0
+    """Of the collection in the one that is searched."""
+    others: int = 0
+    """Of other collections, carried over."""
+    carried_over: int = 0
+    """Documents without a record in the archive, copied as they were."""
+    refused: list[Refusal] = field(default_factory=list)
+    """That the new index refuses."""
+    differ: int = 0
+    """Differences that are left after all rounds."""
+    is_too_small: bool = False
+    has_switched: bool = False
+
+
+@dataclass(slots=True)
+class Rebuild:
+    """One sink. `wait` returns when no batch is under way that was begun before it was called. Raises IndexUnavailable, StoreError."""
+
+    store: RebuiltStore
+    archive: StoredDocuments
+    sink: str
+    index: Rebuildable
+    versions: Versions
+    owner: str
+    limit: DeletionLimit
+    wait: Callable[[], None]
+    progress: Callable[[str, int, int], None]
+    """Takes what is done, the number of URLs done, and of all."""
+    _done: Rebuilt = field(default_factory=Rebuilt)
+    _refused: dict[str, Refusal] = field(default_factory=dict)
+
+    def run(self, *, on_previous: bool = False, approved: bool = False) -> Rebuilt:
+        """Build the next index, and switch to it if nothing speaks against it: documents that it refuses, or that it is much smaller.
+
+        `approved`: switch all the same. `on_previous`: go back to the index of before the last switch.
+        """
+        done = self._done
+        self.index.begin_next(on_previous=on_previous)
+        built = self.index.next_copy()
+        self.wait()
+        self._fill(built)
+        self._carry_over_others(built)
+        done.differ = self._compare(built)
+        done.refused = list(self._refused.values())
+        done.documents, done.before = built.count(owner=self.owner), self.index.count(owner=self.owner)
+        lost = done.before - done.documents
+        done.is_too_small = not self.limit.allows(lost, indexed=done.before)
+        if not done.differ and (approved or not (done.refused or done.is_too_small)):
+            self.index.switch()
+            done.has_switched = True
+        return done
+
+    def _fill(self, built: BuiltCopy) -> None:
+        """Write what the next index lacks, without looking twice."""
+        total = sum(self.store.counts().by_state.values())
+        after = seen = 0
+        while page := self.store.scan(after, PAGE):
+            after = page[-1].id
+            seen += len(page)
+            indexed = {known.url: known for known in page if known.indexed}
+            there = built.look_up(list(indexed)) if indexed else {}
+            self._write(
+                built,
+                [
+                    Difference(DifferenceKind.MISSING, url, known.id, known.archived, known.ordered)
+                    for url, known in indexed.items()
+                    if url not in there
+                ],
+            )
+            self.progress("building", seen, total)
+
+    def _compare(self, built: BuiltCopy) -> int:
+        """Compare with the stored state, and mend, until nothing differs; return how much differed the last time."""
+        differ = 0
+        for number in range(1, MOST_ROUNDS + 1):
+            differ = 0
+            progress = partial(self.progress, f"comparing, round {number}")
+            audit = Audit(self.store, self.sink, built, self.versions, self.owner, progress)
+            for differences in audit.differences():
+                found = [one for one in differences if one.url not in self._refused]
+                differ += len(found)
+                self._mend(built, found)
+            if not differ and not self._carry_over_others(built):
+                return 0
+        return differ
+
+    def _mend(self, built: BuiltCopy, differences: Sequence[Difference]) -> None:
+        extra = [one.url for one in differences if one.kind is DifferenceKind.EXTRA]
+        if extra:
+            built.remove(list(built.look_up(extra).values()))
+        self._write(built, [one for one in differences if one.kind is not DifferenceKind.EXTRA])
+
+    def _write(self, built: BuiltCopy, wanted: Sequence[Difference]) -> None:
+        """Write documents as the archive has them, with the duplicates that are noted on them now; copy the others."""
+        if not wanted:
+            return
+        noted = self.index.duplicates_of([one.url for one in wanted])
+        orders, others = [], []
+        for one in wanted:
+            document = None if one.archived is None else self.archive.document(one.archived, one.url)
+            if document is None:
+                others.append(one.url)
+            else:
+                orders.append(self._order(one, replace(document, duplicates=noted.get(one.url, document.duplicates))))
+        for refusal in self._sent(built, orders):
+            self._refused[refusal.order.url] = refusal
+        built.carry_over(others)
+        self._done.carried_over += len(others)
+
+    def _order(self, one: Difference, document: Document) -> IndexOrder:
+        return IndexOrder(one.ordered, Op.PUSH, one.url, document, version=self.versions.least(one.ordered))
+
+    def _sent(self, built: BuiltCopy, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
+        """Write; what is taken later only is found by the next comparison."""
+        return built.send(orders).refused if orders else ()
+
+    def _carry_over_others(self, built: BuiltCopy) -> int:
+        """Have the next index have what the present one has of other collections; return how many documents differed."""
+        number = 0
+        for page in self.index.entries_of_others(self.owner):
+            there = built.look_up([entry.url for entry in page])
+            lacking = [entry.url for entry in page if _is_behind(there.get(entry.url), entry)]
+            built.carry_over(lacking)
+            number += len(lacking)
+        self._done.others += number
+        for page in built.entries_of_others(self.owner):
+            found = self.index.look_up([entry.url for entry in page])
+            gone = [entry for entry in page if entry.url not in found]
+            built.remove(gone)
+            number += len(gone)
+        return number
+
+
+def _is_behind(there: Entry | None, entry: Entry) -> bool:
+    return there is None or there.version < entry.version

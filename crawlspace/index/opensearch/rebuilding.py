@@ -1,0 +1,193 @@
+"""OpenSearch and Elasticsearch as a sink whose index can be built anew beside the one that is searched.
+
+While an index is being built, each batch goes there first, and then to the one that is searched. A switch in between does no harm: what
+comes late has a version that is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from crawlspace.errors import IndexUnavailable
+from crawlspace.index.inventory import Copies, Entry
+from crawlspace.index.json_client import items
+from crawlspace.index.opensearch.bulk import item_of, refused_whole
+from crawlspace.index.opensearch.copies import Aliases, leads, leads_no_more
+from crawlspace.index.opensearch.inventory import IndexContents
+from crawlspace.index.opensearch.sink import OpenSearchSink
+from crawlspace.index.search_server.items import BatchOutcome
+from crawlspace.index.sink import Sent
+from crawlspace.model import IndexOrder, Op
+
+
+class RebuildableOpenSearch(OpenSearchSink):
+    """An index on a server."""
+
+    _next: _NextIndex | None = None
+
+    async def _send(self, orders: Sequence[IndexOrder], *, is_first: bool) -> Sent:
+        await self._make_ready(may_create=is_first)
+        following = await self._following()
+        behind = None if following is None else await following.take(orders)
+        sent = await super()._send(orders, is_first=is_first)
+        return sent if behind is None else _together(sent, behind)
+
+    async def _following(self) -> _NextIndex | None:
+        """Return the index that is being built."""
+        name = await self._aliases.next()
+        if name != ("" if self._next is None else self._next.name_there):
+            self._is_ready = False  # it may have become the one that is searched, with another mapping
+            await self._make_ready(may_create=False)
+            self._next = _NextIndex(self, name) if name else None
+        return self._next
+
+    @property
+    def _aliases(self) -> Aliases:
+        return Aliases(self._client, self._url, self._index)
+
+    # rebuilding
+    def copies(self) -> Copies:
+        return self._client.run(self._aliases.all())
+
+    def count(self, *, owner: str | None) -> int:
+        return self._contents().count(owner=owner)
+
+    def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
+        return self._contents().entries(owner=None, except_for=owner)
+
+    def duplicates_of(self, urls: Sequence[str]) -> dict[str, list[str]]:
+        found = self._contents().sources(urls, only="duplicates")
+        return {url: list(map(str, items(source.get("duplicates")))) for url, (_, source) in found.items()}
+
+    def begin_next(self, *, on_previous: bool = False) -> None:
+        self._client.run(self._begin_next(on_previous=on_previous))
+
+    def next_copy(self) -> _NextIndex:
+        following = self._client.run(self._following())
+        if following is None:
+            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._url}")
+        return following
+
+    def switch(self) -> None:
+        self._client.run(self._switch())
+
+    def give_up_next(self) -> None:
+        self._client.run(self._give_up_next())
+
+    async def _begin_next(self, *, on_previous: bool) -> None:
+        await self._make_ready(may_create=False)
+        copies = await self._aliases.all()
+        if copies.next and on_previous is not (copies.next == copies.previous):
+            what = "an index is being built" if on_previous else "the return to the previous index is under way"
+            raise IndexUnavailable(
+                f"{what} beside {self._index} at {self._url} ({copies.next}): end that first, or give it up with --discard"
+            )
+        if copies.next:
+            return
+        if on_previous and not copies.previous:
+            raise IndexUnavailable(f"there is no previous index of {self._index} at {self._url} to go back to")
+        if on_previous:
+            await self._aliases.change([leads(self._aliases.next_alias, copies.previous)])
+            return
+        assert self.product is not None, "it is known since the sink is ready"
+        await self._make_index(await self._aliases.name_of_new(), {self._aliases.next_alias: {}}, self.product)
+
+    async def _switch(self) -> None:
+        copies = await self._aliases.all()
+        if not copies.next:
+            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._url}")
+        actions = [
+            leads_no_more(self._index, copies.present),
+            leads(self._index, copies.next, is_write_index=True),
+            leads_no_more(self._aliases.next_alias, copies.next),
+            leads(self._aliases.previous_alias, copies.present),
+        ]
+        if copies.previous:
+            actions.append(leads_no_more(self._aliases.previous_alias, copies.previous))
+        await self._aliases.change(actions)
+        self._is_ready, self._next = False, None
+        if copies.previous not in ("", copies.next):
+            await self._aliases.delete(copies.previous)
+
+    async def _give_up_next(self) -> None:
+        copies = await self._aliases.all()
+        if copies.next:
+            await self._aliases.change([leads_no_more(self._aliases.next_alias, copies.next)])
+            self._next = None
+            if copies.next != copies.previous:
+                await self._aliases.delete(copies.next)
+
+
+class _NextIndex(OpenSearchSink):
+    """The index that is being built, by its own name: the alias leads elsewhere once it is searched. Uses the client of the sink."""
+
+    def __init__(self, sink: RebuildableOpenSearch, name: str) -> None:
+        super().__init__(
+            sink.name,
+            sink._connection,
+            name,
+            owner=sink._owner,
+            most_bytes=sink._most_bytes,
+            connections=sink._connections,
+            clock=sink._clock,
+            client=sink._client,
+        )
+        self._parameters = {key: value for key, value in sink._parameters.items() if key != "require_alias"}
+        self._searched = IndexContents(sink._client, sink._url, sink._index)
+        self.name_there = name
+
+    async def take(self, orders: Sequence[IndexOrder]) -> Sent:
+        """Write what is sent to the index that is searched."""
+        return await self._send(orders, is_first=False)
+
+    def count(self, *, owner: str | None) -> int:
+        return self._contents().count(owner=owner)
+
+    def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
+        return self._contents().entries(owner=None, except_for=owner)
+
+    def carry_over(self, urls: Sequence[str]) -> None:
+        found = self._searched.sources(urls)
+        lines = [
+            item_of(IndexOrder(0, Op.PUSH, url, version=entry.version), source).lines for url, (entry, source) in found.items()
+        ]
+        self._write(lines)
+
+    def remove(self, entries: Sequence[Entry]) -> None:
+        # One more than the version that is there: whatever is ordered later of the URL has more than that.
+        self._write([item_of(IndexOrder(0, Op.DELETE, one.url, version=one.version + 1), None).lines for one in entries])
+
+    def _write(self, lines: Sequence[bytes]) -> None:
+        """Write items for which it matters only whether the whole request was understood: the comparison that follows sees the rest."""
+        part: list[bytes] = []
+        for line in [*lines, b""]:
+            if part and (not line or sum(map(len, part)) + len(line) > self._most_bytes):
+                reply = self._client.run(
+                    self._client.request("POST", f"/{self._index}/_bulk", lines=b"".join(part), parameters=self._parameters)
+                )
+                if not reply.is_ok:
+                    raise IndexUnavailable(f"{self._index} at {self._url}: {refused_whole(reply.status, reply.body).why}")
+                part = []
+            part.append(line)
+
+    async def _make_ready(self, *, may_create: bool) -> None:
+        if not self._is_ready:
+            await self._read_languages()
+            self._is_ready = True
+
+    async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
+        """A conflict says that it has this version already, or a later one."""
+        return 0
+
+
+def _together(sent: Sent, behind: Sent) -> Sent:
+    """Return what became of orders that went to two indexes; what only the one that is being built refuses is found by comparing."""
+    known = {order.sequence for order in sent.later} | {refusal.order.sequence for refusal in sent.refused}
+    more = [order for order in behind.later if order.sequence not in known]
+    return replace(
+        sent,
+        later=[*sent.later, *more],
+        why_later=sent.why_later or behind.why_later,
+        is_slow=sent.is_slow or behind.is_slow,
+    )
