@@ -28,6 +28,8 @@ TESTS = (
     "tests/integration/test_sinks.py",
     "tests/integration/test_audit.py",
     "tests/integration/test_rebuild.py",
+    "tests/integration/test_reindex_sinks.py",
+    "tests/integration/test_restored_server.py",
     "tests/real_servers",
 )
 _TOOLS = ("java", "javac", "mvn")

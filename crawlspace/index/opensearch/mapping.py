@@ -57,8 +57,25 @@ _MOST_KEYWORD_BYTES = 8_000
 """A keyword has up to 32,766 bytes in Lucene, and a character up to four."""
 
 
-def index_body(*, flat_type: str, shards: int, replicas: int, without: Collection[str] = ()) -> dict[str, object]:
-    """Return settings and mapping of a new index; `flat_type` is what the server calls a flat object, `without` are analysers it lacks."""
+MARK: Mapping[str, object] = {
+    "properties": {
+        "collection": {"type": "keyword"},
+        "generation": {"type": "keyword"},
+        "batch": {"type": "long"},
+        "sequence": {"type": "long"},
+    }
+}
+"""The field of the marker, see `marker.py`."""
+
+
+def index_body(
+    *, flat_type: str, shards: int, replicas: int, without: Collection[str] = (), is_marked: bool = True
+) -> dict[str, object]:
+    """Return settings and mapping of a new index.
+
+    `flat_type` is what the server calls a flat object, `without` are analysers it lacks, and `is_marked` says that each collection that has
+    sent something there has a marker.
+    """
     keyword: dict[str, object] = {"type": "keyword", "ignore_above": _MOST_KEYWORD_BYTES}
     analyzers = {code: name for code, name in ANALYZERS.items() if name not in without} | {OTHER: "standard"}
     by_language = {code: {"type": "text", "analyzer": name} for code, name in analyzers.items()}
@@ -84,6 +101,7 @@ def index_body(*, flat_type: str, shards: int, replicas: int, without: Collectio
         "duplicates": keyword,
         "fields": {"type": flat_type},
         "pushed_at": {"type": "date"},
+        "batch_mark": MARK,
     }
     analysis = {
         "tokenizer": {"crawlspace_folders": {"type": "path_hierarchy", "delimiter": "/"}},
@@ -93,7 +111,8 @@ def index_body(*, flat_type: str, shards: int, replicas: int, without: Collectio
         },
     }
     settings = {"number_of_shards": shards, "number_of_replicas": replicas, "analysis": analysis}
-    return {"settings": settings, "mappings": {"dynamic": "strict", "properties": properties}}
+    meta = {"_meta": {"batch_mark": "of each collection"}} if is_marked else {}
+    return {"settings": settings, "mappings": {"dynamic": "strict", **meta, "properties": properties}}
 
 
 def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:

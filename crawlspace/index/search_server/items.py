@@ -76,6 +76,14 @@ class BatchOutcome:
         self.later.append(item.order)
         self.why = self.why or answered.why
 
+    def put_off(self, orders: Sequence[IndexOrder], answered: Judged) -> None:
+        """Have all orders of a batch be sent again, because of what was answered to its marker; those that are done do no harm."""
+        self.later = list(orders)
+        self.refused = []
+        self.is_slow = self.is_slow or answered.answer is ItemResult.SLOW_DOWN
+        self.has_stopped = self.has_stopped or answered.answer is ItemResult.STOP
+        self.why = self.why or answered.why
+
 
 def requests_of(items: Sequence[Item], *, most_bytes: int, most_items: int) -> Iterator[list[Item]]:
     """Divide items into requests, in their order."""
