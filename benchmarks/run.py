@@ -49,6 +49,10 @@ NAMES = (
     "reconcile",
     "fold",
     "files",
+    "sink_speed",
+    "sink_crawl",
+    "sink_down",
+    "sink_faults",
     "histories",
 )
 _PAGE = PROJECT / "docs" / "benchmarks.md"

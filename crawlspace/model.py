@@ -390,3 +390,11 @@ class IndexOrder:
     document: Document | None = None
     version: int = 0
     """Grows with `sequence`, and is above every version that the index is known to have; 0 until it is sent."""
+    archived: int | None = None
+    """The place of the document in the archive, as its URL has it."""
+    content_place: str = ""
+    """The same as file and offset, as in `name.warc.gz:4711`; empty where it is not archived."""
+    content_url: str = ""
+    """Where the whole document can be had; empty without CRAWLSPACE_CONTENT_URL."""
+    is_by_reference: bool = False
+    """The document is without its text."""

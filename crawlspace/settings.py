@@ -320,3 +320,7 @@ CRAWLSPACE_ARCHIVE_MAX_BYTES = None
 CRAWLSPACE_SINKS = {}
 # Number of unacknowledged orders of a sink at which the crawl waits for it, or marks it for a reindex if it is unavailable.
 CRAWLSPACE_MAX_BACKLOG = 10_000
+# Bytes of text of a document above which it is sent without its text, with its place in the archive; None = no limit.
+CRAWLSPACE_INLINE_MAX_BYTES = 10_000_000
+# URL that such a document can be had at: "https://console.example.com/content/{id}"; {url} and {collection} too. Empty = it has none.
+CRAWLSPACE_CONTENT_URL = ""

@@ -14,7 +14,7 @@ from threading import Lock, Thread
 
 @dataclass(frozen=True)
 class Fault:
-    """What becomes of one bulk request. `answer` takes the body of the request, and returns status and body of an answer of the proxy's own,
+    """What becomes of one request. `answer` takes the body of the request, and returns status and body of an answer of the proxy's own,
     or None: then it is passed on. `change` changes the answer of the server."""
 
     answer: Callable[[bytes], tuple[int, object] | None] = lambda _: None
@@ -34,12 +34,16 @@ def error(kind: str, reason: str = "for a test") -> dict[str, object]:
 
 
 class FaultProxy:
-    """`faults` happen to the next bulk requests, one each; then `rest` to all others."""
+    """`faults` happen to the next bulk requests, or to others by `path`, one each; then `rest` to all others. `beside` happens to what is none
+    of them."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, path: str = "/_bulk") -> None:
         self.faults: list[Fault] = []
         self.rest: Fault | None = None
+        self.beside: Fault | None = None
         self.bulks = 0
+        self.paths: list[str] = []
+        """Those requests, with what they ask."""
         proxy, lock = self, Lock()
 
         class Handler(BaseHTTPRequestHandler):
@@ -49,10 +53,11 @@ class FaultProxy:
             def _pass_on(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)
                 body = self.rfile.read(length) if length else b""
-                fault = None
-                if "/_bulk" in self.path:
+                fault = proxy.beside
+                if path in self.path:
                     with lock:
                         proxy.bulks += 1
+                        proxy.paths.append(self.path)
                         fault = proxy.faults.pop(0) if proxy.faults else proxy.rest
                 own = None if fault is None else fault.answer(body)
                 if own is not None:

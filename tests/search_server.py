@@ -54,18 +54,21 @@ class SearchServer:
 
     def options(self, **more: object) -> dict[str, object]:
         """The options of a sink that sends to it."""
-        return {"type": "opensearch", "url": self.url, "index": INDEX, "replicas": 0, **more}
+        return {"type": TYPE, "url": self.url, "index": INDEX, "replicas": 0, **more}
 
 
 REAL = os.environ.get("CRAWLSPACE_TEST_OPENSEARCH_URL")
 """A real server that `make test-servers` has started, in place of the emulator; its tests run one after the other."""
+TYPE = os.environ.get("CRAWLSPACE_TEST_SEARCH_TYPE", "opensearch")
+"""The type of the sinks that send to it."""
 
 
 @contextmanager
 def search_server() -> Iterator[SearchServer]:
     if REAL is not None:
         server = SearchServer(REAL)
-        server.ask("DELETE", f"/{INDEX}*")
+        for index in server.ask("GET", f"/{INDEX}*/_settings"):  # by their names: a pattern is refused by a current Elasticsearch
+            server.ask("DELETE", f"/{index}")
         yield server
         return
     with _server().clone() as clone:

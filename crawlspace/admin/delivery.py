@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from functools import partial
+from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.config.sinks import EMBEDDED, SinkOptions, SinkSettings, made
+from crawlspace.crawl.sinks.references import NumberedFiles, references_of
 from crawlspace.errors import StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
@@ -27,7 +29,11 @@ class NotFromHere(StoreLocked):
     """A sink gets its orders from another machine, or nobody knows from where; the message says which, after its name."""
 
 
-def deliver(store: OrderSource, sinks: SinkSettings, *, owner: str, clock: Clock, alone: AloneWith) -> str:
+class DeliveryStore(OrderSource, NumberedFiles, Protocol):
+    """The outbox of a store, and the files of the archive."""
+
+
+def deliver(store: DeliveryStore, sinks: SinkSettings, *, owner: str, clock: Clock, alone: AloneWith) -> str:
     """Send waiting orders to each sink, unless a crawl does; return a message, empty if nothing waits.
 
     Two senders at once could change the order.
@@ -41,7 +47,8 @@ def deliver(store: OrderSource, sinks: SinkSettings, *, owner: str, clock: Clock
             said.append(f"{_orders(waiting)} for the index, which is not there: {sinks.index_file}")
             continue
         with closing(open_sink(one, sinks, owner=owner)) as sink:
-            said.append(_send(store, sink, waiting, clock, partial(alone, sink.name, place_of(sink))))
+            drain = Drain(store, sink, clock, references=references_of(store, one.name, sinks.references))
+            said.append(_send(store, sink, drain, waiting, partial(alone, sink.name, place_of(sink))))
     return "; ".join(dict.fromkeys(said))
 
 
@@ -50,11 +57,10 @@ def open_sink(options: SinkOptions, sinks: SinkSettings, *, owner: str) -> Sink:
     return EmbeddedIndex(sinks.index_file, owner=owner) if options.name == EMBEDDED else made(options)
 
 
-def _send(store: OrderSource, sink: Sink, waiting: int, clock: Clock, alone: Alone) -> str:
+def _send(store: OrderSource, sink: Sink, drain: Drain, waiting: int, alone: Alone) -> str:
     name = "the index" if sink.name == EMBEDDED else f"the sink {sink.name}"
     try:
         with alone() as go_on:
-            drain = Drain(store, sink, clock)
             while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
                 go_on()
     except NotFromHere as error:

@@ -1,4 +1,4 @@
-"""Warnings across collections: hosts that two of them crawl, hosts of the global crawl space that none crawls, hosts crawled
+"""Warnings across collections: hosts that two of them crawl for one index or one global crawl space, hosts of the global crawl space that none crawls, hosts crawled
 outside it, and differing copies of its rules.
 
 A collection crawls a host if its domain rules admit it, and one of them names it (`*` alone names none), or a start URL or a URL
@@ -106,6 +106,7 @@ class _Space:
         self.found = found
         self.domain = collection.rules.domain
         self.index = collection.index_file.resolve()
+        self.server_indexes = [index for one in collection.sinks.servers if (index := one.server_index)]
         self.global_file = None if collection.global_file is None else collection.global_file.resolve()
         self.global_rules = None if collection.global_rules is None else collection.global_rules.domain
         self.global_space = None if self.global_rules is None else tuple(map(_meaning, self.global_rules))
@@ -139,6 +140,10 @@ class _Space:
         """Return whether the documents of both are in one index, or both share a global crawl space."""
         return self.index == other.index or self.in_global_space_of(other)
 
+    def server_index_with(self, other: _Space) -> str:
+        """Return an index on a server that both write to; empty if there is none."""
+        return next((index for index in self.server_indexes if index in other.server_indexes), "")
+
     def in_global_space_of(self, other: _Space) -> bool:
         return self.global_space is not None and self.global_space == other.global_space
 
@@ -161,21 +166,28 @@ def _ports(spaces: Sequence[_Space]) -> dict[str, set[int]]:
 
 def _crawled_twice(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> tuple[list[Finding], set[tuple[str, str, str]]]:
     """Return findings for hosts that two collections crawl, and (first collection, second one, host) for each."""
-    hosts: defaultdict[tuple[str, _Place, _Place], list[str]] = defaultdict(list)
+    hosts: defaultdict[tuple[str, _Place, _Place, str], list[str]] = defaultdict(list)
     reported: set[tuple[str, str, str]] = set()
     for host in sorted((name, port) for name, of_host in ports.items() for port in of_host):
         crawling = [space for space in spaces if space.crawls(host)]
         for number, second in enumerate(crawling):
-            first = next((space for space in crawling[:number] if space.shares_with(second)), None)
+            earlier = crawling[:number]
+            first = next((space for space in earlier if space.shares_with(second)), None) or next(
+                (space for space in earlier if space.server_index_with(second)), None
+            )
             if first is not None and (first.name, second.name, host[0]) not in reported:
                 reported.add((first.name, second.name, host[0]))
-                hosts[first.name, first.lets_in(host), second.lets_in(host)].append(_written(host))
+                on_server = "" if first.shares_with(second) else first.server_index_with(second)
+                hosts[first.name, first.lets_in(host), second.lets_in(host), on_server].append(_written(host))
     findings = []
-    for (first_name, let_in, place), names in hosts.items():
-        message = (
-            f"{_listed(names)}: crawled by {first_name} too ({let_in}), so that each refreshes and deletes documents of the other; "
-            "forbid the host in one of the two"
+    for (first_name, let_in, place, on_server), names in hosts.items():
+        what_follows = (
+            f"and both write to the index {on_server}: collections may share it, but a document belongs to the one that pushed it last, so "
+            "that these change hands with each crawl"
+            if on_server
+            else "so that each refreshes and deletes documents of the other"
         )
+        message = f"{_listed(names)}: crawled by {first_name} too ({let_in}), {what_follows}; forbid the host in one of the two"
         findings.append(Finding(place.file, place.line, place.column, "warning", "crawled-twice", message))
     return sorted(findings, key=lambda one: (one.file, one.line, one.message)), reported
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
+from crawlspace.index.servers import noted_server, server_meta
 from crawlspace.model import Op
 from crawlspace.plural import counted
 from crawlspace.state.metadata import Named
@@ -32,6 +33,10 @@ class SinkReport:
     """All documents are being sent to it."""
     is_former: bool
     """The settings do not name it any more; orders are kept for it."""
+    server: str = ""
+    """Name and version of the server that answered last; empty where none is known."""
+    server_warning: str = ""
+    """A sentence, where that version was never tried."""
 
     def sentences(self, collection: str) -> Iterator[str]:
         """Yield what is to be known of it beside its numbers."""
@@ -43,23 +48,29 @@ class SinkReport:
             yield "it lacks documents, which a crawl sends"
         if self.parked:
             yield f"it refuses {counted(self.parked, 'document')}: `scrapy sinks {collection} --parked {self.name}` lists them"
+        if self.server_warning:
+            yield self.server_warning
 
 
 def sink_reports(store: SinkView, sinks: SinkSettings) -> list[SinkReport]:
     """Return the sinks of the settings, and then former ones."""
     types = {one.name: one.type for one in sinks.options}
     former = {name: kind for name, kind in sorted(known_sinks(store).items()) if name not in types}
-    return [
-        SinkReport(
-            name,
-            kind,
-            store.backlog(name),
-            len(store.parked(name)),
-            lacks_documents=lacks_documents(store, name),
-            is_former=name in former,
-        )
-        for name, kind in {**types, **former}.items()
-    ]
+    return [_report(store, name, kind, is_former=name in former) for name, kind in {**types, **former}.items()]
+
+
+def _report(store: SinkView, name: str, kind: str, *, is_former: bool) -> SinkReport:
+    server = noted_server(store.get_meta(server_meta(name)))
+    return SinkReport(
+        name,
+        kind,
+        store.backlog(name),
+        len(store.parked(name)),
+        lacks_documents=lacks_documents(store, name),
+        is_former=is_former,
+        server="" if server is None else server.product,
+        server_warning="" if server is None else server.warning,
+    )
 
 
 def is_plain(reports: list[SinkReport]) -> bool:
@@ -71,7 +82,8 @@ def lines_of(reports: list[SinkReport], collection: str) -> Iterator[str]:
     """Yield a table of sinks."""
     yield f"{'Sinks':<20}{'waiting':>12}{'parked':>10}   type"
     for one in reports:
-        yield f"  {one.name:<18}{one.waiting:>12,}{one.parked:>10,}   {one.type}"
+        server = f" ({one.server})" if one.server else ""
+        yield f"  {one.name:<18}{one.waiting:>12,}{one.parked:>10,}   {one.type}{server}"
         yield from (f"    {sentence}" for sentence in one.sentences(collection))
 
 

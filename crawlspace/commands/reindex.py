@@ -42,8 +42,9 @@ class Command(CollectionCommand):
             "--extract makes the documents anew from the archived pages first, with the spider, item pipelines, rules and settings as they are "
             "now; a page without a document by now leaves the index. "
             "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
+            "--parked sends only what sinks have refused. "
             "--rebuild makes a new index on a search server beside the one that is searched, compares it with the stored state, and switches to "
-            "it; all that is ordered meanwhile goes to both. --parked sends only what sinks have refused. "
+            "it; all that is ordered meanwhile goes to both. "
             "Exit status: 0 all were sent; 1 a document has no record, could not be made anew or is refused again, there was no switch, the "
             "collection was never crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
         )
@@ -135,8 +136,9 @@ def _parked(place: Place, opened: OpenStore, sinks: Sequence[str]) -> int:
 
 
 def _rebuild(place: Place, opts: argparse.Namespace) -> int:
-    if opts.extract or opts.processes is not None:
-        raise UsageError("documents are made anew first: `scrapy reindex --extract`, then --rebuild")
+    if opts.extract and not opts.rebuild:
+        raise UsageError("--extract goes with --rebuild: --rollback and --discard make no document")
+    processes = _processes(opts)
     if opts.discard:
         print(discard(place, opts.sink))
         return 0
@@ -145,6 +147,10 @@ def _rebuild(place: Place, opts: argparse.Namespace) -> int:
             print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
             return 1
         reduce_garbage_collection()
+        if opts.extract:
+            status = _extract(DocumentsAgain(place, opened), processes, _options(opts))
+            if status:
+                return status
         opened.deliver(place.sinks, SystemClock())
         has_switched, said = rebuild(place, opened, opts.sink, on_previous=opts.rollback, approved=opts.approve)
     print(said)

@@ -1,4 +1,4 @@
-"""`scrapy search`: search the embedded index."""
+"""`scrapy search`: search the embedded index, or that of a search server."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import closing
 
-from crawlspace.errors import UsageError
+from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, made
+from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.embedded_search import Hit, SearchResult
 from crawlspace.index.filters import FACETS, read_facets, read_filter
+from crawlspace.index.search import Hit, Searchable, SearchResult
 from crawlspace.plural import counted
-from crawlspace.printable import escaped
+from crawlspace.printable import escaped, quoted
 from crawlspace.runtime.command import (
     WIDTH,
     CollectionCommand,
@@ -41,11 +42,12 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Search in the collection's full-text index, best matches first. All words must occur; where fewer than three pages have "
+            "Search in the collection's full-text index, best matches first: that of the first sink of CRAWLSPACE_SINKS that can be "
+            "searched, or of --sink. All words must occur; where fewer than three pages have "
             "all of them, pages with some of them follow. More is possible in one quoted argument: "
             "'\"annual leave\"' for adjacent words, 'holi*' for prefixes, 'holiday -public' for a word that must not occur. "
             "Words found are bold on a terminal, and in [brackets] elsewhere. "
-            "Exit status: 0 searched, also without a hit; 1 the index has a fault; 2 wrong use."
+            "Exit status: 0 searched, also without a hit; 1 the index has a fault or does not answer; 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -69,6 +71,7 @@ class Command(CollectionCommand):
             metavar="FIELD",
             help=f"also print how many of the documents have which value of a field: {', '.join(FACETS)}",
         )
+        parser.add_argument("--sink", metavar="SINK", help="the sink to search, by its name in CRAWLSPACE_SINKS")
         parser.add_argument("--json", action="store_true", help="print the hits for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -80,25 +83,60 @@ class Command(CollectionCommand):
             raise UsageError(f"--offset is {opts.offset}; it must be at least 0")
         place = self.place(args[0])
         words = " ".join(args[1:])
-        refuse_missing_index(place)
-        result = _search(place, words, opts)
+        sink = _chosen(place, opts.sink)
+        filters, facets = [read_filter(written) for written in opts.filter], read_facets(opts.facet)
+        is_new = sink.type == SQLITE and not _has_index(place)
+        if is_new:
+            result = SearchResult(0, ())
+        else:
+            with closing(_opened(place, sink)) as index:
+                result = index.search(
+                    words, limit=opts.limit, offset=opts.offset, marks=(_OPEN, _CLOSE), filters=filters, facets=facets
+                )
         if opts.json:
             print_json(_result_as_json(result))
             return 0
         if not result.hits and not result.total:
             never = f": {place.name} has never been crawled, `scrapy crawl {place.name}` does"
-            print(f"no hits{'' if place.index_file.exists() else never}")
+            print(f"no hits{never if is_new else ''}")
             return 0
         _print_hits(result, opts.offset)
         return 0
 
 
-def _search(place: Place, words: str, opts: argparse.Namespace) -> SearchResult:
-    filters, facets = [read_filter(written) for written in opts.filter], read_facets(opts.facet)
-    if not place.index_file.exists():
-        return SearchResult(0, ())
-    with closing(EmbeddedIndex(place.index_file, read_only=True)) as index:
-        return index.search(words, limit=opts.limit, offset=opts.offset, marks=(_OPEN, _CLOSE), filters=filters, facets=facets)
+def _chosen(place: Place, name: str | None) -> SinkOptions:
+    """Return the sink to search. Raises UsageError for a name that is none of them, and StoreError where none can be searched."""
+    sinks = place.sinks.options
+    if name is None:
+        first = next(filter(is_searchable, sinks), None)
+        if first is not None:
+            return first
+        others = ", ".join(f"{one.name} of type {one.type}" for one in sinks)
+        raise StoreError(
+            f"{place.name} has no sink that can be searched, only {others}: give {SINKS} one of type sqlite, or that of a search server"
+        )
+    chosen = next((one for one in sinks if one.name == name), None)
+    if chosen is None:
+        raise UsageError(f"{place.name} has no sink {quoted(name)}: it has {', '.join(place.sinks.names)}")
+    if not is_searchable(chosen):
+        can = ", ".join(one.name for one in sinks if is_searchable(one))
+        way = f"those that can are {can}" if can else f"{place.name} has none that can"
+        raise UsageError(f"the sink {name}, of type {chosen.type}, cannot be searched; {way}")
+    return chosen
+
+
+def _has_index(place: Place) -> bool:
+    """Return whether there is an embedded index. Raises StoreError if there should be one here."""
+    refuse_missing_index(place)
+    return place.index_file.exists()
+
+
+def _opened(place: Place, sink: SinkOptions) -> Searchable:
+    if sink.type == SQLITE:
+        return EmbeddedIndex(place.index_file, read_only=True)
+    made_of = made(sink)
+    assert isinstance(made_of, Searchable), sink.type
+    return made_of
 
 
 def _print_hits(result: SearchResult, offset: int) -> None:

@@ -27,7 +27,7 @@ from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.scrapy_settings import check_scrapys_settings
-from crawlspace.config.sinks import SINKS, SinkSettings, check_options, read_sinks
+from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
 from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.config.store_url import read_store_url
 from crawlspace.config.url_options import read_url_options
@@ -239,7 +239,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
     continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
-    sinks = read_sinks(settings[SINKS], collection=folder.name, data_folder=data_folder)
+    sinks = sinks_of(settings, collection=folder.name, data_folder=data_folder)
     check_options(sinks)
     return Collection(
         name=folder.name,

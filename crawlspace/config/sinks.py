@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
+from ada_url import normalize_url
+
+from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings, read_references
 from crawlspace.config.secrets import read_secret
 from crawlspace.errors import SettingError
+from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Sink
 from crawlspace.parsing import boolean, duration, integer, table
 from crawlspace.printable import quoted, without_credentials
@@ -25,6 +29,7 @@ CLASSES: Mapping[str, str] = {
     "file": "crawlspace.index.order_log.OrderLog",
     "http": "crawlspace.index.http_push.HttpPush",
     "opensearch": "crawlspace.index.opensearch.rebuilding.RebuildableOpenSearch",
+    "solr": "crawlspace.index.solr.sink.SolrSink",
 }
 """The classes of sinks by type, by dotted path; a type of the user's own is such a path itself."""
 _EXAMPLE = '{"search": {"type": "opensearch", "url": "https://search.example.com:9200", "index": "intranet"}}'
@@ -42,6 +47,17 @@ class SinkOptions:
     data_folder: Path
     """Of the collection."""
     _read: set[str] = field(default_factory=set)
+
+    @property
+    def server_index(self) -> str:
+        """Return the index on a server that it writes to, as in `intranet at https://search.example.com:9200/`; empty where it has none.
+
+        Two sinks that write to one index have the same, however their URLs are written.
+        """
+        url, index = self.given.get("url"), self.given.get("index")
+        if not isinstance(url, str) or not isinstance(index, str):
+            return ""
+        return f"{index.strip()} at {normalize_url(url.strip().rstrip('/'))}"
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a text that isn't blank; without `default` it must be there. Raises SettingError."""
@@ -131,6 +147,8 @@ class SinkSettings:
     options: tuple[SinkOptions, ...]
     index_file: Path
     """The file of the embedded index, where there is one."""
+    references: ReferenceSettings = ALL_WHOLE
+    """Which documents are sent without their text."""
 
     @property
     def has_embedded(self) -> bool:
@@ -146,6 +164,12 @@ class SinkSettings:
     def servers(self) -> tuple[SinkOptions, ...]:
         """Return all but the embedded index."""
         return tuple(one for one in self.options if one.type != SQLITE)
+
+
+def sinks_of(settings: Mapping[str, object], *, collection: str, data_folder: Path) -> SinkSettings:
+    """Return the sinks of the settings of a collection. Raises SettingError. Nothing is opened."""
+    sinks = read_sinks(settings[SINKS], collection=collection, data_folder=data_folder)
+    return replace(sinks, references=read_references(settings, collection))
 
 
 def read_sinks(value: object, *, collection: str, data_folder: Path) -> SinkSettings:
@@ -202,6 +226,11 @@ def class_of(options: SinkOptions) -> type:
             f"{SINKS}: the type of the sink {options.name}, {quoted(options.type)}, is no class with from_options()"
         )
     return found
+
+
+def is_searchable(options: SinkOptions) -> bool:
+    """Return whether a sink can be searched. Raises SettingError as `class_of`."""
+    return options.type == SQLITE or issubclass(class_of(options), Searchable)
 
 
 def check_options(sinks: SinkSettings) -> None:

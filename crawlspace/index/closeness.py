@@ -8,16 +8,37 @@ pages of the open queries in `benchmarks/search_sets` came first most often; the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from crawlspace.index.words import Term, Tokenize
 
+T = TypeVar("T")
+
+REORDERED = 100
+"""How many of the best by BM25 are put in order by title, headings and URL."""
+_OF_BM25 = 0.2
+"""The weight of BM25 beside the closeness; the best of a search has 1 of it."""
 _OF_TITLE, _OF_HEADING, _OF_URL = 2.0, 2.0, 1.0
 _OF_FORM = 0.7
 """What another form of a word counts beside the word itself."""
 _BETWEEN_PARTS = re.compile(r"\s+[-–—|:·»]\s+")
 """Between the title of a page and the name of its site."""
 _EXTENSION = re.compile(r"\.\w{1,5}$")
+
+
+def best_first(
+    found: Sequence[tuple[T, float]], closeness: Callable[[T], float], *, best: float | None = None
+) -> list[tuple[T, float]]:
+    """Return documents with scores of BM25, best first, in the order of hits and with the scores of hits.
+
+    `best` is the best score, if the documents before these are not given.
+    """
+    best = best or max((score for _, score in found), default=0.0) or 1.0
+    scored = [(document, _OF_BM25 * score / best) for document, score in found]
+    reordered = [(document, score + closeness(document)) for document, score in scored[:REORDERED]]
+    reordered.sort(key=lambda one: -one[1])
+    return [*reordered, *scored[REORDERED:]]
 
 
 class Closeness:

@@ -28,12 +28,13 @@ import apsw
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, DOCUMENTS, INSERT, SCHEMA, UPDATE, VERSION
-from crawlspace.index.embedded_search import IndexSearch, SearchResult
+from crawlspace.index.embedded_search import IndexSearch
 from crawlspace.index.filters import Filter, day_of
 from crawlspace.index.ideographs import joined, separated
 from crawlspace.index.inventory import Entry
 from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.overwritten import OverwrittenDocuments
+from crawlspace.index.search import SearchResult
 from crawlspace.index.sink import Refusal, Sent
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
@@ -128,10 +129,7 @@ class EmbeddedIndex:
         filters: Sequence[Filter] = (),
         facets: Sequence[str] = (),
     ) -> SearchResult:
-        """Return the best matches for a search text; `words` has its syntax, and `filters` the names of facets.
-
-        `marks` are put around the matching words of a snippet. Raises UsageError for a text without words.
-        """
+        """Return the best matches, see `Searchable`. Raises UsageError for a text without words."""
         with self._sentences():
             return self._search.search(
                 words,

@@ -6,50 +6,19 @@ The best by BM25 are found in SQL, and the first of them put in order by how wel
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import apsw
 
-from crawlspace.index.closeness import Closeness
+from crawlspace.index.closeness import REORDERED, Closeness, best_first
 from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SHOWN, TOKENIZER
 from crawlspace.index.filters import FACETS, Filter, condition
 from crawlspace.index.ideographs import is_ideograph, joined
+from crawlspace.index.search import FACET_VALUES, FEW, Hit, SearchResult
 from crawlspace.index.stems import Stems
-from crawlspace.index.words import SearchQuery, read_query
+from crawlspace.index.words import SearchQuery, Tokenize, read_query
 
-REORDERED = 100
-"""How many of the best by BM25 are put in order by title, headings and URL."""
-FEW = 3
-"""Where fewer documents have all words, those that have some of them follow."""
-FACET_VALUES = 20
-_OF_BM25 = 0.2
-"""The weight of BM25 beside the closeness; the best of a search has 1 of it."""
 _WORDS_OF_SNIPPET, _CHARACTERS_OF_SNIPPET = 24, 64
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One document found. A larger score is a better match; scores of different searches are not comparable."""
-
-    url: str
-    title: str
-    snippet: str
-    score: float
-    language: str
-    fields: Mapping[str, str]
-    duplicates: tuple[str, ...]
-    has_all_words: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """`total` counts the documents that have all words. `hits` has the best of them; if they are few, others with some words follow."""
-
-    total: int
-    hits: tuple[Hit, ...]
-    facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    """Of each field asked for, its most frequent values among the documents counted, with their number."""
 
 
 class IndexSearch:
@@ -58,13 +27,13 @@ class IndexSearch:
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
         self._stems = Stems(db)
-        self._tokenizer = db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
+        self._tokens = tokenizer_of(db)
 
     def search(
         self, text: str, *, limit: int, offset: int, marks: tuple[str, str], filters: Sequence[Filter], facets: Sequence[str]
     ) -> SearchResult:
         """Return the hits from `offset` on. Raises UsageError for a text without words."""
-        stemmers = self._stems.stemmers(tuple(one.values[0] for one in filters if one.field == "language"))
+        stemmers = self._stems.stemmers(tuple(one.value for one in filters if one.field == "language"))
         query = read_query(text, self._tokens, lambda word: self._stems.forms(word, stemmers))
         where, values = condition(filters)
         total = self._count(query.fts, where, values)
@@ -77,10 +46,6 @@ class IndexSearch:
             others = [found for found in some if found[0] not in found_already][: limit - len(hits)]
             hits += [self._hit(query, query.fts_of_some, found, marks, has_all_words=False) for found in others]
         return SearchResult(total, tuple(hits), counts)
-
-    def _tokens(self, text: str) -> Sequence[str]:
-        words = self._tokenizer(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
-        return [str(word) for word in words]
 
     def _count(self, match: str, where: str, values: Sequence[str]) -> int:
         return _number(
@@ -104,12 +69,8 @@ class IndexSearch:
             (match, *values, max(REORDERED, offset + limit)),
         )
         found = [(_number(number), float(str(score))) for number, score in rows]
-        best = max((score for _, score in found), default=0) or 1
-        found = [(number, _OF_BM25 * score / best) for number, score in found]
         closeness = Closeness(query.wanted, self._tokens)
-        reordered = [(number, score + self._closeness(closeness, number)) for number, score in found[:REORDERED]]
-        reordered.sort(key=lambda one: -one[1])
-        return [*reordered, *found[REORDERED:]][offset : offset + limit]
+        return best_first(found, lambda number: self._closeness(closeness, number))[offset : offset + limit]
 
     def _closeness(self, closeness: Closeness, number: int) -> float:
         return closeness.of(*map(str, self._row(SHOWN, (number,))))
@@ -118,8 +79,7 @@ class IndexSearch:
         self, query: SearchQuery, match: str, found: tuple[int, float], marks: tuple[str, str], *, has_all_words: bool = True
     ) -> Hit:
         number, score = found
-        has_ideographs = any(is_ideograph(word) for term in query.wanted for word in term.words)
-        length = _CHARACTERS_OF_SNIPPET if has_ideographs else _WORDS_OF_SNIPPET
+        length = snippet_length(query)
         url, title, snippet, language, fields, duplicates = map(str, self._row(HIT, (*marks, length, match, number)))
         return Hit(
             url=url,
@@ -135,6 +95,23 @@ class IndexSearch:
     def _row(self, statement: str, values: Sequence[str | int]) -> Sequence[object]:
         (row,) = self._db.execute(statement, values).fetchall()
         return row
+
+
+def tokenizer_of(db: apsw.Connection) -> Tokenize:
+    """Return the function that divides texts into words as the index does."""
+    tokenizer = db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
+
+    def tokens(text: str) -> Sequence[str]:
+        words = tokenizer(text.encode(), apsw.FTS5_TOKENIZE_QUERY, None, include_offsets=False, include_colocated=False)
+        return [str(word) for word in words]
+
+    return tokens
+
+
+def snippet_length(query: SearchQuery) -> int:
+    """Return how many words of the index a snippet has: each character of languages without spaces is one."""
+    has_ideographs = any(is_ideograph(word) for term in query.wanted for word in term.words)
+    return _CHARACTERS_OF_SNIPPET if has_ideographs else _WORDS_OF_SNIPPET
 
 
 def _number(value: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -22,11 +22,12 @@ _DAYS = "write a day as 2026-01-31, or a range as 2026-01-01..2026-01-31, 2026-0
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A condition on the columns of a document, in SQL, with its values."""
+    """A condition on a field of a document: a value, or for `modified` a first and a last day, empty where there is none."""
 
     field: str
-    sql: str
-    values: tuple[str, ...]
+    value: str = ""
+    first: str = ""
+    last: str = ""
 
 
 def read_filter(written: str) -> Filter:
@@ -35,27 +36,24 @@ def read_filter(written: str) -> Filter:
     field, value = field.strip().lower(), value.strip()
     if field not in FILTERS or not sign or not value:
         raise UsageError(f"the filter {quoted(written)} is none: write FIELD=VALUE, with one of the fields {', '.join(FILTERS)}")
-    match field:
-        case "host":
-            return Filter(field, "d.host = ?", (value.lower(),))
-        case "language":
-            return Filter(
-                field, "(d.language = ? COLLATE NOCASE OR d.language LIKE ? ESCAPE '\\')", (value, f"{_escaped(value)}-%")
-            )
-        case "type":
-            kind = _escaped(value) if "/" in value else f"%/{_escaped(value)}"
-            return Filter(field, "(d.content_type LIKE ? ESCAPE '\\' OR d.content_type LIKE ? ESCAPE '\\')", (kind, f"{kind};%"))
-        case _:
-            return _of_days(written, value)
+    if field == "modified":
+        return _of_days(written, value)
+    return Filter(field, value.lower() if field == "host" else value)
+
+
+def by_field(filters: Iterable[Filter]) -> Mapping[str, Sequence[Filter]]:
+    """Return filters by field: those of one field are alternatives, and all fields must fit."""
+    found: dict[str, list[Filter]] = {}
+    for one in filters:
+        found.setdefault(one.field, []).append(one)
+    return found
 
 
 def condition(filters: Iterable[Filter]) -> tuple[str, tuple[str, ...]]:
-    """Return the end of a WHERE clause for all filters, with its values: values of one field are alternatives. Empty without filters."""
-    by_field: dict[str, list[Filter]] = {}
-    for one in filters:
-        by_field.setdefault(one.field, []).append(one)
-    sql = "".join(f" AND ({' OR '.join(one.sql for one in of_field)})" for of_field in by_field.values())
-    return sql, tuple(value for of_field in by_field.values() for one in of_field for value in one.values)
+    """Return the end of a WHERE clause for all filters, with its values. Empty without filters."""
+    fields = [[_sql(one) for one in of_field] for of_field in by_field(filters).values()]
+    sql = "".join(f" AND ({' OR '.join(part for part, _ in of_field)})" for of_field in fields)
+    return sql, tuple(value for of_field in fields for _, values in of_field for value in values)
 
 
 def read_facets(names: Sequence[str]) -> tuple[str, ...]:
@@ -84,7 +82,21 @@ def _of_days(written: str, value: str) -> Filter:
         raise UsageError(f"the filter {quoted(written)} has no such days: {_DAYS}")
     if first and last and first > last:
         raise UsageError(f"the filter {quoted(written)} ends before it begins: {_DAYS}")
-    return Filter("modified", "d.day BETWEEN ? AND ?", (first or "0000-00-00", last or "9999-99-99"))
+    return Filter("modified", first=first, last=last)
+
+
+def _sql(one: Filter) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on the columns of a document, with its values."""
+    match one.field:
+        case "host":
+            return "d.host = ?", (one.value,)
+        case "language":
+            return "(d.language = ? COLLATE NOCASE OR d.language LIKE ? ESCAPE '\\')", (one.value, f"{_escaped(one.value)}-%")
+        case "type":
+            kind = _escaped(one.value) if "/" in one.value else f"%/{_escaped(one.value)}"
+            return "(d.content_type LIKE ? ESCAPE '\\' OR d.content_type LIKE ? ESCAPE '\\')", (kind, f"{kind};%")
+        case _:
+            return "d.day BETWEEN ? AND ?", (one.first or "0000-00-00", one.last or "9999-99-99")
 
 
 def _is_day(text: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.by_reference import by_reference, log_by_reference
 from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.order_lines import line_of
@@ -102,6 +103,9 @@ class HttpPush:
             return None
         why = f"{self._connection.url} answers {reply.status} {shown(reply.body)}"
         if reply.status == 413 and len(part) == 1:
+            if (without_text := by_reference(part[0])) is not None:
+                log_by_reference(self.name, without_text)
+                return self._send([without_text], line_of(without_text, owner=self._owner), refused, later)
             refused.append(Refusal(part[0], why))
             return None
         if reply.status in _SLOW:

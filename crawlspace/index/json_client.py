@@ -8,10 +8,12 @@ import ssl
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
 import aiohttp
+import msgspec
 
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.printable import printable
@@ -90,24 +92,23 @@ class Client:
             async with self._opened().request(
                 method,
                 self._connection.url + path,
-                data=data,
+                data=None if data is None else BytesIO(data),  # aiohttp warns of bytes that are many
                 headers={"Content-Type": kind, **(headers or {})},
                 params=parameters,
                 allow_redirects=False,
             ) as response:
-                text = await response.text("utf-8", "replace")
-                return Reply(response.status, _parsed(text))
+                return Reply(response.status, _parsed(await response.read()))
         except aiohttp.ClientConnectorCertificateError as error:
             raise IndexUnavailable(
                 f"{self._connection.url} shows a certificate that does not hold: {error.certificate_error}; if it is yours, name the"
                 ' authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
             ) from error
+        except TimeoutError as error:  # before the others: it is an OSError
+            raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
             raise IndexUnavailable(
                 f"{self._connection.url} cannot be reached: {printable(str(error) or type(error).__name__)}"
             ) from error
-        except TimeoutError as error:
-            raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
 
     def close(self) -> None:
         if self._loop is None:
@@ -135,10 +136,21 @@ def shown(body: object) -> str:
     return printable(" ".join(text.split()))[:MOST_SHOWN]
 
 
-def _parsed(text: str) -> object:
+def _parsed(read: bytes) -> object:
+    if not read:
+        return None
     try:
-        body: object = json.loads(text) if text else None
-    except ValueError:
+        body: object = msgspec.json.decode(read)
+    except (ValueError, RecursionError):
+        return _parsed_leniently(read.decode("utf-8", "replace"))
+    return body
+
+
+def _parsed_leniently(text: str) -> object:
+    """Parse what a server has quoted of a document that it refuses: bytes that are no UTF-8, halves of surrogate pairs."""
+    try:
+        body: object = json.loads(text)
+    except (ValueError, RecursionError):
         return text
     return body
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from crawlspace.index.by_reference import reference_fields
 from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
 
 
 def line_of(order: IndexOrder, *, owner: str) -> bytes:
-    """Return `{"op", "id", "url", "version", "collection"}`, and for a push the `document`. Raises UnicodeEncodeError.
+    """Return `{"op", "id", "url", "version", "collection"}`, and for a push the `document`, which says where its text is if it is without.
+    Raises UnicodeEncodeError.
 
     What has a smaller version than an earlier line of the same id is out of date.
     """
@@ -22,5 +24,5 @@ def line_of(order: IndexOrder, *, owner: str) -> bytes:
         "collection": owner,
     }
     if order.document is not None:
-        line["document"] = asdict(order.document)
+        line["document"] = {**asdict(order.document), **reference_fields(order)}
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

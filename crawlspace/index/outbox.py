@@ -14,14 +14,18 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
-from crawlspace.index.marks import BatchMark, next_mark, note_mark
+from crawlspace.index.by_reference import ContentReferences
+from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, next_mark, note_mark
 from crawlspace.index.places import place_of
+from crawlspace.index.servers import note_server
 from crawlspace.index.sink import Refusal, Sink
 from crawlspace.index.versions import Versions
 from crawlspace.model import IndexOrder
 
 logger = logging.getLogger(__name__)
 
+BATCH, SERVER_BATCH = 200, MOST_IN_BATCH
+"""Orders that are taken at once; more for a server, which is sent several requests at a time."""
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 60.0
 MAX_FAULTS = 10
@@ -84,15 +88,18 @@ class Drain:
         sink: Sink,
         clock: Clock,
         *,
-        batch: int = 200,
+        batch: int | None = None,
         first_wait_s: float = FIRST_WAIT_S,
         max_wait_s: float = MAX_WAIT_S,
+        references: ContentReferences | None = None,
     ) -> None:
+        """Without `references`, all documents are sent whole."""
         self._store = store
         self._sink = sink
         self._clock = clock
-        self._most = self._batch = batch
+        self._most = self._batch = batch or (BATCH if place_of(sink) else SERVER_BATCH)
         self._versions = Versions(store, sink.name, clock)
+        self._references = references
         self._first_wait_s = first_wait_s
         self._max_wait_s = max_wait_s
         self._wait_s = 0.0
@@ -131,7 +138,7 @@ class Drain:
             return ()
         batch = self._versions.of(self._store.orders(self._sink.name, self._batch, now=int(self._clock.now())))
         self._mark = next_mark(self._store, self._sink.name, batch) if batch else None
-        return batch
+        return batch if self._references is None else self._references.of(batch)
 
     def deliver(self, batch: Sequence[IndexOrder]) -> Delivery:
         """Send a batch. Uses the sink only, so it can run on another thread.
@@ -177,6 +184,7 @@ class Drain:
 
     def settle(self, delivery: Delivery) -> Drained:
         """Acknowledge committed orders, park refused ones, and wait longer if the index was unavailable. Uses the store only."""
+        note_server(self._store, self._sink)
         if delivery.mark is not None:
             note_mark(self._store, self._sink.name, delivery.mark)
         if delivery.done:

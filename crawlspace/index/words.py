@@ -33,6 +33,8 @@ class Term:
     is_prefix: bool = False
     forms: tuple[str, ...] = ()
     """Other forms of its only word."""
+    written: str = ""
+    """The words as they were written, without quotes and star."""
 
     @property
     def fts(self) -> str:
@@ -96,7 +98,8 @@ def read_query(text: str, tokenize: Tokenize, forms: Forms) -> SearchQuery:
             is_prefix = bool(star) or word.endswith("*")
             is_plain = len(words) == 1 and not (minus or phrase or is_prefix)
             others = tuple(forms(words[0])) if is_plain else ()
-            (unwanted if minus else wanted).append(Term(words, is_quoted=bool(phrase), is_prefix=is_prefix, forms=others))
+            term = Term(words, is_quoted=bool(phrase), is_prefix=is_prefix, forms=others, written=phrase or word.rstrip("*"))
+            (unwanted if minus else wanted).append(term)
     if not wanted:
         shown = text.strip()
         raise UsageError(

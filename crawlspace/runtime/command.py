@@ -24,7 +24,7 @@ from scrapy.utils.log import configure_logging
 
 from crawlspace.admin.site_report import SiteReport, UnreachableSiteStore, unreachable_sites
 from crawlspace.config.collection import collection_folder
-from crawlspace.config.sinks import SINKS, SinkSettings, read_sinks
+from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, UsageError
 from crawlspace.index.places import index_place
 from crawlspace.parsing import integer
@@ -139,7 +139,7 @@ def printing(answer: Callable[[], int]) -> int:
 
 def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
-    sinks = read_sinks(settings[SINKS], collection=name, data_folder=data_folder)
+    sinks = sinks_of(settings, collection=name, data_folder=data_folder)
     state_file = data_folder / "state.db"
     return Place(
         name,

@@ -251,7 +251,8 @@ class OrderStore(Protocol):
     """For the index: the outbox."""
 
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
-        """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now.
+        """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now, and the place
+        of its records in the archive while its URL has a document.
 
         There are fewer than the limit where their documents, as they are stored, have more than so many bytes; but always one.
 

@@ -19,12 +19,13 @@ from crawlspace.urls import document_id
 from tests.command_line import ROOT
 from tests.contract.sinks import MemorySink, OrderReceiver, ReadableLog, ReadablePush, ReadableSink
 from tests.search_server import ReadableOpenSearch, search_server, sink_of
+from tests.solr_server import ReadableSolr, solr_server
 
 A = "http://example.com/a"
 B = "http://example.com/b"
 
 
-@pytest.fixture(params=["memory", "embedded", "file", "http", "opensearch", "of the docs"])
+@pytest.fixture(params=["memory", "embedded", "file", "http", "opensearch", "solr", "of the docs"])
 def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReadableSink]:
     with ExitStack() as stack:
         made: ReadableSink
@@ -39,6 +40,9 @@ def sink(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ReadableSin
             made = ReadablePush(sink_of(tmp_path, {"type": "http", "url": receiver.url}), receiver)
         elif request.param == "of the docs":
             made = of_the_docs(tmp_path)
+        elif request.param == "solr":
+            solr = stack.enter_context(solr_server())
+            made = ReadableSolr(sink_of(tmp_path, solr.options()), solr)
         else:
             server = stack.enter_context(search_server())
             made = ReadableOpenSearch(sink_of(tmp_path, server.options()), server)

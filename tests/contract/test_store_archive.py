@@ -90,6 +90,32 @@ def test_a_later_change_replaces_what_is_pushed_again(known: Known, store: Store
     ]
 
 
+def test_a_push_has_the_place_of_its_document(known: Known, store: Store) -> None:
+    def places() -> list[tuple[str, int | None]]:
+        return [(order.op.value, order.archived) for order in store.orders("index", 10, now=NOW)]
+
+    known.discover(A, B, C)
+    known.record(known.page(A, "one", archived=PLACE), known.page(C, "two"))
+    assert places() == [("push", PLACE), ("push", None)]
+    store.move_archived([(known.get(A).id, PLACE, LATER)])
+    assert places() == [("push", LATER), ("push", None)]
+    known.acknowledge_all()
+    store.push_again({known.get(A).id: GIVEN})
+    assert places() == [("push", LATER)]
+    known.record(known.change(A, checksum=None, state=State.GONE, archived=PLACE))
+    assert places() == [("delete", None)]
+
+
+def test_a_push_whose_url_has_no_document_any_more_has_no_place(known: Known, store: Store) -> None:
+    known.discover(A, B)
+    known.record(known.page(A, "one", archived=PLACE), known.page(B, "two", archived=LATER))
+    known.record(known.change(A, checksum=None, keep_in_index=True, state=State.EXCLUDED, status=761, archived=LATER))
+    assert [(order.document and order.document.text, order.archived) for order in store.orders("index", 10, now=NOW)] == [
+        ("text of one", None),
+        ("text of two", LATER),
+    ]
+
+
 def test_what_has_left_is_not_pushed_again(known: Known, store: Store) -> None:
     known.crawled((A, "one"))
     known.discover(new(C))

@@ -36,7 +36,7 @@ class Rebuilding(Crawled):
 
     def rebuild(self, option: str = "--rebuild", *more: str) -> tuple[int, str]:
         done = self.demo.scrapy("reindex", "demo", option, *more)
-        assert "Traceback" not in done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout.strip() or done.stderr.strip()
 
 
@@ -67,6 +67,15 @@ def test_a_new_index_takes_the_place_of_the_present_one(crawled: Rebuilding) -> 
     assert after == before
     assert crawled.server.paths() == []
     assert "no difference" in crawled.demo.scrapy("audit", "demo", "--sink", "search").succeeded().stdout
+
+
+def test_with_documents_that_are_made_anew(crawled: Rebuilding) -> None:
+    before = crawled.version("/a")
+    status, said = crawled.rebuild("--rebuild", "--extract")
+    assert (status, said.splitlines()[0]) == (0, "demo: 4 documents were sent again")
+    assert crawled.aliases()[INDEX] == SECOND
+    assert there(crawled.search) == {"/", "/a", "/b", "/c"}
+    assert crawled.version("/a") > before
 
 
 def test_what_comes_afterwards_goes_to_the_new_one_alone(crawled: Rebuilding) -> None:
@@ -182,7 +191,8 @@ def test_a_much_smaller_one_is_to_be_approved(crawled: Rebuilding) -> None:
             2,
             "CRAWLSPACE_SINKS has no server 'embedded' whose index could be built anew: it has search",
         ),
-        (("--rebuild", "--extract"), 2, "documents are made anew first"),
+        (("--rollback", "--extract"), 2, "--extract goes with --rebuild: --rollback and --discard make no document"),
+        (("--rebuild", "--parked"), 2, "not allowed with"),
         (("--rebuild", "--rollback"), 2, "not allowed with"),
     ],
 )

@@ -7,6 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 
+from crawlspace.archive.files import find
+from crawlspace.archive.reader import read_record
+from crawlspace.index.json_client import Reply
+from crawlspace.index.opensearch.product import product_of
+from crawlspace.index.servers import server_meta
+from crawlspace.urls import document_id
 from tests.conftest import MakeProject, Project, assert_same
 from tests.contract.sinks import OrderReceiver, ReadOrders
 from tests.integration.stored import collection, indexed, opened, shared
@@ -61,6 +67,26 @@ def test_all_sinks_follow(project: MakeProject, place: str) -> None:
         assert [(one["name"], one["waiting"]) for one in status["sinks"]] == [("embedded", 0), ("search", 0), ("log", 0)]
 
 
+def test_the_server_that_answered_last_is_shown_without_asking_it(project: MakeProject) -> None:
+    with search_server() as search, serve(three_pages()) as server:
+        demo = project(collection(server.url("/"), settings=sinks(search=search.options())))
+        crawled = demo.crawl("demo").succeeded()
+        found = product_of(search.url, Reply(200, search.ask("GET", "/")))
+        demo.write({"demo/settings.py": sinks(search={**search.options(), "url": DOWN})})
+        for command in ("status", "sinks"):
+            shown = demo.scrapy(command, "demo").succeeded().stdout
+            assert f"0   {search.options()['type']} ({found})\n" in shown
+            assert (f"\n    {found.warning}\n" in shown) == bool(found.warning)
+            answer = json.loads(demo.scrapy(command, "demo", "--json").succeeded().stdout)
+            (one,) = answer["sinks"] if command == "status" else answer
+            assert (one["server"], one["server_warning"]) == (str(found), found.warning)
+        assert crawled.stderr.count("was not tried by us") == bool(found.warning)
+        demo.write({"demo/settings.py": PACE})
+        demo.scrapy("sinks", "demo", "--forget", "search").succeeded()
+        with opened(demo) as store:
+            assert not store.get_meta(server_meta("search"))
+
+
 def test_a_sink_that_is_down_holds_up_nothing_and_gets_all_afterwards(project: MakeProject) -> None:
     with search_server() as search, serve(three_pages()) as server:
         demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search={**search.options(), "url": DOWN})))
@@ -71,7 +97,7 @@ def test_a_sink_that_is_down_holds_up_nothing_and_gets_all_afterwards(project: M
         shown = demo.scrapy("sinks", "demo").succeeded().stdout
         assert [line.split() for line in shown.splitlines()[1:]] == [
             ["embedded", "0", "0", "sqlite"],
-            ["search", "4", "0", "opensearch"],
+            ["search", "4", "0", search.options()["type"]],
         ]
         demo.write({"demo/settings.py": sinks(local=LOCAL, search=search.options())})
         demo.crawl("demo").succeeded()
@@ -128,6 +154,69 @@ def test_a_former_sink_keeps_its_place_until_it_is_forgotten(project: MakeProjec
             assert store.get_meta("sinks") == '{"embedded": "sqlite"}'
 
 
+@pytest.mark.parametrize("place", ["file", "redis"])
+def test_a_large_document_is_sent_with_where_it_is(project: MakeProject, place: str) -> None:
+    site = three_pages()
+    site["/b"] = page("Page b", text="many words " * 200 + "quokka")
+    limits = "CRAWLSPACE_INLINE_MAX_BYTES = 1000\nCRAWLSPACE_CONTENT_URL = 'http://c.example/{collection}/{id}'\n"
+    with search_server() as search, serve(site) as server:
+        chosen = f"{sinks(local=LOCAL, search=search.options(), log={'type': 'file'})}{limits}"
+        demo = project(collection(server.url("/"), settings=chosen))
+        if place == "redis":
+            shared(demo)
+        demo.crawl("demo").succeeded()
+        url = server.url("/b")
+        sent = search.document(url) or {}
+        assert (sent["title"], "text" in sent) == ({"en": "Page b"}, False)
+        assert sent["content_url"] == f"http://c.example/demo/{document_id(url)}"
+        file, _, offset = sent["content_place"].rpartition(":")
+        path = find(demo.data / "demo" / "archive", file)
+        assert path is not None
+        with path.open("rb") as opened_file:
+            record = read_record(opened_file.fileno(), int(offset))
+        assert record is not None
+        assert (record.kind, record.url, json.loads(record.block)["text"].endswith("quokka")) == ("metadata", url, True)
+        small = search.document(server.url("/a")) or {}
+        assert (small["text"], "content_place" in small) == ({"en": "Page a text of a"}, False)
+        lines = [json.loads(line) for line in (demo.data / "demo" / "log.jsonl").read_bytes().splitlines()]
+        (line,) = [line["document"] for line in lines if line["url"] == url]
+        assert (line["text"], line["content_place"]) == ("", sent["content_place"])
+        assert url in demo.scrapy("search", "demo", "quokka").succeeded().stdout, "the embedded index has all texts"
+
+
+def test_a_command_sends_by_reference_too_and_without_the_limit_it_is_sent_whole_again(project: MakeProject) -> None:
+    site = three_pages()
+    site["/b"] = page("Page b", text="many words " * 200)
+    with search_server() as search, serve(site) as server:
+        chosen = f"{sinks(search={**search.options(), 'url': DOWN})}CRAWLSPACE_INLINE_MAX_BYTES = 1000\n"
+        demo = project(collection(server.url("/"), settings=chosen))
+        demo.crawl("demo").succeeded()
+        demo.write({"demo/settings.py": f"{sinks(search=search.options())}CRAWLSPACE_INLINE_MAX_BYTES = 1000\n"})
+        demo.scrapy("forget", "demo", server.url("/a")).succeeded()
+        sent = search.document(server.url("/b")) or {}
+        assert ("text" in sent, ".warc.gz:" in sent["content_place"], "content_url" in sent) == (False, True, False)
+        demo.write({"demo/settings.py": f"{sinks(search=search.options())}CRAWLSPACE_INLINE_MAX_BYTES = None\n"})
+        demo.scrapy("sinks", "demo", "--fill", "search").succeeded()
+        demo.crawl("demo").succeeded()
+        whole = search.document(server.url("/b")) or {}
+        assert ("text" in whole, "content_place" in whole) == (True, False)
+
+
+def test_without_an_archive_a_large_document_is_sent_whole(project: MakeProject) -> None:
+    site = Site({"/": page("Home", text="many words " * 200)})
+    with search_server() as search, serve(site) as server:
+        demo = project(
+            collection(server.url("/"), settings=f"{sinks(search=search.options())}CRAWLSPACE_INLINE_MAX_BYTES = 1000\n")
+        )
+        demo.crawl("demo").succeeded()
+        demo.write({"demo/settings.py": "CRAWLSPACE_ARCHIVE = False\n" + (demo.collections / "demo/settings.py").read_text()})
+        site["/"] = page("Home", text="other words " * 200)
+        demo.scrapy("recrawl", "demo", server.url("/")).succeeded()
+        demo.crawl("demo").succeeded()
+        sent = search.document(server.url("/")) or {}
+        assert (sent["text"]["en"].startswith("Home other words"), "content_place" in sent) == (True, False)
+
+
 def test_no_embedded_index(project: MakeProject) -> None:
     receiver = OrderReceiver()
     with serve(three_pages()) as server:
@@ -135,7 +224,7 @@ def test_no_embedded_index(project: MakeProject) -> None:
         demo.crawl("demo").succeeded()
         assert receiver.orders.get(server.url("/a")) is not None
         assert "mine" in demo.scrapy("status", "demo").succeeded().stdout
-        assert "has no embedded index" in demo.scrapy("search", "demo", "text").stderr
+        assert "has no sink that can be searched, only mine of type http" in demo.scrapy("search", "demo", "text").stderr
         assert not (demo.data / "demo" / "index.db").exists()
     receiver.close()
 
@@ -144,7 +233,7 @@ WRONG = [
     ("{'a': 1}", "gives the sink a 1; write its options as a dict"),
     (
         "{'a': {}}",
-        "gives the sink a no type; there are elasticsearch, file, http, opensearch, sqlite, or the dotted path of a class",
+        "gives the sink a no type; there are elasticsearch, file, http, opensearch, solr, sqlite, or the dotted path of a class",
     ),
     ("{'A b': {'type': 'file'}}", "has a sink named 'A b'"),
     ("{'a': {'type': 'solar'}}", "gives the sink a the type 'solar'"),
@@ -161,6 +250,9 @@ WRONG = [
     ),
     ("{'a': {'type': 'opensearch', 'url': 'http://h', 'index': 'x', 'passwort': 'u'}}", "do you mean password?"),
     ("{'a': {'type': 'opensearch', 'url': 'https://h', 'index': 'x', 'ca_file': 'no'}}", "where there is no file"),
+    ("{'a': {'type': 'solr', 'url': 'http://h/solr', 'index': '-x'}}", "the name of a core or collection has letters"),
+    ("{'a': {'type': 'solr', 'url': 'http://h/solr', 'index': 'x', 'api_key': 'k'}}", "an unknown option 'api_key'"),
+    ("{'a': {'type': 'solr', 'url': 'http://h/solr', 'index': 'x', 'commit_within': 0}}", "commit_within of the sink a, is 0"),
     ("{'a': {'type': 'sqlite'}, 'b': {'type': 'sqlite'}}", "two sinks of type sqlite"),
     ("{'embedded': {'type': 'file'}}", "which is the name of the embedded index"),
 ]

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 import os
 
-collect_ignore_glob = [] if "CRAWLSPACE_TEST_OPENSEARCH_URL" in os.environ else ["test_*.py"]
+collect_ignore_glob = [
+    f"test_{name}*.py" for name in ("opensearch", "solr") if f"CRAWLSPACE_TEST_{name.upper()}_URL" not in os.environ
+]

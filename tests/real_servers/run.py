@@ -1,7 +1,7 @@
-"""Runs the tests of the sinks on real servers: `python -m tests.real_servers.run [pytest arguments]`.
+"""Runs the tests of the sinks on real servers: `python -m tests.real_servers.run [server ...] [pytest arguments]`.
 
-Each server is a Java program that Maven's packages make, started for the run; JDK 17 and Maven must be there. Nothing is skipped: a server
-that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
+Each server is a Java program that Maven's packages make, started for its tests and ended after them; JDK 17 and Maven must be there. Nothing
+is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
 """
 
 from __future__ import annotations
@@ -14,24 +14,15 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "servers"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
-TESTS = (
-    "tests/contract/test_sinks.py",
-    "tests/unit/index/opensearch",
-    "tests/integration/test_sinks.py",
-    "tests/integration/test_audit.py",
-    "tests/integration/test_rebuild.py",
-    "tests/integration/test_reindex_sinks.py",
-    "tests/integration/test_restored_server.py",
-    "tests/real_servers",
-)
 _TOOLS = ("java", "javac", "mvn")
 _OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LINES_SHOWN = 40
@@ -42,29 +33,91 @@ class NoServerError(Exception):
     """A server could not be made or started."""
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server, and the tests that run on it."""
+
+    name: str
+    program: str
+    """The class that starts it, in the folder of its name."""
+    variable: str
+    """Environment variable that tells the tests its URL."""
+    tests: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What else the tests are told."""
+    url: str = ""
+    """It is there already, and is not started."""
+
+
+SEARCH_TESTS = (
+    "tests/contract/test_sinks.py",
+    "tests/unit/index/opensearch",
+    "tests/unit/index/test_by_reference.py",
+    "tests/integration/test_sinks.py",
+    "tests/integration/test_audit.py",
+    "tests/integration/test_rebuild.py",
+    "tests/integration/test_reindex_sinks.py",
+    "tests/integration/test_restored_server.py",
+    "tests/real_servers/test_opensearch.py",
+)
+SOLR_TESTS = (
+    "tests/contract/test_sinks.py",
+    "tests/unit/index/solr",
+    "tests/integration/test_solr_sink.py",
+    "tests/real_servers/test_solr.py",
+)
+IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a_core_that_is_gone")
+"""A collection cannot be unloaded and loaded again."""
+ELASTICSEARCH = {"CRAWLSPACE_TEST_SEARCH_TYPE": "elasticsearch"}
+CURRENT = "CRAWLSPACE_TEST_ES_URL"
+"""Environment variable with the URL of a current Elasticsearch, which Maven does not have; it has no log-in, and may lose any index."""
+SERVERS = (
+    Server("opensearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS),
+    Server("elasticsearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH),
+    Server("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL", SOLR_TESTS),
+    Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),
+)
+
+
 def main(arguments: Sequence[str]) -> int:
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         print(f"{', '.join(missing)} not found: install a JDK (17 or newer) and Maven", file=sys.stderr)
         return 1
-    with ExitStack() as stack:
-        try:
-            url = stack.enter_context(started("opensearch", "SingleNode"))
-        except NoServerError as error:
-            print(error, file=sys.stderr)
-            return 1
-        environment = {**os.environ, "CRAWLSPACE_TEST_OPENSEARCH_URL": url}
-        command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", *(arguments or TESTS)]
-        return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+    servers = [*SERVERS]
+    if url := os.environ.get(CURRENT):
+        servers.append(
+            Server("current-elasticsearch", "", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH, url.rstrip("/"))
+        )
+    rest = list(arguments)
+    chosen = set()
+    while rest and rest[0] in {server.name for server in servers}:
+        chosen.add(rest.pop(0))
+    failed = [server.name for server in servers if (not chosen or server.name in chosen) and not _passes(server, rest)]
+    if failed:
+        print(f"failed with {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _passes(server: Server, arguments: Sequence[str]) -> bool:
+    print(f"{server.name}:", flush=True)
+    try:
+        with nullcontext(server.url) if server.url else started(server.name, server.program) as url:
+            environment = {**os.environ, **server.environment, server.variable: url}
+            command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", *(arguments or server.tests)]
+            return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+    except NoServerError as error:
+        print(error, file=sys.stderr)
+        return False
 
 
 @contextmanager
 def started(name: str, program: str) -> Iterator[str]:
-    """Start a server, and yield its URL once it answers. Raises NoServerError."""
+    """Start a server with a folder for its data and the folder of the project, and yield its URL once it answers. Raises NoServerError."""
     classes, classpath = _made(Path(__file__).parent / name, program)
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
         process = subprocess.Popen(
-            ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data"))],
+            ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data")), str(ROOT)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.sinks.references import NumberedFiles, references_of
 from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
 from crawlspace.plural import counted
@@ -30,18 +32,20 @@ class SinkMeta(Named, Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
-class SinkStore(OrderSource, SinkMeta, Protocol):
+class SinkStore(OrderSource, SinkMeta, NumberedFiles, Protocol):
     def withdraw(self, sink: str, *, deletes: bool) -> None: ...
 
 
 class Deliveries:
     """Raises StoreError. An unavailable sink holds up nothing but itself."""
 
-    def __init__(self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int) -> None:
-        """`most`: how many orders may wait for a sink."""
+    def __init__(
+        self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int, references: ReferenceSettings = ALL_WHOLE
+    ) -> None:
+        """`most`: how many orders may wait for a sink; `references`: which documents are sent without their text."""
         self._store = store
         self._most = most
-        self.drains = [Drain(store, sink, clock) for sink in sinks]
+        self.drains = [Drain(store, sink, clock, references=references_of(store, sink.name, references)) for sink in sinks]
         self._waiting = {drain.sink: drain.backlog() for drain in self.drains}
 
     @property

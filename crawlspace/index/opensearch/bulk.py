@@ -6,9 +6,10 @@ disk that is too full 429 as a busy server does. Each was seen of a real server 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from crawlspace.index.json_client import MOST_SHOWN, items, table
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
@@ -80,9 +81,18 @@ def refused_whole(status: int, body: object) -> Judged:
         return Judged(ItemResult.STOP, why)
     if status in (429, 503) or kind in _SLOW:
         return Judged(ItemResult.SLOW_DOWN, why)
-    if status in (400, 413) or kind in _ITS_OWN:
-        return Judged(ItemResult.ITS_OWN, "it is too large for the server" if status == 413 else why)
+    if status == 413:
+        return Judged(ItemResult.TOO_LARGE, "it is too large for the server")
+    if status == 400 or kind in _ITS_OWN:
+        return Judged(ItemResult.ITS_OWN, why)
     return Judged(ItemResult.AGAIN, why)
+
+
+def cause_of(body: object) -> str:
+    """Return type and reason of what made a search fail; empty without any."""
+    error = table(body).get("error")
+    causes = items(table(error).get("root_cause"))
+    return _reason(causes[0] if causes else error)
 
 
 def _answered(name: str, result: Mapping[str, object]) -> Judged:
@@ -114,4 +124,4 @@ def _reason(error: object) -> str:
 
 
 def _written(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return msgspec.json.encode(value) + b"\n"

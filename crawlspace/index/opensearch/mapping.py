@@ -2,18 +2,20 @@
 
 Title, headings, description and text are objects with a field for each language (`text.de`), so that each language has its own analyser
 and a document is stored once; what has another language, or none, is in `other`. A query asks `text.*`. Fields of the user's own are in
-`fields`, one flat object, so that no page can make the mapping grow.
+`fields`, one flat object, so that no page can make the mapping grow. A server that has no flat objects (the OSS build of Elasticsearch,
+OpenSearch before 2.7) gets a keyword field for each name there, so that the same queries work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
+from crawlspace.index.by_reference import PLACE, URL, reference_fields
 from crawlspace.index.filters import day_of
 from crawlspace.index.json_client import table
-from crawlspace.model import Document
+from crawlspace.model import Document, IndexOrder
 
 OTHER = "other"
 ANALYZERS: Mapping[str, str] = {
@@ -73,8 +75,8 @@ def index_body(
 ) -> dict[str, object]:
     """Return settings and mapping of a new index.
 
-    `flat_type` is what the server calls a flat object, `without` are analysers it lacks, and `is_marked` says that each collection that has
-    sent something there has a marker.
+    `flat_type` is what the server calls a flat object, empty where it has none, `without` are analysers it lacks, and `is_marked` says that
+    each collection that has sent something there has a marker.
     """
     keyword: dict[str, object] = {"type": "keyword", "ignore_above": _MOST_KEYWORD_BYTES}
     analyzers = {code: name for code, name in ANALYZERS.items() if name not in without} | {OTHER: "standard"}
@@ -99,8 +101,10 @@ def index_body(
         "image": keyword,
         "type": keyword,
         "duplicates": keyword,
-        "fields": {"type": flat_type},
+        "fields": {"type": flat_type} if flat_type else {"type": "object", "dynamic": True},
         "pushed_at": {"type": "date"},
+        PLACE: keyword,
+        URL: keyword,
         "batch_mark": MARK,
     }
     analysis = {
@@ -111,8 +115,13 @@ def index_body(
         },
     }
     settings = {"number_of_shards": shards, "number_of_replicas": replicas, "analysis": analysis}
-    meta = {"_meta": {"batch_mark": "of each collection"}} if is_marked else {}
-    return {"settings": settings, "mappings": {"dynamic": "strict", **meta, "properties": properties}}
+    mappings: dict[str, object] = {"dynamic": "strict", "properties": properties}
+    if not flat_type:
+        named = {"path_match": "fields.*", "match_mapping_type": "string", "mapping": keyword}
+        mappings |= {"dynamic_templates": [{"crawlspace_fields": named}], "date_detection": False}
+    if is_marked:
+        mappings["_meta"] = {"batch_mark": "of each collection"}
+    return {"settings": settings, "mappings": mappings}
 
 
 def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
@@ -121,8 +130,14 @@ def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
     return frozenset(table(text["properties"])) if "properties" in text else None
 
 
+def language_field(language: str, languages: Collection[str]) -> str:
+    """Return the field for texts in a language of a document, of those that an index has."""
+    code = language.partition("-")[0].lower()
+    return code if code in languages else OTHER
+
+
 def source_of(
-    url: str,
+    order: IndexOrder,
     document: Document,
     *,
     id: str,
@@ -130,23 +145,24 @@ def source_of(
     now: float,
     languages: Collection[str] | None,
 ) -> dict[str, object]:
-    """Return what is stored of a document; empty fields are left out. `languages`: see `languages_of`."""
-    language = document.language.partition("-")[0].lower()
-    code = language if languages is not None and language in languages else OTHER
+    """Return what is stored of the document of an order; empty fields are left out. `languages`: see `languages_of`."""
+    url = order.url
+    code = OTHER if languages is None else language_field(document.language, languages)
     parts = urlsplit(url)
+    host = parts.hostname or ""
     texts = zip(_TEXTS, (document.title, document.headings, document.description, document.text), strict=True)
     found: dict[str, object] = {name: value if languages is None else {code: value} for name, value in texts if value}
     found |= {
         "id": id,
         "url": url,
-        "address": f"{parts.netloc} {parts.path} {parts.query}".strip(),
+        "address": unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip(),
         "scheme": parts.scheme,
-        "host": parts.hostname or "",
-        "folder": f"{parts.hostname}{parts.path.rpartition('/')[0]}",
+        "host": host,
+        "folder": f"{host}{parts.path.rpartition('/')[0]}",
         "collection": owner,
         "pushed_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-    modified = document.modified if "T" in document.modified else day_of(document.modified)
+    modified = document.modified if document.modified[10:11] == "T" else day_of(document.modified)
     fields = {name: value[:_MOST_KEYWORD_BYTES] for name, value in document.fields.items()}
     others = {
         "language": document.language,
@@ -154,5 +170,6 @@ def source_of(
         "modified": modified,
         "duplicates": document.duplicates,
         "fields": fields,
+        **reference_fields(order),
     }
     return found | {name: value for name, value in others.items() if value}

@@ -10,21 +10,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
+from crawlspace.index.filters import Filter
 from crawlspace.index.inventory import Entry
-from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
+from crawlspace.index.json_client import Client, Connection, items, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
 from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
 from crawlspace.index.opensearch.marker import Marker, are_complete
+from crawlspace.index.opensearch.product import Product, product_of
+from crawlspace.index.opensearch.search import ServerSearch
+from crawlspace.index.search import SearchResult
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, Judged
 from crawlspace.index.search_server.sink import SearchServerSink
+from crawlspace.index.servers import Server
 from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
 
@@ -33,24 +37,8 @@ if TYPE_CHECKING:
 
 _INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 _ANALYZER = re.compile(r"analyzer \[(\w+)\] (?:has not been configured|not found)")
+_TYPE = re.compile(r"no handler for type \[(\w+)\]", re.IGNORECASE)
 _MOST_LOOKED_UP = 1_000
-_OLDEST = {"OpenSearch": (1, 0), "Elasticsearch": (7, 10)}
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """What a server says that it is."""
-
-    name: str
-    version: tuple[int, ...]
-    is_oss: bool
-
-    @property
-    def flat_type(self) -> str:
-        """Return the type of a field that takes an object as it is: a mapping cannot grow by what is in it."""
-        if self.name == "OpenSearch":
-            return "flat_object" if self.version >= (2, 7) else "object"
-        return "object" if self.is_oss else "flattened"
 
 
 class OpenSearchSink(SearchServerSink):
@@ -110,11 +98,30 @@ class OpenSearchSink(SearchServerSink):
     def lacks_mark(self) -> bool:
         return self._client.run(self._lacks_mark())
 
+    @property
+    def server(self) -> Server | None:
+        """The server that has answered."""
+        return None if self.product is None else Server(str(self.product), self.product.warning)
+
     def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
         return self._contents().look_up(urls)
 
     def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
         return self._contents().entries(owner=owner)
+
+    def search(
+        self,
+        words: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        marks: tuple[str, str] = ("[", "]"),
+        filters: Sequence[Filter] = (),
+        facets: Sequence[str] = (),
+    ) -> SearchResult:
+        """Return the best matches of this collection, see `Searchable`."""
+        searching = ServerSearch(self._client, self._url, self._index, owner=self._owner)
+        return self._client.run(searching.search(words, limit=limit, offset=offset, marks=marks, filters=filters, facets=facets))
 
     def _contents(self) -> IndexContents:
         """Return what the index has, once it is seen that it is there. Raises IndexUnavailable."""
@@ -127,7 +134,7 @@ class OpenSearchSink(SearchServerSink):
         return item_of(
             order,
             source_of(
-                order.url,
+                order,
                 order.document,
                 id=document_id(order.url),
                 owner=self._owner,
@@ -163,7 +170,7 @@ class OpenSearchSink(SearchServerSink):
         """See that the server is one that we know, and the alias is there. Raises IndexUnavailable."""
         if self._is_ready:
             return
-        self.product = product = _product_of(self._url, await self._client.request("GET", "/"))
+        self.product = product = product_of(self._url, await self._client.request("GET", "/"))
         alias = await self._client.request("GET", f"/_alias/{self._index}")
         if alias.status == 404:
             await self._create(product, may_create=may_create)
@@ -204,43 +211,22 @@ class OpenSearchSink(SearchServerSink):
         await self._make_index(f"{self._index}-000001", {self._index: {"is_write_index": True}}, product)
 
     async def _make_index(self, name: str, aliases: Mapping[str, object], product: Product, *, is_marked: bool = True) -> None:
-        """Make an index with our mapping, or the user's own; analysers that the server lacks are left out. `is_marked`: see `index_body`."""
+        """Make an index with our mapping, or the user's own; analysers and field types that the server lacks are left out.
+
+        `is_marked`: see `index_body`.
+        """
         lacking: set[str] = set()
         while True:
-            own = index_body(
-                flat_type=product.flat_type,
-                shards=self._shards,
-                replicas=self._replicas,
-                without=lacking,
-                is_marked=is_marked,
-            )
+            flat = "" if product.flat_type in lacking else product.flat_type
+            own = index_body(flat_type=flat, shards=self._shards, replicas=self._replicas, without=lacking, is_marked=is_marked)
             made = await self._client.request("PUT", f"/{name}", body={**(self._body or own), "aliases": aliases})
             if made.is_ok:
                 return
             why = refused_whole(made.status, made.body).why
-            missing = _ANALYZER.search(why)
+            missing = _ANALYZER.search(why) or _TYPE.search(why)
             if self._body is not None or missing is None or missing[1] in lacking:
                 raise IndexUnavailable(f"{name} could not be made at {self._url}: {why}")
             lacking.add(missing[1])
-
-
-def _product_of(url: str, reply: Reply) -> Product:
-    if reply.status in (401, 403):
-        raise IndexUnavailable(
-            f"{url} refuses access (HTTP status {reply.status}): check user and password, or the API key, of the sink"
-        )
-    if reply.status in (429, 503):
-        raise IndexUnavailable(f"{url} is not ready (HTTP status {reply.status})")
-    version = table(table(reply.body).get("version"))
-    number = str(version.get("number", ""))
-    if not reply.is_ok or not re.match(r"\d+\.\d+", number):
-        raise IndexUnavailable(f"{url} is no OpenSearch or Elasticsearch: it answers {reply.status} {shown(reply.body)}")
-    name = "OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch"
-    product = Product(name, tuple(map(int, re.findall(r"\d+", number)[:3])), version.get("build_flavor") == "oss")
-    if product.version[:2] < _OLDEST[name]:
-        oldest = ".".join(map(str, _OLDEST[name]))
-        raise IndexUnavailable(f"{url} is {name} {number}; {oldest} is the oldest that is supported")
-    return product
 
 
 def _body_of(options: Options) -> Mapping[str, object] | None:

@@ -19,9 +19,13 @@ class ItemResult(Enum):
     SLOW_DOWN = auto()
     ITS_OWN = auto()
     """The item itself is refused, and will be whenever it is sent."""
+    TOO_LARGE = auto()
+    """The request has more bytes than the server takes."""
     STOP = auto()
     """Nothing can be written at present, by anybody."""
     AGAIN = auto()
+    NO_ANSWER = auto()
+    """The server could not be reached, or the connection was cut; the item may have been written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Judged:
     @property
     def is_trouble(self) -> bool:
         """Whether the server is the reason, and not the item."""
-        return self.answer in (ItemResult.SLOW_DOWN, ItemResult.STOP, ItemResult.AGAIN)
+        return self.answer in (ItemResult.SLOW_DOWN, ItemResult.STOP, ItemResult.AGAIN, ItemResult.NO_ANSWER)
 
 
 @dataclass(slots=True)
@@ -66,15 +70,19 @@ class BatchOutcome:
             case ItemResult.CONFLICT:
                 self.conflicts.append((item, answered))
                 return
-            case ItemResult.ITS_OWN:
+            case ItemResult.ITS_OWN | ItemResult.TOO_LARGE:
                 self.refused.append(Refusal(item.order, answered.why))
                 return
             case ItemResult.SLOW_DOWN:
                 self.is_slow = True
             case ItemResult.STOP:
                 self.has_stopped = True
-        self.later.append(item.order)
-        self.why = self.why or answered.why
+        self.postpone([item], answered.why)
+
+    def postpone(self, unsent: Sequence[Item], why: str) -> None:
+        """Have items be sent later."""
+        self.later += [item.order for item in unsent]
+        self.why = self.why or why
 
     def put_off(self, orders: Sequence[IndexOrder], answered: Judged) -> None:
         """Have all orders of a batch be sent again, because of what was answered to its marker; those that are done do no harm."""

@@ -11,19 +11,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.errors import IndexUnavailable
+from crawlspace.index.by_reference import by_reference, log_by_reference
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 
-_MOST_ITEMS = 500
-"""Of one request."""
+_LEAST_ITEMS, _MOST_ITEMS = 50, 500
+"""Of a request: a batch is divided among the connections, as long as requests don't become too small for that."""
 _HALF = "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
 
 
 class SearchServerSink(ABC):
     """An index on a server. Nothing is sent before the first order."""
+
+    keeps_deleted_versions = False
+    """Whether it has the version of each deleted document for good."""
 
     def __init__(
         self,
@@ -94,7 +99,7 @@ class SearchServerSink(ABC):
             requests_of(
                 [item for item in made if item.id not in others or item.order.op is Op.PUSH],
                 most_bytes=self._most_bytes,
-                most_items=_MOST_ITEMS,
+                most_items=min(_MOST_ITEMS, max(_LEAST_ITEMS, -(-len(made) // self._connections))),
             )
         )
         marker = None if mark is None else await self._marker(mark, orders)
@@ -107,6 +112,7 @@ class SearchServerSink(ABC):
                 return await self._sent(part)
 
         marked = None
+        answers: set[ItemResult] = set()
         for answered in await asyncio.gather(*map(sent, requests), return_exceptions=True):  # none goes on behind the next batch
             if isinstance(answered, BaseException):
                 raise answered
@@ -115,6 +121,9 @@ class SearchServerSink(ABC):
                     marked = answer
                 else:
                     outcome.add(item, answer)
+                    answers.add(answer.answer)
+        if answers == {ItemResult.NO_ANSWER}:
+            raise IndexUnavailable(outcome.why)
         if marker is not None and marked is None:  # the other requests are answered: it says no more than what is there
             ((_, marked),) = await self._sent([marker])
         above = await self._settle_conflicts(outcome)
@@ -138,12 +147,19 @@ class SearchServerSink(ABC):
         return found
 
     async def _sent(self, part: Sequence[Item]) -> list[tuple[Item, Judged]]:
-        """Send one request; one that is refused whole is halved until what is refused is alone."""
-        answered = await self._request(part)
+        """Send one request; one that is refused whole is halved until what is refused is alone. What is too large alone is sent without
+        its text."""
+        try:
+            answered = await self._request(part)
+        except IndexUnavailable as error:  # what other requests have brought is done all the same
+            answered = Judged(ItemResult.NO_ANSWER, str(error))
         if isinstance(answered, Judged):
-            if answered.answer is ItemResult.ITS_OWN and len(part) > 1:
+            if answered.answer in (ItemResult.ITS_OWN, ItemResult.TOO_LARGE) and len(part) > 1:
                 middle = len(part) // 2
                 return [*await self._sent(part[:middle]), *await self._sent(part[middle:])]
+            if answered.answer is ItemResult.TOO_LARGE and (without_text := by_reference(part[0].order)) is not None:
+                log_by_reference(self.name, without_text)
+                return await self._sent([self._item_of(without_text, now=self._clock.now())])
             return [(item, answered) for item in part]
         if len(part) == 1:
             return list(zip(part, answered, strict=True))
@@ -166,12 +182,18 @@ class SearchServerSink(ABC):
         if not outcome.conflicts:
             return 0
         above = 0
-        there = await self._look_up([item.id for item, _ in outcome.conflicts])
+        try:
+            there = await self._look_up([item.id for item, _ in outcome.conflicts])
+        except IndexUnavailable as error:
+            outcome.postpone([item for item, _ in outcome.conflicts], str(error))
+            return 0
         for item, answered in outcome.conflicts:
             version, owner = there.get(item.id, (answered.version, None))
             is_ours = owner == self._owner
             # A push of the same version was sent before; a deletion has nothing to delete if the document is gone or another's.
             is_done = not is_ours if item.order.op is Op.DELETE else is_ours and version == item.order.version
+            if self.keeps_deleted_versions and version < item.order.version:
+                is_done = False  # there is a later one, and the look-up has missed it
             if not is_done:
                 outcome.later.append(item.order)
                 above = max(above, version, answered.version)

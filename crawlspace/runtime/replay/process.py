@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
 
 from crawlspace.errors import CrawlspaceError
@@ -57,6 +58,10 @@ def _run(start: ReplayStart, channel: socket.socket) -> None:
     own = settings.copy()
     CollectionLoader.from_settings(own).load(start.collection).update_settings(own)
     session = ReplaySession(start.collection, own, archive_files=start.archive_files, channel=channel)
+    if settings[
+        "ASYNCIO_EVENT_LOOP"
+    ]:  # else Scrapy makes one of the default kind first, and drops it, which may print a traceback at the end
+        asyncio.set_event_loop(load_object(settings["ASYNCIO_EVENT_LOOP"])())
     process: Any = (AsyncCrawlerProcess if settings.getbool("TWISTED_REACTOR_ENABLED") else CrawlerProcess)(settings)
     reduce_garbage_collection()
     crawl = process.crawl(process.create_crawler(start.collection), session=session)

@@ -88,6 +88,11 @@ class MemoryDuplicates:
             return None
         return replace(_copy_of(stored), url=row.url, text=self._texts[row.checksum], duplicates=self._noted(row))
 
+    def archived(self, id: int) -> int | None:
+        """The place of the document of a URL in the archive."""
+        row = self._rows.get(id)
+        return None if row is None or row.checksum is None else row.archived
+
     def before(self, rows: Iterable[UrlState]) -> Before:
         before = Before()
         for row in rows:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.duplicates import Settlement
+
+
+class PushedDocuments(Protocol):
+    """The documents of the store, by the id of their URL."""
+
+    def document(self, id: int) -> Document | None: ...
+    def archived(self, id: int) -> int | None: ...
 
 
 @dataclass(slots=True)
@@ -71,13 +79,15 @@ class MemoryOutbox:
             if order is not None and order.op is Op.PUSH:
                 order.kept = order.kept or document
 
-    def next(self, sink: str, limit: int, document_of: Callable[[int], Document | None], most_bytes: int) -> list[IndexOrder]:
+    def next(self, sink: str, limit: int, stored: PushedDocuments, most_bytes: int) -> list[IndexOrder]:
         waiting = [order for order in self._of(sink).values() if order.reason is None]
         waiting.sort(key=lambda order: (order.op is Op.PUSH, order.sequence))
         orders: list[IndexOrder] = []
         for order in waiting[:limit]:
-            document = order.kept or document_of(order.id) if order.op is Op.PUSH else None
-            orders.append(IndexOrder(order.sequence, order.op, order.url, document))
+            is_push = order.op is Op.PUSH
+            document = order.kept or stored.document(order.id) if is_push else None
+            archived = stored.archived(order.id) if is_push else None
+            orders.append(IndexOrder(order.sequence, order.op, order.url, document, archived=archived))
             most_bytes -= 0 if document is None else len(document.text)
             if most_bytes <= 0:
                 break

@@ -281,7 +281,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
         self._groups.drop_texts(self._outbox.withdraw(sink, deletes=deletes))
 
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
-        return self._outbox.next(sink, limit, self._groups.document, most_bytes)
+        return self._outbox.next(sink, limit, self._groups, most_bytes)
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
         self._groups.drop_texts(self._outbox.acknowledge(sink, orders))

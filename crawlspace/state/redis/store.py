@@ -271,8 +271,8 @@ class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks):
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
         return [
-            IndexOrder(sequence, Op.DELETE if op else Op.PUSH, url.decode(), document_of(document))
-            for sequence, op, url, document in self._read("orders", sink=sink, limit=limit, bytes=most_bytes)
+            IndexOrder(sequence, Op.DELETE if op else Op.PUSH, url.decode(), document_of(document), archived=archived)
+            for sequence, op, url, document, archived in self._read("orders", sink=sink, limit=limit, bytes=most_bytes)
         ]
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:

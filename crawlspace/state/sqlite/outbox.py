@@ -62,14 +62,15 @@ def give(
 
 def next_orders(db: apsw.Connection, sink: str, limit: int, most_bytes: int) -> list[IndexOrder]:
     rows = db.execute(
-        f"SELECT outbox.op, outbox.sequence, outbox.url, {_DOCUMENT} FROM outbox LEFT JOIN url ON url.id = outbox.id AND outbox.op = 1"
+        "SELECT outbox.op, outbox.sequence, CASE WHEN url.checksum IS NOT NULL THEN url.archived END,"
+        f" outbox.url, {_DOCUMENT} FROM outbox LEFT JOIN url ON url.id = outbox.id AND outbox.op = 1"
         f" {_DOCUMENT_TABLES} WHERE outbox.sink = ? AND outbox.parked = 0 ORDER BY outbox.op, outbox.sequence LIMIT ?",
         (sink, limit),
     )
     orders: list[IndexOrder] = []
-    for op, sequence, url, whole, body, text, *parts in rows:
+    for op, sequence, archived, url, whole, body, text, *parts in rows:
         document = _document(db, url, whole, body, text, *parts) if op == _PUSH else None
-        orders.append(IndexOrder(sequence, _OPS[op], url, document))
+        orders.append(IndexOrder(sequence, _OPS[op], url, document, archived=archived))
         most_bytes -= 0 if document is None else len(whole or text)
         if most_bytes <= 0:
             break

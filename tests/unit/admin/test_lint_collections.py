@@ -34,6 +34,16 @@ ONE_INDEX = {"one/settings.py": SHARED, "two/settings.py": SHARED}
 BOTH_HOSTS = {"global.rules": "allow domain a.example\nallow domain b.example\n"}
 
 
+def on_server(url: str, index: str = "intranet") -> str:
+    return f"CRAWLSPACE_SINKS = {{'search': {{'type': 'opensearch', 'url': '{url}', 'index': '{index}'}}}}\n"
+
+
+ON_SERVER = {"one/settings.py": on_server("https://search.example:443/"), "two/settings.py": on_server("https://Search.example")}
+
+
+OWNED = "collections may share it, but a document belongs to the one that pushed it last, so that these change hands"
+
+
 # files -> place and code of each finding, and what it names
 ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
     ("nothing in common", {**ONE, **TWO}, []),
@@ -49,6 +59,32 @@ ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
         [("two/crawl.rules:1:14 crawled-twice", "a.example: crawled by one too (one/crawl.rules:1)")],
     ),
     ("one host, two indexes", {**ONE, "two/start_urls.txt": B, "two/crawl.rules": ALLOW_BOTH}, []),
+    ("one index on a server, well divided", {**ONE, **TWO, **ON_SERVER}, []),
+    (
+        "one host, one index on a server",
+        {**ONE, **TWO, "two/crawl.rules": ALLOW_BOTH, **ON_SERVER},
+        [
+            (
+                "two/crawl.rules:1:14 crawled-twice",
+                f"a.example: crawled by one too (one/crawl.rules:1), and both write to the index intranet at https://search.example/: {OWNED}",
+            )
+        ],
+    ),
+    (
+        "one host, two indexes on a server",
+        {**ONE, **TWO, "two/crawl.rules": ALLOW_BOTH, **ON_SERVER, "two/settings.py": on_server("https://search.example", "others")},
+        [],
+    ),
+    (
+        "one host, two servers",
+        {**ONE, **TWO, "two/crawl.rules": ALLOW_BOTH, **ON_SERVER, "two/settings.py": on_server("https://search.example:9200")},
+        [],
+    ),
+    (
+        "one host, one index on a server, and one global crawl space",
+        {**ONE, **TWO, "two/crawl.rules": ALLOW_BOTH, **BOTH_HOSTS, **ON_SERVER},
+        [("two/crawl.rules:1:14 crawled-twice", "a.example: crawled by one too (one/crawl.rules:1), so that each refreshes")],
+    ),
     (
         "one host by a rule with a star, one index",
         {**ONE, **TWO, "two/crawl.rules": ALLOW_BOTH, **ONE_INDEX, **BOTH_HOSTS},

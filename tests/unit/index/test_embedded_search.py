@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import Stemmer
 
+from crawlspace.index.closeness import REORDERED
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.embedded_search import REORDERED
 from crawlspace.index.filters import read_filter
 from crawlspace.index.stems import ALGORITHMS
 from crawlspace.model import Document, IndexOrder, Op

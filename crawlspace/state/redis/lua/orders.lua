@@ -8,13 +8,15 @@ function ops.orders(args)
     for _, number in ipairs(reply[op]) do
       if #found == args.limit or left <= 0 then return found end
       local id, url = string.match(call("HGET", outbox.key(sink, "order"), number), "^%d:(%d+):(.*)$")
-      local document = {}
+      local document, archived = {}, false
       if op == 0 then
+        local row = get(tonumber(id))
+        archived = row and row[CHECKSUM] and row[ARCHIVED] or false
         local kept = call("HGET", outbox.key(sink, "kept"), number)
         document = kept and unpack_one(kept) or groups.document_of(tonumber(id)) or {}
         for _, part in ipairs(document) do left = left - #part end
       end
-      found[#found + 1] = {tonumber(number), op, url, document}
+      found[#found + 1] = {tonumber(number), op, url, document, archived}
     end
   end
   return found

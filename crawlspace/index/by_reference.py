@@ -1,0 +1,43 @@
+"""Documents that an index gets without their text, and with where it is: those that are too large for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from crawlspace.model import IndexOrder
+
+logger = logging.getLogger(__name__)
+
+PLACE, URL = "content_place", "content_url"
+"""The fields of a document in an index."""
+
+
+class ContentReferences(Protocol):
+    """Knows where documents are, and which are too large to be sent whole."""
+
+    def of(self, orders: Sequence[IndexOrder]) -> tuple[IndexOrder, ...]:
+        """Return the orders with where their documents are, and those that are too large by reference. Raises StoreError."""
+
+
+def by_reference(order: IndexOrder) -> IndexOrder | None:
+    """Return an order whose document has no text; None where it has none already, or it is not known where the text is."""
+    if order.document is None or not order.content_place or not order.document.text:
+        return None
+    return replace(order, document=replace(order.document, text=""), is_by_reference=True)
+
+
+def log_by_reference(sink: str, order: IndexOrder) -> None:
+    """Log that an index has refused a document as too large, and gets it without its text."""
+    logger.warning(
+        "%s is too large for the sink %s, and is sent without its text, which is at %s", order.url, sink, order.content_place
+    )
+
+
+def reference_fields(order: IndexOrder) -> Mapping[str, str]:
+    """Return what says where the text of the document is; nothing for one that has its text."""
+    if not order.is_by_reference:
+        return {}
+    return {PLACE: order.content_place} | ({URL: order.content_url} if order.content_url else {})

@@ -1,0 +1,82 @@
+"""What a search server has found, read as the embedded index reads it: put in the same order, with the same snippets.
+
+Servers cut words in ways of their own, and not each of them can highlight. So texts are put in an embedded index in memory, which has the
+tokenizer, the forms of words and the snippets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+import apsw
+
+from crawlspace.index.closeness import Closeness, best_first
+from crawlspace.index.embedded_schema import SCHEMA
+from crawlspace.index.embedded_search import snippet_length, tokenizer_of
+from crawlspace.index.ideographs import joined, separated
+from crawlspace.index.stems import Stems
+from crawlspace.index.words import SearchQuery, read_query
+
+_MOST_PIECES = 100
+_SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ?"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document that a server has found, with its score there."""
+
+    id: str
+    score: float
+    url: str
+    title: str
+    headings: Sequence[str]
+
+
+class FoundTexts:
+    """The texts of one search. `languages` are those of the documents, without any for English. Close it."""
+
+    def __init__(self, text: str, languages: Iterable[str] = ()) -> None:
+        """Raises UsageError for a text without words."""
+        self._text = text
+        self._db = apsw.Connection(":memory:")
+        self._db.execute(SCHEMA)
+        self._tokens = tokenizer_of(self._db)
+        self._stems = Stems(self._db)
+        self._languages = tuple(languages)
+        self.query = read_query(text, self._tokens, lambda _: ())
+
+    def in_order(self, found: Sequence[FoundDocument]) -> list[tuple[FoundDocument, float]]:
+        """Return documents, which are given best first, in the order of hits and with the scores of hits."""
+        shown = {one.id: _shown(one) for one in found}
+        self._fill(shown.values())
+        closeness = Closeness(self._read().wanted, self._tokens)
+        return best_first([(one, one.score) for one in found], lambda one: closeness.of(*shown[one.id]))
+
+    def snippet(self, text: str, marks: tuple[str, str]) -> str:
+        """Return what a hit shows of its text, with marks around the words found; its beginning if it has none of them."""
+        wanted = " ".join(word for term in self.query.wanted for word in term.words)
+        self._fill([(wanted, "", "")], text)  # the title lets each text match
+        query = self._read()
+        pieces = list(dict.fromkeys(piece for term in query.wanted for piece in (term.fts, *term.pieces())))[:_MOST_PIECES]
+        return joined(str(self._db.execute(_SNIPPET, (*marks, snippet_length(query), " OR ".join(pieces))).get))
+
+    def close(self) -> None:
+        self._db.close()
+
+    def _fill(self, rows: Iterable[tuple[str, str, str]], text: str = "") -> None:
+        """Replace what is in the index by titles, headings and URLs, with a text."""
+        self._db.execute("DELETE FROM words")
+        text = separated(text.replace("\0", " "))
+        self._db.executemany("INSERT INTO words (title, headings, url, text) VALUES (?, ?, ?, ?)", ((*row, text) for row in rows))
+
+    def _read(self) -> SearchQuery:
+        """Return the query with the forms of its words that are in the index."""
+        stemmers = self._stems.stemmers(self._languages)
+        return read_query(self._text, self._tokens, lambda word: self._stems.forms(word, stemmers))
+
+
+def _shown(one: FoundDocument) -> tuple[str, str, str]:
+    """Return title, headings and URL as the embedded index has them."""
+    return separated(one.title), separated("\n".join(one.headings)), separated(unquote(one.url.partition("://")[2]))

@@ -1,0 +1,75 @@
+"""What a document is in Solr: fields of the schema that is in `conf`.
+
+Title, headings, description and text have a field for each language (`text_txt_de`), so that each has its own analyser; what has another
+language, or none, is in `text_txt_other`. Fields of the user's own are values of the one field `fields`, as in `color=red`, so that no page
+adds fields to an index. What is left of a deleted document is its id and version, with `deleted`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+
+from crawlspace.index.json_client import table
+from crawlspace.index.opensearch.mapping import OTHER, source_of
+from crawlspace.model import Document, IndexOrder
+from crawlspace.urls import document_id
+
+FIELDS = frozenset(
+    (
+        "id version deleted pushed_at url address scheme host folder collection language content_type modified duplicates fields"
+        " content_place content_url"
+    ).split()
+) | {f"headings_txt_{OTHER}"}
+"""Fields that the schema of an index must have; a text that has none for its language needs `*_txt_other`, too."""
+DYNAMIC = "*_txt_"
+_TEXTS = ("title", "headings", "description", "text")
+_MOST_STRING = 8_000
+"""Characters. A string has up to 32,766 bytes in Lucene, and a character up to four."""
+
+
+def languages_of(schema: Mapping[str, object]) -> frozenset[str]:
+    """Return the languages that texts have fields for, from what Luke tells of a schema."""
+    fields = table(schema.get("fields"))
+    found = (name.removeprefix(DYNAMIC) for name in table(schema.get("dynamicFields")) if name.startswith(DYNAMIC))
+    return frozenset(language for language in found if f"headings_txt_{language}" in fields)
+
+
+def missing_of(schema: Mapping[str, object]) -> list[str]:
+    """Return the fields that a schema lacks."""
+    missing = sorted(FIELDS - table(schema.get("fields")).keys())
+    other = f"{DYNAMIC}{OTHER}"
+    return missing if other in table(schema.get("dynamicFields")) else [*missing, other]
+
+
+def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str]) -> dict[str, object]:
+    """Return a document as Solr takes it; empty fields are left out."""
+    found = source_of(order, document, id=document_id(order.url), owner=owner, now=now, languages=None)
+    language = document.language.partition("-")[0].lower()
+    code = language if language in languages else OTHER
+    for name in _TEXTS:
+        if name in found:
+            found[f"{name}_txt_{code}"] = found.pop(name)
+    for name in ("language", "content_type"):
+        if name in found:
+            found[name] = str(found[name])[:_MOST_STRING]
+    if "fields" in found:
+        found["fields"] = [f"{name}={value}"[:_MOST_STRING] for name, value in table(found["fields"]).items()]
+    modified = _moment(str(found.pop("modified", "")))
+    return found | {"version": order.version} | ({"modified": modified} if modified else {})
+
+
+def deleted(order: IndexOrder, *, now: float) -> dict[str, object]:
+    """Return what takes the place of a document that is deleted. Solr itself writes the same for a deletion with a version."""
+    pushed_at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {"id": document_id(order.url), "version": order.version, "deleted": True, "pushed_at": pushed_at}
+
+
+def _moment(written: str) -> str:
+    """Return a day or moment of ISO 8601 as Solr writes it; empty for anything else, and where a zone leads out of the calendar."""
+    try:
+        moment = datetime.fromisoformat(written)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return ""
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"

@@ -1,0 +1,109 @@
+"""A Solr for a test: a stand-in, or the real one that `make test-servers` has started. Each test has an empty one."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import urlencode
+
+from crawlspace.index.solr.sink import SolrSink
+from crawlspace.model import Document
+from crawlspace.urls import document_id
+from tests.solr_stand_in import SolrStandIn
+
+INDEX, BARE = "intranet", "bare"
+"""A core of the configuration that we ship, and one that has neither our fields nor our update chain."""
+MOST = 1_000
+
+
+class SolrServer:
+    """An empty server, by its URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def ask(self, path: str, body: object = None, **parameters: str) -> Any:
+        """Send a request, and return the JSON that is answered, whatever the status; None for a page."""
+        data = None if body is None else json.dumps(body).encode()
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        request = urllib.request.Request(f"{self.url}{path}{query}", data, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            text = error.read()
+        try:
+            return json.loads(text)
+        except ValueError:
+            return None
+
+    def documents(self) -> dict[str, dict[str, Any]]:
+        """Return the documents by URL."""
+        self.ask(f"/{INDEX}/update", {"commit": {}})
+        query = {"query": "*:*", "filter": ["-deleted:true"], "limit": MOST, "fields": ["*"], "params": {"defType": "lucene"}}
+        return {one["url"]: one for one in self.ask(f"/{INDEX}/select", query)["response"]["docs"]}
+
+    def stored(self, url: str) -> dict[str, Any] | None:
+        """Return what there is of a URL at this moment, if it is deleted, too."""
+        found = self.ask(f"/{INDEX}/get", {"params": {"ids": document_id(url)}})["response"]["docs"]
+        return found[0] if found else None
+
+    def unload(self, core: str = INDEX) -> None:
+        assert self.ask("/admin/cores", action="UNLOAD", core=core)["responseHeader"]["status"] == 0
+
+    def load(self, core: str = INDEX) -> None:
+        """Load a core that was unloaded."""
+        assert self.ask("/admin/cores", action="CREATE", name=core, instanceDir=core)["responseHeader"]["status"] == 0
+
+    def options(self, **more: object) -> dict[str, object]:
+        """The options of a sink that sends to it."""
+        return {"type": "solr", "url": self.url, "index": INDEX, **more}
+
+
+REAL = os.environ.get("CRAWLSPACE_TEST_SOLR_URL")
+
+
+@contextmanager
+def solr_server() -> Iterator[SolrServer]:
+    if REAL is None:
+        with closing(SolrStandIn()) as stand_in:
+            yield SolrServer(stand_in.url)
+        return
+    server = SolrServer(REAL)
+    server.ask(f"/{INDEX}/update", {"delete": {"query": "*:*"}, "commit": {}})
+    yield server
+
+
+class ReadableSolr:
+    """The sink, and what the server has of a URL, as the document that was pushed."""
+
+    def __init__(self, sink: SolrSink, server: SolrServer) -> None:
+        self.name = sink.name
+        self.mark, self.send, self.close = sink.mark, sink.send, sink.close
+        self._server = server
+
+    def get(self, url: str) -> Document | None:
+        found = self._server.stored(url)
+        if found is None or found.get("deleted"):
+            return None
+
+        def text(name: str) -> Any:
+            return next((value for key, value in found.items() if key.startswith(f"{name}_txt_")), "")
+
+        return Document(
+            found["url"],
+            text("title"),
+            text("description"),
+            found.get("language", ""),
+            text("text"),
+            text("headings") or [],
+            found.get("content_type", ""),
+            found.get("modified", "").removesuffix("T00:00:00Z"),
+            dict(one.split("=", 1) for one in found.get("fields", [])),
+            found.get("duplicates", []),
+        )

@@ -1,0 +1,47 @@
+"""The files that a core is made of agree with what the sink sends."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from crawlspace.index.opensearch.mapping import ANALYZERS, OTHER
+from crawlspace.index.solr.documents import FIELDS
+from crawlspace.index.solr.sink import CONF
+from crawlspace.index.solr.updates import CHAIN
+
+LANGUAGES = {*ANALYZERS, OTHER}
+TEXTS = ("title", "headings", "description", "text")
+
+
+def test_the_schema_has_the_fields_and_languages() -> None:
+    names = {one.attrib["name"] for one in ET.parse(CONF / "schema.xml").getroot() if "Field" in one.tag or one.tag == "field"}
+    assert names >= FIELDS
+    assert {name.removeprefix("*_txt_") for name in names if name.startswith("*")} == LANGUAGES
+    assert {name.removeprefix("headings_txt_") for name in names if name.startswith("headings")} == LANGUAGES
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_search_asks_all_languages(name: str) -> None:
+    handler = config().find("requestHandler[@name='/select']/lst[@name='defaults']")
+    assert handler is not None
+    fields = handler.findtext(f"str[@name='f.{name}.qf']", "").split()
+    assert sorted(fields) == sorted(f"{name}_txt_{language}" for language in LANGUAGES)
+
+
+def test_a_search_leaves_out_what_is_deleted() -> None:
+    assert config().findtext("requestHandler[@name='/select']/lst[@name='appends']/str[@name='fq']") == "-deleted:true"
+
+
+def test_the_update_chain_judges_each_document_by_its_version() -> None:
+    steps = config().findall(f"updateRequestProcessorChain[@name='{CHAIN}']/processor")
+    assert [step.attrib["class"].removeprefix("solr.").removesuffix("ProcessorFactory") for step in steps] == [
+        "TolerantUpdate",
+        "DocBasedVersionConstraints",
+        "RunUpdate",
+    ]
+
+
+def config() -> ET.Element:
+    return ET.parse(CONF / "solrconfig.xml").getroot()
