@@ -41,9 +41,10 @@ class SearchServer:
         return json.loads(text or b"null")
 
     def documents(self, index: str = INDEX) -> dict[str, dict[str, Any]]:
-        """Return the documents of an index by URL."""
+        """Return the documents of an index by URL; markers have none."""
         self.ask("POST", f"/{index}/_refresh")
-        found = self.ask("POST", f"/{index}/_search", {"size": 1000, "version": True})
+        query = {"size": 1000, "version": True, "query": {"exists": {"field": "url"}}}
+        found = self.ask("POST", f"/{index}/_search", query)
         return {hit["_source"]["url"]: hit["_source"] | {"_version": hit["_version"]} for hit in found["hits"]["hits"]}
 
     def document(self, url: str, index: str = INDEX) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from crawlspace.config.sinks import EMBEDDED, SinkOptions
 from crawlspace.crawl.sinks.deliveries import lacks_documents
 from crawlspace.errors import CrawlspaceError, StoreError, UsageError
 from crawlspace.index.inventory import Inventory
+from crawlspace.index.marks import forget_mark
 from crawlspace.index.versions import Versions
 from crawlspace.plural import counted
 from crawlspace.printable import printable, quoted
@@ -194,6 +195,8 @@ def _compare(place: Place, opened: OpenStore, options: SinkOptions, report: _Com
                 if repair is not None:
                     repair.order(differences)
                     report.fetched = repair.fetched
+            if repairs and options.name != EMBEDDED:
+                forget_mark(opened.store, options.name)  # what is ordered is all that was missing there
         except StoreError:
             raise
         except CrawlspaceError as error:

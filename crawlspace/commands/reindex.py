@@ -52,7 +52,9 @@ class Command(CollectionCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--extract", action="store_true", help="make the documents anew from the archived pages")
-        parser.add_argument("--sink", metavar="S", help="send to this sink alone; without it to all of them")
+        parser.add_argument(
+            "--sink", metavar="S", help="send to this sink alone, or build its index anew; without it send to all"
+        )
         parser.add_argument(
             "--processes", type=int, metavar="N", help="make them in N processes; without it, in as many as there are processors"
         )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from secrets import token_hex
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -19,6 +19,15 @@ from crawlspace.model import IndexOrder
 
 MOST_IN_BATCH = 1_000
 """Orders. A larger batch would not be found again among those that wait."""
+
+
+class Agreement(StrEnum):
+    """The relation of index and store."""
+
+    SAME = "same"
+    INDEX_BEHIND = "the index is older than the stored state of the pages"
+    STORE_BEHIND = "the stored state of the pages is older than the index"
+    OTHERS = "the index and the stored state are not of the same collection, or one of the two was created again"
 
 
 class BatchMark(msgspec.Struct, frozen=True):
@@ -40,14 +49,23 @@ class BatchMark(msgspec.Struct, frozen=True):
             return self.batch == 1
         return self.generation == before.generation and self.batch in (before.batch, before.batch + 1)
 
+    def relation_to(self, found: BatchMark | None) -> Agreement:
+        """Return the relation of an index with the mark `found` to the store whose next batch this is. Batch 1 begins anew with the index."""
+        if found is None:
+            return Agreement.SAME if self.batch == 1 else Agreement.INDEX_BEHIND
+        if found.generation != self.generation:
+            return Agreement.OTHERS
+        if self.batch == 1 or found.batch in (self.batch - 1, self.batch):
+            return Agreement.SAME
+        return Agreement.INDEX_BEHIND if found.batch < self.batch else Agreement.STORE_BEHIND
 
-class Agreement(StrEnum):
-    """The relation of index and store."""
 
-    SAME = "same"
-    INDEX_BEHIND = "the index is older than the stored state of the pages"
-    STORE_BEHIND = "the stored state of the pages is older than the index"
-    OTHERS = "the index and the stored state are not of the same collection, or one of the two was created again"
+@runtime_checkable
+class MarkKeeper(Protocol):
+    """An index on a server that has the mark of each batch."""
+
+    def lacks_mark(self) -> bool:
+        """Return whether it has no mark and should have one: it is another index, or is not there. Raises IndexUnavailable."""
 
 
 class MarkedStore(Protocol):
@@ -70,8 +88,10 @@ def note_mark(store: MarkedStore, sink: str, mark: BatchMark) -> None:
 
 
 def forget_mark(store: MarkedStore, sink: str) -> None:
-    """Begin anew with a sink, as if nothing had ever been sent to it."""
-    store.set_meta(_name(sink), "")
+    """Begin anew with a server, as if nothing had ever been sent to it: the next batch is the first."""
+    last = stored_mark(store, sink)
+    if last is not None:
+        note_mark(store, sink, BatchMark(last.generation, 0))
 
 
 def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> BatchMark:

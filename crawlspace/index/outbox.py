@@ -166,7 +166,7 @@ class Drain:
             part = parts.pop()
             try:
                 sent = self._sink.send(part, self._mark)
-                mark = self._mark
+                mark = self._mark if len(sent.later) < len(part) else mark
             except IndexUnavailable as error:
                 return Delivery(tuple(done), tuple(refused), str(error), mark)
             except CrawlspaceError:

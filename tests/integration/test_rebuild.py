@@ -11,7 +11,7 @@ import pytest
 from crawlspace.urls import document_id
 from tests.conftest import MakeProject
 from tests.integration.archives import folder
-from tests.integration.stored import collection, shared
+from tests.integration.stored import collection, opened, shared
 from tests.integration.test_audit import Crawled
 from tests.integration.test_sinks import DOWN, LOCAL, sinks, there, three_pages
 from tests.search_server import INDEX, search_server, sink_of
@@ -92,6 +92,29 @@ def test_back_to_the_previous_one_with_all_that_has_changed_since(crawled: Rebui
     assert (status, said) == (0, f"demo: the sink search is searched in {FIRST} now, with 3 documents")
     assert crawled.aliases() == {INDEX: FIRST, f"{INDEX}.previous": SECOND}
     assert there(crawled.search) == {"/", "/b", "/c"}
+
+
+def test_the_mark_of_the_last_batch_comes_along(crawled: Rebuilding) -> None:
+    """Else each crawl would take the index for an older copy."""
+
+    def crawl(text: str) -> None:
+        crawled.server.site["/b"] = page("Page b", text=text)
+        crawled.demo.scrapy("recrawl", "demo", crawled.server.url("/b")).succeeded()
+        assert "the index is older" not in crawled.demo.crawl("demo").succeeded().stderr
+        with closing(sink_of(crawled.demo.data, crawled.search.options())) as sink, opened(crawled.demo) as store:
+            mark = sink.mark()
+            assert mark is not None
+            assert store.get_meta("sent:search") == mark.written()
+
+    crawl("one")
+    assert crawled.rebuild()[0] == 0
+    crawl("two")
+    crawled.begin()
+    crawl("three")
+    assert crawled.rebuild()[0] == 0
+    crawl("four")
+    assert crawled.rebuild("--rollback")[0] == 0
+    crawl("five")
 
 
 def test_older_ones_are_deleted(crawled: Rebuilding) -> None:

@@ -57,6 +57,8 @@ SEARCH_TESTS = (
     "tests/integration/test_audit.py",
     "tests/integration/test_rebuild.py",
     "tests/integration/test_servers_tutorial.py",
+    "tests/integration/test_reindex_sinks.py",
+    "tests/integration/test_restored_server.py",
     "tests/real_servers/test_opensearch.py",
 )
 SOLR_TESTS = (

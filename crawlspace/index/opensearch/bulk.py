@@ -47,11 +47,15 @@ _CURRENT = re.compile(r"current version \[(\d+)\]")
 _NO_WRITE_INDEX = re.compile(r"no write index|more than one ind(?:ex|ices)|cannot write to an alias", re.IGNORECASE)
 
 
-def item_of(order: IndexOrder, source: Mapping[str, object] | None) -> Item:
-    """Return an order as an item; `source` is what is stored of the document of a push."""
-    id = document_id(order.url)
+def item_of(order: IndexOrder, source: Mapping[str, object] | None, *, id: str = "", pipeline: str = "") -> Item:
+    """Return an order as an item; `source` is what is stored of the document of a push, `id` is for one of no URL.
+
+    `pipeline` takes the place of the one that documents go through.
+    """
+    id = id or document_id(order.url)
     name = "delete" if order.op is Op.DELETE else "index"
-    action = _written({name: {"_id": id, "version": order.version, "version_type": "external"}})
+    more = {"pipeline": pipeline} if pipeline else {}
+    action = _written({name: {"_id": id, "version": order.version, "version_type": "external", **more}})
     return Item(order, id, action if source is None else action + _written(source))
 
 

@@ -59,9 +59,25 @@ _MOST_KEYWORD_BYTES = 8_000
 """A keyword has up to 32,766 bytes in Lucene, and a character up to four."""
 
 
-def index_body(*, flat_type: str, shards: int, replicas: int, without: Collection[str] = ()) -> dict[str, object]:
-    """Return settings and mapping of a new index; `flat_type` is what the server calls a flat object, empty where it has none, `without` are
-    analysers it lacks."""
+MARK: Mapping[str, object] = {
+    "properties": {
+        "collection": {"type": "keyword"},
+        "generation": {"type": "keyword"},
+        "batch": {"type": "long"},
+        "sequence": {"type": "long"},
+    }
+}
+"""The field of the marker, see `marker.py`."""
+
+
+def index_body(
+    *, flat_type: str, shards: int, replicas: int, without: Collection[str] = (), is_marked: bool = True
+) -> dict[str, object]:
+    """Return settings and mapping of a new index.
+
+    `flat_type` is what the server calls a flat object, empty where it has none, `without` are analysers it lacks, and `is_marked` says that
+    each collection that has sent something there has a marker.
+    """
     keyword: dict[str, object] = {"type": "keyword", "ignore_above": _MOST_KEYWORD_BYTES}
     analyzers = {code: name for code, name in ANALYZERS.items() if name not in without} | {OTHER: "standard"}
     by_language = {code: {"type": "text", "analyzer": name} for code, name in analyzers.items()}
@@ -89,6 +105,7 @@ def index_body(*, flat_type: str, shards: int, replicas: int, without: Collectio
         "pushed_at": {"type": "date"},
         PLACE: keyword,
         URL: keyword,
+        "batch_mark": MARK,
     }
     analysis = {
         "tokenizer": {"crawlspace_folders": {"type": "path_hierarchy", "delimiter": "/"}},
@@ -102,6 +119,8 @@ def index_body(*, flat_type: str, shards: int, replicas: int, without: Collectio
     if not flat_type:
         named = {"path_match": "fields.*", "match_mapping_type": "string", "mapping": keyword}
         mappings |= {"dynamic_templates": [{"crawlspace_fields": named}], "date_detection": False}
+    if is_marked:
+        mappings["_meta"] = {"batch_mark": "of each collection"}
     return {"settings": settings, "mappings": mappings}
 
 

@@ -12,11 +12,13 @@ from dataclasses import replace
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies, Entry
 from crawlspace.index.json_client import items
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import item_of, refused_whole
 from crawlspace.index.opensearch.copies import Aliases, leads, leads_no_more
 from crawlspace.index.opensearch.inventory import IndexContents
+from crawlspace.index.opensearch.marker import copy_markers
 from crawlspace.index.opensearch.sink import OpenSearchSink
-from crawlspace.index.search_server.items import BatchOutcome
+from crawlspace.index.search_server.items import BatchOutcome, Item
 from crawlspace.index.sink import Sent
 from crawlspace.model import IndexOrder, Op
 
@@ -26,11 +28,11 @@ class RebuildableOpenSearch(OpenSearchSink):
 
     _next: _NextIndex | None = None
 
-    async def _send(self, orders: Sequence[IndexOrder], *, is_first: bool) -> Sent:
-        await self._make_ready(may_create=is_first)
+    async def _send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
+        await self._make_ready(may_create=mark is None or mark.batch == 1)
         following = await self._following()
-        behind = None if following is None else await following.take(orders)
-        sent = await super()._send(orders, is_first=is_first)
+        behind = None if following is None else await following.take(orders, mark)
+        sent = await super()._send(orders, mark)
         return sent if behind is None else _together(sent, behind)
 
     async def _following(self) -> _NextIndex | None:
@@ -91,7 +93,12 @@ class RebuildableOpenSearch(OpenSearchSink):
             await self._aliases.change([leads(self._aliases.next_alias, copies.previous)])
             return
         assert self.product is not None, "it is known since the sink is ready"
-        await self._make_index(await self._aliases.name_of_new(), {self._aliases.next_alias: {}}, self.product)
+        await self._make_index(
+            await self._aliases.name_of_new(),
+            {self._aliases.next_alias: {}},
+            self.product,
+            is_marked=self._marks.is_complete,
+        )
 
     async def _switch(self) -> None:
         copies = await self._aliases.all()
@@ -105,6 +112,7 @@ class RebuildableOpenSearch(OpenSearchSink):
         ]
         if copies.previous:
             actions.append(leads_no_more(self._aliases.previous_alias, copies.previous))
+        await copy_markers(self._client, self._url, copies.present, to=copies.next)
         await self._aliases.change(actions)
         self._is_ready, self._next = False, None
         if copies.previous not in ("", copies.next):
@@ -130,6 +138,7 @@ class _NextIndex(OpenSearchSink):
             owner=sink._owner,
             most_bytes=sink._most_bytes,
             connections=sink._connections,
+            body=sink._body,
             clock=sink._clock,
             client=sink._client,
         )
@@ -137,9 +146,9 @@ class _NextIndex(OpenSearchSink):
         self._searched = IndexContents(sink._client, sink._url, sink._index)
         self.name_there = name
 
-    async def take(self, orders: Sequence[IndexOrder]) -> Sent:
+    async def take(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
         """Write what is sent to the index that is searched."""
-        return await self._send(orders, is_first=False)
+        return await self._send(orders, mark)
 
     def count(self, *, owner: str | None) -> int:
         return self._contents().count(owner=owner)
@@ -173,8 +182,12 @@ class _NextIndex(OpenSearchSink):
 
     async def _make_ready(self, *, may_create: bool) -> None:
         if not self._is_ready:
-            await self._read_languages()
+            await self._read_mapping()
             self._is_ready = True
+
+    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
+        """Return the marker whatever is there: it holds from the switch on, when nothing is missing."""
+        return await self._marks.item(mark, orders, always=True)
 
     async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
         """A conflict says that it has this version already, or a later one."""

@@ -17,9 +17,11 @@ from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.filters import Filter
 from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Connection, items, table
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
 from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
+from crawlspace.index.opensearch.marker import Marker, are_complete
 from crawlspace.index.opensearch.product import Product, product_of
 from crawlspace.index.opensearch.search import ServerSearch
 from crawlspace.index.search import SearchResult
@@ -67,6 +69,7 @@ class OpenSearchSink(SearchServerSink):
         self._shards, self._replicas = shards, replicas
         self._languages: frozenset[str] | None = None
         self.product: Product | None = None
+        self._marks = Marker(self._client, self._url, index, owner=owner, sink=name)
 
     @classmethod
     def from_options(cls, options: Options) -> Self:
@@ -88,6 +91,12 @@ class OpenSearchSink(SearchServerSink):
             shards=options.integer("shards", 1, low=1),
             replicas=options.integer("replicas", 1, low=0),
         )
+
+    def mark(self) -> BatchMark | None:
+        return self._client.run(self._marks.read())
+
+    def lacks_mark(self) -> bool:
+        return self._client.run(self._lacks_mark())
 
     @property
     def server(self) -> Server | None:
@@ -167,12 +176,26 @@ class OpenSearchSink(SearchServerSink):
             await self._create(product, may_create=may_create)
         elif not alias.is_ok:
             raise IndexUnavailable(f"{self._url}: {refused_whole(alias.status, alias.body).why}")
-        await self._read_languages()
+        await self._read_mapping()
         self._is_ready = True
 
-    async def _read_languages(self) -> None:
-        mapping = await self._client.request("GET", f"/{self._index}/_mapping")
-        self._languages = languages_of(table(next(iter(table(mapping.body).values()), None)))
+    async def _read_mapping(self) -> None:
+        reply = await self._client.request("GET", f"/{self._index}/_mapping")
+        mapping = table(next(iter(table(reply.body).values()), None))
+        self._languages = languages_of(mapping)
+        await self._marks.prepare(mapping, may_add=self._body is None)
+
+    async def _lacks_mark(self) -> bool:
+        reply = await self._client.request("GET", f"/{self._index}/_mapping")
+        if reply.status == 404:
+            return True
+        return are_complete(table(next(iter(table(reply.body).values()), None))) and await self._marks.read() is None
+
+    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
+        return await self._marks.item(mark, orders)
+
+    def _settle_marker(self, answered: Judged) -> bool:
+        return self._marks.settle(answered)
 
     async def _create(self, product: Product, *, may_create: bool) -> None:
         if (await self._client.request("HEAD", f"/{self._index}")).is_ok:
@@ -187,12 +210,15 @@ class OpenSearchSink(SearchServerSink):
             )
         await self._make_index(f"{self._index}-000001", {self._index: {"is_write_index": True}}, product)
 
-    async def _make_index(self, name: str, aliases: Mapping[str, object], product: Product) -> None:
-        """Make an index with our mapping, or the user's own; analysers and field types that the server lacks are left out."""
+    async def _make_index(self, name: str, aliases: Mapping[str, object], product: Product, *, is_marked: bool = True) -> None:
+        """Make an index with our mapping, or the user's own; analysers and field types that the server lacks are left out.
+
+        `is_marked`: see `index_body`.
+        """
         lacking: set[str] = set()
         while True:
             flat = "" if product.flat_type in lacking else product.flat_type
-            own = index_body(flat_type=flat, shards=self._shards, replicas=self._replicas, without=lacking)
+            own = index_body(flat_type=flat, shards=self._shards, replicas=self._replicas, without=lacking, is_marked=is_marked)
             made = await self._client.request("PUT", f"/{name}", body={**(self._body or own), "aliases": aliases})
             if made.is_ok:
                 return

@@ -92,6 +92,14 @@ class BatchOutcome:
         self.later += [item.order for item in unsent]
         self.why = self.why or why
 
+    def put_off(self, orders: Sequence[IndexOrder], answered: Judged) -> None:
+        """Have all orders of a batch be sent again, because of what was answered to its marker; those that are done do no harm."""
+        self.later = list(orders)
+        self.refused = []
+        self.is_slow = self.is_slow or answered.answer is ItemResult.SLOW_DOWN
+        self.has_stopped = self.has_stopped or answered.answer is ItemResult.STOP
+        self.why = self.why or answered.why
+
 
 def way_out(why: str) -> str:
     """Return what can be done where an index takes nothing for this reason; empty where that is not known."""

@@ -61,7 +61,7 @@ class SearchServerSink(ABC):
         """Send the orders in requests of several documents, several requests at a time."""
         if not orders:
             return ALL_DONE
-        return self._client.run(self._send(orders, is_first=mark is None or mark.batch == 1))
+        return self._client.run(self._send(orders, mark))
 
     def close(self) -> None:
         self._client.close()
@@ -82,32 +82,53 @@ class SearchServerSink(ABC):
     async def _look_up(self, ids: Sequence[str]) -> Mapping[str, tuple[int, str | None]]:
         """Return version and owner of those documents that are there; no owner, None: it is deleted, and its version is known."""
 
-    async def _send(self, orders: Sequence[IndexOrder], *, is_first: bool) -> Sent:
-        await self._make_ready(may_create=is_first)
+    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
+        """Return what is written with a batch so that its mark can be read; None where nothing is."""
+        return None
+
+    def _settle_marker(self, answered: Judged) -> bool:
+        """Take the answer to the marker; return whether the batch has to be sent again for it."""
+        return False
+
+    async def _send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
+        await self._make_ready(may_create=mark is None or mark.batch == 1)
         outcome = BatchOutcome()
         made = self._items(orders, outcome)
         others = await self._of_others([item.id for item in made if item.order.op is Op.DELETE])
-        requests = requests_of(
-            [item for item in made if item.id not in others or item.order.op is Op.PUSH],
-            most_bytes=self._most_bytes,
-            most_items=min(_MOST_ITEMS, max(_LEAST_ITEMS, -(-len(made) // self._connections))),
+        requests = list(
+            requests_of(
+                [item for item in made if item.id not in others or item.order.op is Op.PUSH],
+                most_bytes=self._most_bytes,
+                most_items=min(_MOST_ITEMS, max(_LEAST_ITEMS, -(-len(made) // self._connections))),
+            )
         )
+        marker = None if mark is None else await self._marker(mark, orders)
+        if marker is not None and len(requests) == 1:
+            requests[0].append(marker)
         free = asyncio.Semaphore(self._connections)
 
         async def sent(part: list[Item]) -> list[tuple[Item, Judged]]:
             async with free:
                 return await self._sent(part)
 
+        marked = None
         answers: set[ItemResult] = set()
         for answered in await asyncio.gather(*map(sent, requests), return_exceptions=True):  # none goes on behind the next batch
             if isinstance(answered, BaseException):
                 raise answered
             for item, answer in answered:
-                outcome.add(item, answer)
-                answers.add(answer.answer)
+                if item is marker:
+                    marked = answer
+                else:
+                    outcome.add(item, answer)
+                    answers.add(answer.answer)
         if answers == {ItemResult.NO_ANSWER}:
             raise IndexUnavailable(outcome.why)
+        if marker is not None and marked is None:  # the other requests are answered: it says no more than what is there
+            ((_, marked),) = await self._sent([marker])
         above = await self._settle_conflicts(outcome)
+        if marked is not None and self._settle_marker(marked):
+            outcome.put_off(orders, marked)
         if outcome.has_stopped:
             self._is_ready = False  # what is there is looked at again
             outcome.why = f"{self._index} at {self._url} takes no documents at present: {outcome.why}{way_out(outcome.why)}"

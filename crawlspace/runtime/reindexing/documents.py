@@ -12,7 +12,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sinks.deliveries import end_filling, take_over_filling
 from crawlspace.errors import StoreError
-from crawlspace.index.marks import forget_mark
+from crawlspace.index.marks import Agreement, MarkKeeper, agreement, forget_mark
 from crawlspace.runtime.progress_display import ProgressDisplay
 from crawlspace.runtime.reindexing.index_file import note_sent_again, prepare_index
 from crawlspace.runtime.reindexing.sending import SendingToEach, opened_sink, sending_to
@@ -23,6 +23,8 @@ from crawlspace.runtime.stores.sinks import note_new_sinks
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from crawlspace.index.marks import BatchMark, MarkedStore
+    from crawlspace.index.sink import Sink
     from crawlspace.runtime.command import Place
     from crawlspace.runtime.stores.places import OpenStore
 
@@ -107,12 +109,22 @@ class DocumentsAgain:
 
     def _prepare_server(self, sink: str) -> IndexState:
         """Begin anew with a server, if no reindex is to be continued: an index that is not there any more is made again."""
-        store = self.opened.store
+        store, meta = self.opened.store, meta_of(sink)
+        with opened_sink(sink, self.place) as server:
+            found = server.mark()
+            if store.get_meta(meta) and _is_another(store, server, found):
+                store.set_meta(meta, "")
         if not self.opened.crawlers():  # else the crawl would not know of it
             note_new_sinks(store, self.place.sinks)
-            if not store.get_meta(meta_of(sink)):
+            if not store.get_meta(meta):
                 take_over_filling(store, sink)
-                with opened_sink(sink, self.place) as server:
-                    if server.mark() is None:
-                        forget_mark(store, sink)
+                if found is None:
+                    forget_mark(store, sink)
         return UNKNOWN
+
+
+def _is_another(store: MarkedStore, server: Sink, found: BatchMark | None) -> bool:
+    """Return whether the index of a sink is not the one that it was sent its orders, as far as that can be known."""
+    if found is None:
+        return isinstance(server, MarkKeeper) and server.lacks_mark()
+    return agreement(store, server.name, found, now=int(SystemClock().now())) is not Agreement.SAME
