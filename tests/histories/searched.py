@@ -75,4 +75,5 @@ class SearchedCollection(ArchivedCollection):
             return False
         if state.next_fetch is None or state.held is not None:
             return True  # left in the index for another crawler, or its page is no document any more
-        return state.fields_mark == UNSENT and not self._is_well(url)
+        # in a crawl that goes on, a page may have been in flight whenever its document was to be sent
+        return state.fields_mark == UNSENT and (self._configuration.continuous or not self._is_well(url))
