@@ -27,7 +27,7 @@ help:
 	@echo "make demo    build .venv, then crawl a small intranet on this machine"
 	@echo "make test    build .venv with the developers' tools; lint, types and all tests"
 	@echo "make test-histories"
-	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis)"
+	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis, as many with a search server)"
 	@echo "make test-servers"
 	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, which they start (needs a JDK, 17 or newer, and Maven)"
 	@echo "make lint    style and types only"
@@ -82,6 +82,7 @@ test: lint
 test-histories: env-dev
 	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 1000 --count "$(HISTORIES)"
 	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 2000 --count "$$(( $(HISTORIES) / 4 ))" --store redis
+	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 3000 --count "$$(( $(HISTORIES) / 4 ))" --sink opensearch
 
 test-servers: env-dev
 	@$(RUN) -m tests.real_servers.run

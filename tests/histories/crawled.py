@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from crawlspace.model import Held, UrlState
+from tests.histories import neighbour
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
 from tests.histories.files import UNREADABLE
@@ -110,6 +112,24 @@ class CrawledCollection(SearchedCollection):
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
         self._report.met.update(met)
+
+
+class OtherCollection(CrawledCollection):
+    """The second collection of a history: it takes no steps of its own."""
+
+    def __init__(self, first: CrawledCollection, folder: Path) -> None:
+        self._drawn, self._focus, self._chance = first._drawn, first._focus, first._chance
+        self._web, self._changes, self._report = first._web, first._changes, first._report
+        self._web.lasting = neighbour.own_host(self._web)
+        rules = neighbour.first_rules(self._web, self._chance)
+        self._configuration = neighbour.configured_beside(first._configuration, rules)
+        crawler = first._crawler
+        self._crawler = crawler.beside(neighbour.NAME)
+        self._other = first
+        self._begin()
+
+    def _say(self, step: str) -> None:
+        super()._say(f"[{self._crawler.name}] {step}")
 
 
 def _waits(states: Mapping[str, UrlState]) -> bool:

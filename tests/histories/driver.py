@@ -44,7 +44,7 @@ from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, killed_by
 from tests.histories.past import Kept
 from tests.histories.reading import Reader
-from tests.histories.sending import SEARCH, SimulatedSearch, send_once
+from tests.histories.sending import send_once
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
@@ -96,12 +96,6 @@ class SimulatedCrawler(IndexFile):
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
         self.archive: SimulatedArchive | None = None
-        self.search: SimulatedSearch | None = None
-
-    @property
-    def sinks(self) -> tuple[str, ...]:
-        """The names of those that orders are given to."""
-        return (EMBEDDED,) if self.search is None or not self.search.is_named else (EMBEDDED, SEARCH)
 
     def beside(self, name: str) -> SimulatedCrawler:
         """The same machine, with its clock and its index, for another collection."""
@@ -244,11 +238,6 @@ class SimulatedCrawler(IndexFile):
             return store
         return SqliteStore.open_for_crawl(collection.store_file, sinks=self.sinks, clock=self.clock)
 
-    def more_sinks(self, fate: Fate) -> list[Sink]:
-        """Those beside the embedded index, as a crawl opens them."""
-        named = self.search is not None and self.search.is_named
-        return [self.search.open(may_be_killed=fate.kill_after is not None)] if self.search is not None and named else []
-
     def _open_sink(self) -> EmbeddedIndex | MemorySink:
         return self._memory_sink if self._memory is not None else self.open_index()
 
@@ -324,7 +313,7 @@ class SimulatedCrawler(IndexFile):
         )
         if self.search is not None and more:
             reader = None if self.archive is None else self.archive.reader(store)
-            self.search.fills(store, startup.engine, reader)
+            self.search.filling = self.search.filling_of(store, startup.engine, reader)
         if startup.plan is not None:
             run.held_for_rules = startup.plan.held
             run.deletions = startup.plan.deletions - startup.plan.held

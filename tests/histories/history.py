@@ -17,7 +17,7 @@ from tests.histories import focus, folded, neighbour
 from tests.histories.changes import Changes
 from tests.histories.collection import HistoryReport
 from tests.histories.configuration import DAY, HOUR, Configuration, Rule
-from tests.histories.crawled import CrawledCollection
+from tests.histories.crawled import CrawledCollection, OtherCollection
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import OnServer, SimulatedCrawler
 from tests.histories.fate import Fate
@@ -385,21 +385,3 @@ class History(CrawledCollection):
     def _note_all_elsewhere(self) -> None:
         for one in self._all():
             one._note_elsewhere()
-
-
-class OtherCollection(CrawledCollection):
-    """The second collection of a history: it takes no steps of its own."""
-
-    def __init__(self, first: CrawledCollection, folder: Path) -> None:
-        self._drawn, self._focus, self._chance = first._drawn, first._focus, first._chance
-        self._web, self._changes, self._report = first._web, first._changes, first._report
-        self._web.lasting = neighbour.own_host(self._web)
-        rules = neighbour.first_rules(self._web, self._chance)
-        self._configuration = neighbour.configured_beside(first._configuration, rules)
-        crawler = first._crawler
-        self._crawler = crawler.beside(neighbour.NAME)
-        self._other = first
-        self._begin()
-
-    def _say(self, step: str) -> None:
-        super()._say(f"[{self._crawler.name}] {step}")

@@ -1,4 +1,4 @@
-"""The index of a simulated crawler, in its file."""
+"""The index of a simulated crawler, in its file, and the search server beside it, if there is one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 from crawlspace.clock import FakeClock
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.sink import Sink
 from crawlspace.model import Document
+from tests.histories.fate import Fate
+from tests.histories.sending import SEARCH, SimulatedSearch
 
 
 class IndexFile:
@@ -16,6 +20,17 @@ class IndexFile:
     name: str
     clock: FakeClock
     _index_file: Path
+    search: SimulatedSearch | None = None
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The names of those that orders are given to."""
+        return (EMBEDDED,) if self.search is None or not self.search.is_named else (EMBEDDED, SEARCH)
+
+    def more_sinks(self, fate: Fate) -> list[Sink]:
+        """Those beside the index, as a crawl opens them."""
+        is_named = self.search is not None and self.search.is_named
+        return [self.search.open(may_be_killed=fate.kill_after is not None)] if self.search is not None and is_named else []
 
     def open_index(self) -> EmbeddedIndex:
         """The index, as a crawl of this collection opens it."""

@@ -73,6 +73,7 @@ class SearchedCollection(ArchivedCollection):
         state = self._known.get(url)
         if state is None or not search.was_filled:
             return False
-        if state.next_fetch is None:
-            return True  # left in the index for another crawler, or held for the rules
-        return state.fields_mark == UNSENT and (state.held is not None or not self._is_well(url))
+        if state.next_fetch is None or state.held is not None:
+            return True  # left in the index for another crawler, or its page is no document any more
+        # in a crawl that goes on, a page may have been in flight whenever its document was to be sent
+        return state.fields_mark == UNSENT and (self._configuration.continuous or not self._is_well(url))

@@ -51,7 +51,8 @@ class SimulatedSearch:
         """Whether it lacked documents at any time."""
         self._may_be_killed = self._is_killed = False
         self._sink: OpenSearchSink | None = None
-        self._filling: Filling | None = None
+        self.filling: Filling | None = None
+        """What sends it what it lacks, in a crawl by one process."""
 
     def open(self, *, may_be_killed: bool) -> OpenSearchSink:
         """As a crawl begins, which may be killed while it waits for an answer of the server."""
@@ -59,24 +60,20 @@ class SimulatedSearch:
         self._sink = self._made()
         return self._sink
 
-    def fills(self, store: Store, engine: Engine, archive: Archive | None) -> None:
-        """Send what the sink lacks while that crawl sends."""
+    def filling_of(self, store: Store, engine: Engine, archive: Archive | None) -> Filling:
+        """Return what sends the sink what it lacks, for a worker of that crawl."""
 
         def due(state: UrlState) -> None:
             if state.next_fetch is not None:
                 engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
 
-        self._filling = Filling(store, SEARCH, engine.clock, archive or _NoArchive(), due)
-
-    def fill(self, drain: Drain) -> bool:
-        """Order some of the documents that the sink lacks; return whether there may be more."""
-        return self._filling is not None and drain.sink == SEARCH and not drain.is_unavailable and self._filling.step()
+        return Filling(store, SEARCH, engine.clock, archive or _NoArchive(), due)
 
     def end(self) -> None:
         """As a crawl ends."""
         if self._sink is not None:
             self._sink.close()
-        self._sink = self._filling = None
+        self._sink = self.filling = None
 
     def close(self) -> None:
         self._proxy.close()
@@ -157,6 +154,11 @@ class _NoArchive:
         return None
 
 
+def fill(drain: Drain, filling: Filling | None) -> bool:
+    """Order some of the documents that a sink lacks; return whether there may be more."""
+    return filling is not None and drain.sink == SEARCH and not drain.is_unavailable and filling.step()
+
+
 def send_once(engine: Engine, countdown: Countdown, search: SimulatedSearch | None) -> bool:
     """Send each sink one batch; False when there was none, or no sink took any."""
     sent = [_send(engine, drain, countdown, search) for drain in engine.deliveries.drains]
@@ -164,7 +166,7 @@ def send_once(engine: Engine, countdown: Countdown, search: SimulatedSearch | No
 
 
 def _send(engine: Engine, drain: Drain, countdown: Countdown, search: SimulatedSearch | None) -> bool:
-    fills = search is not None and search.fill(drain)
+    fills = fill(drain, None if search is None else search.filling)
     batch = drain.take()
     if not batch:
         return fills

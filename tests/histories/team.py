@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,10 +19,12 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
+from crawlspace.crawl.sinks.filling import Filling
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.prefetch import Prefetch
 from crawlspace.distributed.shared_store import SharedStore
 from crawlspace.frontier.frontier import Frontier
+from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
 from crawlspace.state.changes import Effects
 from crawlspace.state.redis.workers import AcquiredSite
@@ -32,10 +34,12 @@ from tests.histories.depths import end_run_checked
 from tests.histories.driver import NAME, SimulatedCrawler
 from tests.histories.fate import Fate, Run, Stuck, errors_into
 from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
+from tests.histories.sending import SEARCH, fill
 from tests.servers import client_of_pool
 
 _ROUNDS = 60_000
 _PLACE = "here"
+_PLACES = {EMBEDDED: _PLACE, SEARCH: ""}
 
 
 class Calls:
@@ -76,6 +80,7 @@ class Member:
     width: int
     commits: float
     clock: Clock
+    filling: Filling | None = None
     in_flight: list[FetchPage | FetchRobots] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -143,12 +148,17 @@ class Member:
         self.engine.end_commit(effects)
 
     def drain(self) -> bool:
-        drains, _ = self.shared.worker.drains(EMBEDDED, _PLACE)
-        batch = self.engine.deliveries.drains[0].take() if drains else ()
-        return (
-            bool(batch)
-            and self.engine.deliveries.drains[0].settle(self.engine.deliveries.drains[0].deliver(batch)).waiting_s is None
-        )
+        sent = [self._send(drain) for drain in self.engine.deliveries.drains]
+        return any(sent)
+
+    def _send(self, drain: Drain) -> bool:
+        drains, _ = self.shared.worker.drains(drain.sink, _PLACES[drain.sink])
+        if not drains:
+            drain.leave_to_others()
+            return False
+        fills = fill(drain, self.filling)
+        batch = drain.take()
+        return drain.settle(drain.deliver(batch)).waiting_s is None if batch else fills
 
     def finish(self) -> None:
         """Record all that was taken."""
@@ -160,18 +170,18 @@ class Member:
 class Team:
     """The workers of one crawl."""
 
-    def __init__(self, crawler: SimulatedTeam, collection: Configured, sink: Sink, fate: Fate) -> None:
+    def __init__(self, crawler: SimulatedTeam, collection: Configured, sinks: Sequence[Sink], fate: Fate) -> None:
         self._crawler = crawler
         self._chance = crawler.chance
         self._collection = collection
-        self._sink = sink
+        self._sinks = sinks
         self._fate = fate
         self._countdown = Countdown(fate.kill_after)
         self.members: list[Member] = []
 
     def join(self) -> bool:
         try:
-            self.members.append(self._crawler.joined(self._collection, self._sink, self._countdown))
+            self.members.append(self._crawler.joined(self._collection, self._sinks, self._countdown))
         except Killed:
             self._countdown = Countdown(None)
             return False
@@ -276,17 +286,19 @@ class SimulatedTeam(SimulatedCrawler):
         sink = self._open_sink()
         with errors_into(run.errors):
             try:
-                self._crawl(collection, Failing(sink, fate.index_fails, self._chance), fate, run)
+                self._crawl(collection, [Failing(sink, fate.index_fails, self._chance), *self.more_sinks(fate)], fate, run)
             except Exception as error:
                 run.ended = "broken"
                 run.errors.append(f"{type(error).__name__}: {error}")
                 logging.getLogger(__name__).debug("broken", exc_info=True)
             finally:
                 sink.close()
+                if self.search is not None:
+                    self.search.end()
         return run
 
-    def _crawl(self, collection: Configured, sink: Sink, fate: Fate, run: Run) -> None:
-        team = Team(self, collection, sink, fate)
+    def _crawl(self, collection: Configured, sinks: Sequence[Sink], fate: Fate, run: Run) -> None:
+        team = Team(self, collection, sinks, fate)
         try:
             self._work(team, collection, run)
         finally:
@@ -314,10 +326,10 @@ class SimulatedTeam(SimulatedCrawler):
         run.ended = team.work(run)
         run.lasted = run.stalled = self.clock.now() - began
 
-    def joined(self, collection: Configured, sink: Sink, countdown: Countdown) -> Member:
+    def joined(self, collection: Configured, sinks: Sequence[Sink], countdown: Countdown) -> Member:
         calls = Calls(self._chance)
         sources = [source for source, weight in collection.weights.items() if weight]
-        shared = SharedStore.open(client_of_pool(), NAME, sinks=(EMBEDDED,), background=calls, timeout_s=10**6, sources=sources)
+        shared = SharedStore.open(client_of_pool(), NAME, sinks=self.sinks, background=calls, timeout_s=10**6, sources=sources)
         store, worker = shared.store, shared.worker
         store.scripts.now_ms = lambda: 10**9 * 10 + int(self.clock.monotonic() * 1000)
         kill_between_calls(store, countdown)
@@ -328,14 +340,15 @@ class SimulatedTeam(SimulatedCrawler):
                 assert worker.begin(rules_of(collection, build_space(collection)), index=(EMBEDDED, _PLACE)) is None
             shared.mark.save()
             startup = open_engine(
-                collection, store=store, sinks=[sink], clock=self.clock, worker=shared.view, spider=SpiderCode(str(self.spider))
+                collection, store=store, sinks=sinks, clock=self.clock, worker=shared.view, spider=SpiderCode(str(self.spider))
             )
             worker.ready()
         except Killed:
             expire(shared)
             raise
         width, commits = self._chance.choice((1, 3, 8)), self._chance.choice((0.03, 0.2, 1.0))
-        return Member(shared, startup.engine, calls, startup, width, commits, self.clock)
+        filling = self.search.filling_of(store, startup.engine, None) if self.search is not None and len(sinks) > 1 else None
+        return Member(shared, startup.engine, calls, startup, width, commits, self.clock, filling)
 
     def act(self, member: Member, run: Run) -> bool:
         """One step of a worker. Returns whether it had anything to do."""
@@ -344,7 +357,7 @@ class SimulatedTeam(SimulatedCrawler):
         made = member.calls.make(chance.choice((0, 1, 1, 5)))
         cluster = member.prefetch.cluster
         if cluster is not None:
-            engine.deliveries.look(dict(zip((EMBEDDED,), cluster.waiting, strict=True)))
+            engine.deliveries.look(dict(zip(self.sinks, cluster.waiting, strict=True)))
             engine.outcome_policy.deleted_elsewhere = cluster.deleted
         fetch = engine.next_fetch() if len(member.in_flight) < member.width else None
         member.prefetch.refill()

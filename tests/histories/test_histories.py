@@ -18,6 +18,8 @@ from tests.histories.history import run_history
 from tests.servers import client_of_pool, emptied
 
 SEEDS_A_TEST = 10
+SEEDS_WITH_A_SEARCH_SERVER = {"file": [1, 13, 14], "redis": [1], "team": [1]}
+"""Pages are being fetched when the server is to be sent their documents, which the archive does not have."""
 MEMORY = Path("/dev/shm")
 
 
@@ -50,6 +52,18 @@ def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
     told = run_history(seed, folder, steps=20, on_server=on_server, team=True)
     assert not told.differences, str(told)
     assert told.checks >= 2
+
+
+@pytest.mark.parametrize("kind", ["file", "redis", "team"])
+def test_so_is_a_search_server_that_fails(folder: Path, kind: str) -> None:
+    if kind != "file":
+        emptied().close()
+    for seed in SEEDS_WITH_A_SEARCH_SERVER[kind]:
+        opens = None if kind == "file" else on_server
+        told = run_history(seed, folder / str(seed), steps=10, on_server=opens, team=kind == "team", search=True)
+        assert not told.differences, str(told)
+        assert told.checks >= 2
+        assert told.met["documents on the search server"]
 
 
 def on_server(name: str) -> RedisStore:

@@ -51,7 +51,7 @@ class Filling:
         self._clock = clock
         self._archive = archive
         self._due = due
-        self._ordered = self._fetched = 0
+        self._ordered = self._fetched = self._lost = 0
         self._noted = ""
         """How far it was, as this has noted it in the store."""
         self._reached = 0
@@ -92,16 +92,20 @@ class Filling:
         unable = set(self._store.push_again(documents, sink=self._sink))
         wanted: dict[int, UrlState] = {}
         leased: set[int] = set()
+        lost: set[int] = set()
 
         def change(state: UrlState) -> Change | None:
             """Return the change of a URL as it is now; a store asks again about one that was changed meanwhile."""
             wanted.pop(state.id, None)
             leased.discard(state.id)
+            lost.discard(state.id)
             if state.lease_until is not None:  # what is recorded of it next would replace the change
                 leased.add(state.id)
                 return None
             made = unsent(state, now=at_once(now, state.fetched_at))
-            if made is not None:
+            if made is None:
+                lost.add(state.id)
+            else:
                 wanted[state.id] = made.state
             return made
 
@@ -111,6 +115,7 @@ class Filling:
             self._due(state)
         self._ordered += len(indexed) - len(unable)
         self._fetched += len(wanted)
+        self._lost += len(lost)
         self._awaited |= leased
 
     def _document(self, known: KnownUrl) -> Document | None:
@@ -124,3 +129,10 @@ class Filling:
             counted(self._ordered, "was sent", "were sent"),
             f", {counted(self._fetched, 'is', 'are')} fetched and sent, because it does not have them" if self._fetched else "",
         )
+        if self._lost:
+            logger.warning(
+                "the sink %s lacks %s that the archive does not have and that are fetched no more, as those excluded by the rules whose"
+                " deletion is held",
+                self._sink,
+                counted(self._lost, "document"),
+            )

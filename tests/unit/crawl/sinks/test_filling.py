@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.sinks.deliveries import filled_up_to, have_filled, lacks_documents
 from crawlspace.crawl.sinks.filling import Filling
@@ -119,3 +121,15 @@ def test_what_is_asked_for_meanwhile_is_done() -> None:
     while scene.filling.step():
         pass
     assert scene.sent() == [full(name) for name in NAMES], "a command asked for them while the first were ordered"
+
+
+def test_what_is_fetched_no_more_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene()
+    scene.known.record(scene.known.page(NAMES[0], NAMES[0], archived=1, next_fetch=None))
+    scene.sent()
+    scene.archived = set(map(full, NAMES[1:]))
+    while scene.filling.step():
+        pass
+    assert scene.sent() == [full(name) for name in NAMES[1:]]
+    assert "the sink search lacks 1 document that the archive does not have" in caplog.text
+    assert not lacks_documents(scene.store, SINK)
