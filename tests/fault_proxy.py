@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Lock, Thread
 
 
@@ -33,11 +36,16 @@ def error(kind: str, reason: str = "for a test") -> dict[str, object]:
     return {"error": {"type": kind, "reason": reason}}
 
 
+def _header(login: str) -> str | None:
+    return f"Basic {base64.b64encode(login.encode()).decode()}" if login else None
+
+
 class FaultProxy:
     """`faults` happen to the next bulk requests, or to others by `path`, one each; then `rest` to all others. `beside` happens to what is none
     of them."""
 
-    def __init__(self, url: str, *, path: str = "/_bulk") -> None:
+    def __init__(self, url: str, *, path: str = "/_bulk", certificate: Path | None = None, login: str = "") -> None:
+        """`certificate`: it is spoken to by https; `login`: user and password that it asks for, as in "crawler:secret"."""
         self.faults: list[Fault] = []
         self.rest: Fault | None = None
         self.beside: Fault | None = None
@@ -45,6 +53,7 @@ class FaultProxy:
         self.paths: list[str] = []
         """Those requests, with what they ask."""
         proxy, lock = self, Lock()
+        expected = _header(login)
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -60,6 +69,8 @@ class FaultProxy:
                         proxy.paths.append(self.path)
                         fault = proxy.faults.pop(0) if proxy.faults else proxy.rest
                 own = None if fault is None else fault.answer(body)
+                if self.headers.get("Authorization") != expected:
+                    own = 401, None
                 if own is not None:
                     self._answer(own[0], json.dumps(own[1]).encode())
                     return
@@ -105,7 +116,16 @@ class FaultProxy:
 
         self._server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._speak_tls(certificate)
         Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def _speak_tls(self, certificate: Path | None) -> None:
+        if certificate is None:
+            return
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+        self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = self.url.replace("http:", "https:")
 
     def close(self) -> None:
         self._server.shutdown()

@@ -68,7 +68,8 @@ def _send(store: OrderSource, sink: Sink, drain: Drain, waiting: int, alone: Alo
     except StoreLocked:
         return CRAWL_UPDATES_INDEX
     left = store.backlog(sink.name)
-    return f"{_orders(left)} for {name} until the next crawl" if left else f"{name} is up to date"
+    why = f": {drain.why_unavailable}" if drain.why_unavailable else ""
+    return f"{_orders(left)} for {name} until the next crawl{why}" if left else f"{name} is up to date"
 
 
 def _orders(number: int) -> str:

@@ -20,6 +20,8 @@ from crawlspace.printable import printable
 
 T = TypeVar("T")
 
+_OF_ANOTHER_HOST = (62, 64)
+"""X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL."""
 MOST_SHOWN = 300
 """Characters of an answer that are shown."""
 
@@ -99,9 +101,17 @@ class Client:
             ) as response:
                 return Reply(response.status, _parsed(await response.read()))
         except aiohttp.ClientConnectorCertificateError as error:
+            raise IndexUnavailable(f"{self._connection.url} {_wrong_certificate(error.certificate_error)}") from error
+        except aiohttp.ClientConnectorSSLError as error:
+            why = printable(str(getattr(error.os_error, "reason", "") or error.os_error))
             raise IndexUnavailable(
-                f"{self._connection.url} shows a certificate that does not hold: {error.certificate_error}; if it is yours, name the"
-                ' authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
+                f"{self._connection.url} does not speak TLS as it should ({why}): is it http:// there?"
+            ) from error
+        except aiohttp.ServerDisconnectedError as error:
+            is_plain = self._connection.url.startswith("http:")
+            perhaps = "; if it takes https only, write that in its URL" if is_plain else ""
+            raise IndexUnavailable(
+                f"{self._connection.url} cannot be reached: it closed the connection without an answer{perhaps}"
             ) from error
         except TimeoutError as error:  # before the others: it is an OSError
             raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
@@ -128,6 +138,14 @@ class Client:
                 headers=dict(self._connection.headers),
             )
         return self._session
+
+
+def _wrong_certificate(error: Exception) -> str:
+    """Return what is wrong with a certificate, and what to do."""
+    why = printable(str(getattr(error, "verify_message", "") or error)).rstrip(".")
+    if getattr(error, "verify_code", 0) in _OF_ANOTHER_HOST:
+        return f"shows a certificate of another host: {why}; name it in its URL as its certificate does"
+    return f'shows a certificate that is not trusted: {why}; if it is yours, name the authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
 
 
 def shown(body: object) -> str:

@@ -104,6 +104,7 @@ class Drain:
         self._max_wait_s = max_wait_s
         self._wait_s = 0.0
         self._wait_until = 0.0
+        self._why = ""
         self._mark: BatchMark | None = None
         """Mark of the batch taken last."""
 
@@ -127,6 +128,11 @@ class Drain:
     def is_unavailable(self) -> bool:
         """Whether the sink did not answer the last time."""
         return self._wait_s > 0
+
+    @property
+    def why_unavailable(self) -> str:
+        """Return why nothing could be sent the last time; empty if something was."""
+        return self._why
 
     def backlog(self) -> int:
         """Return the number of orders that wait for this sink."""
@@ -190,8 +196,11 @@ class Drain:
         if delivery.done:
             self._store.acknowledge(self._sink.name, delivery.done)
         for refusal in delivery.refused:
-            logger.warning("%s refuses %s, which will be missing there: %s", self._sink.name, refusal.order.url, refusal.reason)
+            logger.warning(
+                "the sink %s refuses %s, which will be missing there: %s", self._sink.name, refusal.order.url, refusal.reason
+            )
             self._store.park(self._sink.name, refusal.order, refusal.reason)
+        self._why = delivery.unavailable
         above, first, last = delivery.above
         if above:
             self._versions.raise_above(above, sequence=first, last=last)
@@ -203,7 +212,7 @@ class Drain:
             self._wait_s = min(self._wait_s * 2 or self._first_wait_s, self._max_wait_s)
             self._wait_until = self._clock.monotonic() + self._wait_s
             logger.warning(
-                "%s is unavailable, the crawl continues and the index falls behind; next try in %g s: %s",
+                "the sink %s is unavailable, the crawl continues and the index falls behind; next try in %g s: %s",
                 self._sink.name,
                 self._wait_s,
                 delivery.unavailable,

@@ -119,10 +119,8 @@ def test_no_sink_can_be_searched(demo: Project, run: Run) -> None:
 def test_a_server_that_cannot_be_searched_is_a_sentence(demo: Project, run: Run, server: SearchServer) -> None:
     configure(demo, search=server.options())
     never = run("search", "demo", "holiday")
-    assert (never.returncode, never.stderr) == (
-        1,
-        f"there is no index {INDEX} at {server.url}: `scrapy crawl demo` makes and fills it\n",
-    )
+    said = f"there is no {INDEX} at {server.url}, neither an alias nor an index: `scrapy crawl demo` makes it if it was never there, else"
+    assert (never.returncode, never.stderr) == (1, f"{said} reports what to do\n")
     configure(demo, search=DOWN)
     down = run("search", "demo", "holiday")
     assert (down.returncode, down.stderr.count("\n")) == (1, 1)

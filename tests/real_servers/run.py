@@ -56,12 +56,14 @@ SEARCH_TESTS = (
     "tests/integration/test_sinks.py",
     "tests/integration/test_audit.py",
     "tests/integration/test_rebuild.py",
+    "tests/integration/test_servers_tutorial.py",
     "tests/real_servers/test_opensearch.py",
 )
 SOLR_TESTS = (
     "tests/contract/test_sinks.py",
     "tests/unit/index/solr",
     "tests/integration/test_solr_sink.py",
+    "tests/integration/test_servers_tutorial.py",
     "tests/real_servers/test_solr.py",
 )
 IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a_core_that_is_gone")

@@ -114,9 +114,9 @@ def _reason(error: object) -> str:
     """Return type and reason of an error, with that of its cause."""
     if not isinstance(error, dict):
         return printable(str(error or ""))[:MOST_SHOWN]
-    cause = table(error.get("caused_by")).get("reason")
-    reason = f"{error.get('type', 'error')}: {error.get('reason', '')}"
-    return printable(f"{reason} ({cause})" if cause else reason)[:MOST_SHOWN]
+    cause = str(table(error.get("caused_by")).get("reason") or "")
+    reason = f"{error.get('type', 'error')}: {error.get('reason', '')}".rstrip(";")
+    return printable(reason if cause in reason else f"{reason} ({cause})")[:MOST_SHOWN]
 
 
 def _written(value: object) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Reply, items, table
-from crawlspace.index.opensearch.bulk import refused_whole
+from crawlspace.index.opensearch.bulk import cause_of, refused_whole
 from crawlspace.urls import document_id
 
 PAGE = 1_000
@@ -41,7 +41,7 @@ class IndexContents:
                 "version": True,
                 "_source": _KEPT,
                 "query": _query(owner, except_for),
-                "sort": [{"id": "asc"}],
+                "sort": [{"id": {"order": "asc", "unmapped_type": "keyword"}}],
             }
             if after is not None:
                 body["search_after"] = after
@@ -79,9 +79,8 @@ class IndexContents:
 
     def _answered(self, reply: Reply) -> Reply:
         if not reply.is_ok:
-            raise IndexUnavailable(
-                f"{self._server} does not tell what {self._index} has: {refused_whole(reply.status, reply.body).why}"
-            )
+            why = cause_of(reply.body) or refused_whole(reply.status, reply.body).why
+            raise IndexUnavailable(f"{self._server} does not tell what {self._index} has: {why}")
         return reply
 
 

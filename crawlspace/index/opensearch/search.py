@@ -237,7 +237,8 @@ class ServerSearch:
             )
         if reply.status == 404 and why.startswith("index_not_found_exception"):
             raise IndexUnavailable(
-                f"there is no index {self._index} at {self._url}: `scrapy crawl {self._owner}` makes and fills it"
+                f"there is no {self._index} at {self._url}, neither an alias nor an index: `scrapy crawl {self._owner}` makes it if it was"
+                " never there, else reports what to do"
             )
         if _TOO_MANY_WORDS.search(why):
             raise UsageError("the search has more words than the server takes: leave some out")

@@ -9,6 +9,14 @@ from enum import Enum, auto
 from crawlspace.index.sink import Refusal
 from crawlspace.model import IndexOrder
 
+_WAYS_OUT = {
+    "index_closed_exception": "open the index again",
+    "disk usage exceeded": "free space on the disks of the server",
+    "read-only / allow delete": "free space on the disks of the server",
+    "read-only": "end that, and what waits is sent",
+}
+"""What to do, by a part of what a server answers."""
+
 
 class ItemResult(Enum):
     """What the answer to an item means."""
@@ -83,6 +91,14 @@ class BatchOutcome:
         """Have items be sent later."""
         self.later += [item.order for item in unsent]
         self.why = self.why or why
+
+
+def way_out(why: str) -> str:
+    """Return what can be done where an index takes nothing for this reason; empty where that is not known."""
+    for known, way in _WAYS_OUT.items():
+        if known in why:
+            return f"; {way}"
+    return ""
 
 
 def requests_of(items: Sequence[Item], *, most_bytes: int, most_items: int) -> Iterator[list[Item]]:

@@ -15,7 +15,7 @@ from crawlspace.errors import IndexUnavailable
 from crawlspace.index.by_reference import by_reference, log_by_reference
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of
+from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of, way_out
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 
@@ -110,6 +110,7 @@ class SearchServerSink(ABC):
         above = await self._settle_conflicts(outcome)
         if outcome.has_stopped:
             self._is_ready = False  # what is there is looked at again
+            outcome.why = f"{self._index} at {self._url} takes no documents at present: {outcome.why}{way_out(outcome.why)}"
         return Sent(outcome.refused, outcome.later, outcome.why, is_slow=outcome.is_slow and not outcome.has_stopped, above=above)
 
     def _items(self, orders: Sequence[IndexOrder], outcome: BatchOutcome) -> list[Item]:

@@ -17,7 +17,7 @@ from twisted.internet.threads import deferToThread
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import CrawlspaceError
-from crawlspace.plural import counted
+from crawlspace.plural import counted, verb
 from crawlspace.runtime.scrapy_internals import run_soon
 
 if TYPE_CHECKING:
@@ -88,7 +88,10 @@ class BaseDrainIndex:
             if left:
                 name = "the index" if drain.sink == EMBEDDED else f"the sink {drain.sink}"
                 logger.warning(
-                    "%s for %s could not be sent; they are kept and sent at the next start", counted(left, "order"), name
+                    "%s for %s could not be sent; %s kept and sent at the next start",
+                    counted(left, "order"),
+                    name,
+                    verb(left, "it is", "they are"),
                 )
 
     @property

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from crawlspace.admin.refused import REASONS
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import RunCounters
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.plural import counted
+from crawlspace.plural import counted, verb
 from crawlspace.printable import printable
 from crawlspace.state.refused_links import LETTERS
 
@@ -104,7 +105,7 @@ def _left(session: Session, counts: Counts) -> list[str]:
     if left or leaves_due or counts.outbox:
         rest = [f"{counted(left, 'URL')} pending"] if left else []
         rest += ["pages that are due"] if leaves_due else []
-        rest += [f"{counted(counts.outbox, 'order')} for the index"] if counts.outbox else []
+        rest += [f"{counted(counts.outbox, 'order')} for {_waiting(session)}"] if counts.outbox else []
         others = session.shared.others if session.shared is not None else 0
         whom = "the next start" if not others else "the other worker" if others == 1 else f"the {others} other workers"
         lines.append(f"  left for {whom}: {', '.join(rest)}")
@@ -112,6 +113,15 @@ def _left(session: Session, counts: Counts) -> list[str]:
         held = counted(held_now, "deletion is", "deletions are")
         lines.append(f"  {held} held  (scrapy deletions {session.collection.name} shows them, and why)")
     return lines
+
+
+def _waiting(session: Session) -> str:
+    """Return what orders wait for."""
+    deliveries = session.engine.deliveries
+    names = [drain.sink for drain in deliveries.drains if deliveries.waiting(drain.sink)]
+    if set(names) <= {EMBEDDED}:
+        return "the index"
+    return f"the {verb(len(names), 'sink', 'sinks')} {', '.join(names)}"
 
 
 def _sites(session: Session) -> list[str]:

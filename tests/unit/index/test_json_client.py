@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Document, IndexOrder, Op
+from tests.certificates import authority
 from tests.contract.sinks import OrderReceiver
+from tests.fault_proxy import FaultProxy, answers
 from tests.search_server import sink_of
+from tests.unit.index.faulty import push
 
 
 def test_it_is_closed_where_a_loop_runs(tmp_path: Path) -> None:
@@ -23,3 +30,30 @@ def test_it_is_closed_where_a_loop_runs(tmp_path: Path) -> None:
         sink = sink_of(tmp_path, {"type": "http", "url": receiver.url})
         asyncio.run(crawl())
         assert receiver.orders.get("http://a.example/") is not None
+
+
+# Whether the server speaks TLS; what its URL is changed to; options; what is reported.
+CONNECTIONS: list[tuple[bool, tuple[str, str], Mapping[str, object], str]] = [
+    (True, ("", ""), {}, 'URL shows a certificate that is not trusted: unable to get local issuer certificate; if it is yours, name the authority, as in "ca_file": "/etc/ssl/our-ca.pem"'),
+    (True, ("127.0.0.1", "localhost"), {"ca_file": "CA"}, "URL shows a certificate of another host: Hostname mismatch, certificate is not valid for 'localhost'; name it in its URL as its certificate does"),
+    (False, ("http:", "https:"), {}, "URL does not speak TLS as it should (WRONG_VERSION_NUMBER): is it http:// there?"),
+    (True, ("https:", "http:"), {}, "URL cannot be reached: it closed the connection without an answer; if it takes https only, write that in its URL"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("has_tls", "change", "options", "reported"), CONNECTIONS)
+def test_what_is_wrong_with_a_connection(
+    tmp_path: Path, change: tuple[str, str], options: Mapping[str, object], reported: str, *, has_tls: bool
+) -> None:
+    ca_file, certificate = authority(tmp_path)
+    with closing(FaultProxy("http://127.0.0.1:9", certificate=certificate if has_tls else None)) as proxy:
+        proxy.beside = answers(200, {"version": {"number": "2.19.1", "distribution": "opensearch"}})
+        url = proxy.url.replace(*change)
+        own = {name: str(ca_file) for name in options}
+        with (
+            closing(sink_of(tmp_path, {"type": "opensearch", "url": url, "index": "x", **own})) as sink,
+            pytest.raises(IndexUnavailable) as raised,
+        ):
+            sink.send([push("a", 1)])
+    assert str(raised.value).startswith(reported.replace("URL", url, 1))
+    assert "_ssl.c" not in str(raised.value)

@@ -267,7 +267,9 @@ def test_errors_are_sentences(filled: Scene, status: int, body: object, kind: ty
 
 
 def test_an_index_that_is_not_there_yet(scene: Scene) -> None:
-    with pytest.raises(IndexUnavailable, match=r"there is no index intranet at .*: `scrapy crawl demo` makes and fills it"):
+    with pytest.raises(
+        IndexUnavailable, match=r"there is no intranet at .*, neither an alias nor an index: `scrapy crawl demo` makes it"
+    ):
         scene.sink.search("leave")
 
 
