@@ -153,7 +153,13 @@ def _rebuild(place: Place, opts: argparse.Namespace) -> int:
                 return status
         opened.deliver(place.sinks, SystemClock())
         has_switched, said = rebuild(place, opened, opts.sink, on_previous=opts.rollback, approved=opts.approve)
-    print(said)
+        print(said)
+        if has_switched and not opts.rollback:  # what the former index has refused
+            rebuilt = [
+                one.name for one in place.sinks.servers if opts.sink in (None, one.name) and one.type not in ("file", "http")
+            ]
+            for sent in send_parked(place, opened, rebuilt):
+                print(sent.sentence(place.name))
     return 0 if has_switched else 1
 
 

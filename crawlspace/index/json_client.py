@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import ssl
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
+from socket import gaierror
 from typing import TypeVar
 
 import aiohttp
@@ -103,8 +105,9 @@ class Client:
         except aiohttp.ClientConnectorCertificateError as error:
             raise IndexUnavailable(f"{self._connection.url} {_wrong_certificate(error.certificate_error)}") from error
         except aiohttp.ClientConnectorSSLError as error:
+            why = printable(str(getattr(error.os_error, "reason", "") or error.os_error))
             raise IndexUnavailable(
-                f"{self._connection.url} does not speak TLS as it should ({printable(str(getattr(error.os_error, 'reason', '') or error.os_error))}): is it http:// there?"
+                f"{self._connection.url} does not speak TLS as it should ({why}): is it http:// there?"
             ) from error
         except aiohttp.ServerDisconnectedError as error:
             is_plain = self._connection.url.startswith("http:")
@@ -115,9 +118,7 @@ class Client:
         except TimeoutError as error:  # before the others: it is an OSError
             raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise IndexUnavailable(
-                f"{self._connection.url} cannot be reached: {printable(str(error) or type(error).__name__)}"
-            ) from error
+            raise IndexUnavailable(f"{self._connection.url} cannot be reached: {_unreachable(error)}") from error
 
     def close(self) -> None:
         if self._loop is None:
@@ -145,6 +146,16 @@ def _wrong_certificate(error: Exception) -> str:
     if getattr(error, "verify_code", 0) in _OF_ANOTHER_HOST:
         return f"shows a certificate of another host: {why}; name it in its URL as its certificate does"
     return f'shows a certificate that is not trusted: {why}; if it is yours, name the authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
+
+
+def _unreachable(error: Exception) -> str:
+    """Return why a server cannot be reached."""
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, gaierror):
+        return printable(f"its name cannot be resolved ({cause.strerror})")
+    if isinstance(cause, OSError) and cause.errno:
+        return os.strerror(cause.errno)
+    return printable(str(error) or type(error).__name__)
 
 
 def shown(body: object) -> str:

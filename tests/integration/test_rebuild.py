@@ -154,6 +154,21 @@ def test_documents_of_other_collections_are_carried_over(crawled: Rebuilding) ->
     assert (found["collection"], found["title"], found["_version"]) == ("other", {"en": "Other"}, 7)
 
 
+def test_what_the_former_index_has_refused_is_sent_to_the_new_one(crawled: Rebuilding) -> None:
+    mappings = {"dynamic": "strict", "properties": {name: {"type": "keyword"} for name in ("id", "url", "collection")}}
+    crawled.search.ask("PUT", f"/{SECOND}", {"aliases": {f"{INDEX}.next": {}}, "mappings": mappings})
+    assert crawled.rebuild("--rebuild", "--approve")[0] == 0
+    crawled.server.site["/b"] = page("Page b", text="it has changed")
+    crawled.demo.scrapy("recrawl", "demo", crawled.server.url("/b")).succeeded()
+    crawled.demo.crawl("demo").succeeded()
+    assert crawled.demo.scrapy("sinks", "demo", "--parked", "search").succeeded().stdout.count("push ") == 1
+    status, said = crawled.rebuild()
+    assert (status, said.splitlines()[1:]) == (0, ["search: 1 order sent again, 1 taken, 0 refused"])
+    assert crawled.demo.scrapy("sinks", "demo", "--parked", "search").succeeded().stdout == ""
+    assert there(crawled.search) == {"/", "/a", "/b", "/c"}
+    assert "no difference" in crawled.demo.scrapy("audit", "demo", "--sink", "search").succeeded().stdout
+
+
 def test_no_switch_to_an_index_that_refuses_documents(crawled: Rebuilding) -> None:
     properties = {name: {"type": "keyword"} for name in ("id", "url", "collection", "key")}
     mappings = {"dynamic": "strict", "properties": properties}

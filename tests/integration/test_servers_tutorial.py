@@ -86,8 +86,8 @@ class Reader:
 
     def follow(self, step: Step) -> None:
         if step.settings:
-            with (self._project.collections / "handbook" / "settings.py").open("a", encoding="utf-8") as file:
-                file.write(self._with_own(step.settings))
+            with (self._project.collections / "handbook" / "settings.py").open("a", encoding="utf-8") as settings:
+                settings.write(self._with_own(step.settings))
             return
         program, *arguments = shlex.split(self._with_own(step.command))
         if program == "scrapy":
@@ -187,5 +187,6 @@ def test_solr(project: MakeProject) -> None:
 
 def restore_core(solr: SolrServer, copy: list[dict[str, Any]]) -> None:
     documents = [{name: value for name, value in one.items() if name not in ("_version_", "score")} for one in copy]
-    for body in ({"delete": {"query": "*:*"}, "commit": {}}, documents, {"commit": {}}):
+    bodies: tuple[object, ...] = ({"delete": {"query": "*:*"}, "commit": {}}, documents, {"commit": {}})
+    for body in bodies:
         assert solr.ask(f"/{CORE}/update", body)["responseHeader"]["status"] == 0

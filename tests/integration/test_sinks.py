@@ -93,15 +93,19 @@ def test_a_sink_that_is_down_holds_up_nothing_and_gets_all_afterwards(project: M
         crawled = demo.crawl("demo").succeeded()
         assert crawled.stderr.count(f"{DOWN} cannot be reached") == 1
         assert "4 orders for the sink search could not be sent; they are kept" in crawled.stderr
+        assert "left for the next start: 4 orders for the sink search\n" in crawled.stderr
         assert_same(indexed(demo), ["/", "/a", "/b", "/c"])
         shown = demo.scrapy("sinks", "demo").succeeded().stdout
         assert [line.split() for line in shown.splitlines()[1:]] == [
             ["embedded", "0", "0", "sqlite"],
             ["search", "4", "0", search.options()["type"]],
         ]
+        forgotten = demo.scrapy("forget", "demo", server.url("/c")).succeeded()
+        why = f"{DOWN} cannot be reached: Connection refused"
+        assert forgotten.stderr == f"the index is up to date; 4 orders wait for the sink search until the next crawl: {why}\n"
         demo.write({"demo/settings.py": sinks(local=LOCAL, search=search.options())})
         demo.crawl("demo").succeeded()
-        assert there(search) == {"/", "/a", "/b", "/c"}
+        assert there(search) == {"/", "/a", "/b"}
 
 
 def test_a_new_sink_gets_all_documents_without_a_request(project: MakeProject) -> None:

@@ -12,6 +12,8 @@ from crawlspace.urls import document_id
 
 PAGE = 1_000
 _KEPT = ["url", "collection"]
+_TEXT_SORTED = "Text fields are not optimised"
+"""How both servers begin to refuse to sort by a text."""
 
 
 class IndexContents:
@@ -80,6 +82,8 @@ class IndexContents:
     def _answered(self, reply: Reply) -> Reply:
         if not reply.is_ok:
             why = cause_of(reply.body) or refused_whole(reply.status, reply.body).why
+            if _TEXT_SORTED in why:
+                why = "its documents cannot be put in order; the template must have the field id as keyword"
             raise IndexUnavailable(f"{self._server} does not tell what {self._index} has: {why}")
         return reply
 

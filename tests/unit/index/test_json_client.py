@@ -57,3 +57,15 @@ def test_what_is_wrong_with_a_connection(
             sink.send([push("a", 1)])
     assert str(raised.value).startswith(reported.replace("URL", url, 1))
     assert "_ssl.c" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "reported"), [("http://127.0.0.1:9", "Connection refused"), ("http://no.invalid", "its name cannot be resolved (")]
+)
+def test_what_is_wrong_with_an_address(tmp_path: Path, url: str, reported: str) -> None:
+    with (
+        closing(sink_of(tmp_path, {"type": "opensearch", "url": url, "index": "x"})) as sink,
+        pytest.raises(IndexUnavailable) as raised,
+    ):
+        sink.send([push("a", 1)])
+    assert str(raised.value).startswith(f"{url} cannot be reached: {reported}")

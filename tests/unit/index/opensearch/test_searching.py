@@ -245,7 +245,7 @@ ERRORS: tuple[tuple[int, object, type[CrawlspaceError], str], ...] = (
         "refuses access to intranet (HTTP status 401): check user and password, or the API key, of the sink",
     ),
     (403, error("security_exception"), IndexUnavailable, "refuses access to intranet (HTTP status 403)"),
-    (404, error("index_not_found_exception"), IndexUnavailable, "`scrapy crawl demo` makes and fills it"),
+    (404, error("index_not_found_exception"), IndexUnavailable, "`scrapy crawl demo` makes it if it was never there"),
     (404, "no such page", IndexUnavailable, "cannot search intranet: it answers 404 no such page"),
     (400, error("index_closed_exception", "closed"), IndexUnavailable, "cannot search intranet: index_closed_exception: closed"),
     (503, error("search_phase_execution_exception", "all shards failed"), IndexUnavailable, "all shards failed"),

@@ -66,16 +66,24 @@ def test_a_cause_that_says_the_same_again_is_left_out(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("scene", ["/_search"], indirect=True)
-def test_an_index_that_cannot_be_listed_says_why(scene: Scene) -> None:
-    """As that of a template whose `id` is a text."""
+@pytest.mark.parametrize(
+    ("kind", "reason", "reported"),
+    [
+        ("index_closed_exception", "closed", "index_closed_exception: closed"),
+        (
+            "illegal_argument_exception",
+            "Text fields are not optimised for operations that require per-document field data like aggregations and sorting",
+            "its documents cannot be put in order; the template must have the field id as keyword",
+        ),
+    ],
+)
+def test_an_index_that_cannot_be_listed_says_why(scene: Scene, kind: str, reason: str, reported: str) -> None:
     scene.sink.send([push("a", 1)])
     whole = {"type": "search_phase_execution_exception", "reason": "all shards failed"}
-    cause = {"type": "illegal_argument_exception", "reason": "Text fields are not optimised for sorting"}
-    scene.proxy.faults = [answers(400, {"error": whole | {"root_cause": [cause]}})]
-    with pytest.raises(
-        IndexUnavailable, match=r"does not tell what intranet has: illegal_argument_exception: Text fields are not optimised"
-    ):
+    scene.proxy.faults = [answers(400, {"error": whole | {"root_cause": [{"type": kind, "reason": reason}]}})]
+    with pytest.raises(IndexUnavailable) as raised:
         list(scene.sink.entries(owner="demo"))
+    assert str(raised.value) == f"{scene.proxy.url} does not tell what intranet has: {reported}"
 
 
 @pytest.mark.parametrize("scene", ["/_search"], indirect=True)
