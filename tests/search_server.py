@@ -47,6 +47,17 @@ class SearchServer:
         found = self.ask("POST", f"/{index}/_search", query)
         return {hit["_source"]["url"]: hit["_source"] | {"_version": hit["_version"]} for hit in found["hits"]["hits"]}
 
+    def versions(self) -> dict[str, int]:
+        return {url: int(one["_version"]) for url, one in self.documents().items()}
+
+    def searched(self) -> str:
+        """Return the index that the alias leads to."""
+        return str(next(iter(self.ask("GET", f"/_alias/{INDEX}"))))
+
+    def remove(self, url: str) -> None:
+        """Remove a document without a trace."""
+        self.ask("POST", f"/{INDEX}/_delete_by_query?refresh=true", {"query": {"term": {"url": url}}})
+
     def document(self, url: str, index: str = INDEX) -> dict[str, Any] | None:
         """Return one as it is at this moment."""
         found = self.ask("GET", f"/{index}/_doc/{document_id(url)}")

@@ -24,8 +24,8 @@ MOST = 1_000
 class SolrServer:
     """An empty server, by its URL."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, index: str = INDEX) -> None:
+        self.url, self.index = url, index
 
     def ask(self, path: str, body: object = None, **parameters: str) -> Any:
         """Send a request, and return the JSON that is answered, whatever the status; None for a page."""
@@ -42,15 +42,16 @@ class SolrServer:
         except ValueError:
             return None
 
-    def documents(self) -> dict[str, dict[str, Any]]:
-        """Return the documents by URL."""
-        self.ask(f"/{INDEX}/update", {"commit": {}})
+    def documents(self, index: str = "") -> dict[str, dict[str, Any]]:
+        """Return the documents of a core or collection by URL."""
+        index = index or self.index
+        self.ask(f"/{index}/update", {"commit": {}})
         query = {"query": "*:*", "filter": ["-deleted:true"], "limit": MOST, "fields": ["*"], "params": {"defType": "lucene"}}
-        return {one["url"]: one for one in self.ask(f"/{INDEX}/select", query)["response"]["docs"]}
+        return {one["url"]: one for one in self.ask(f"/{index}/select", query)["response"]["docs"]}
 
     def stored(self, url: str) -> dict[str, Any] | None:
         """Return what there is of a URL at this moment, if it is deleted, too."""
-        found = self.ask(f"/{INDEX}/get", {"params": {"ids": document_id(url)}})["response"]["docs"]
+        found = self.ask(f"/{self.index}/get", {"params": {"ids": document_id(url)}})["response"]["docs"]
         return found[0] if found else None
 
     def unload(self, core: str = INDEX) -> None:
@@ -62,7 +63,38 @@ class SolrServer:
 
     def options(self, **more: object) -> dict[str, object]:
         """The options of a sink that sends to it."""
-        return {"type": "solr", "url": self.url, "index": INDEX, **more}
+        return {"type": "solr", "url": self.url, "index": self.index, **more}
+
+    # rebuilding
+    @property
+    def is_cloud(self) -> bool:
+        return bool(self.ask("/admin/info/system")["mode"] == "solrcloud")
+
+    def cores(self) -> dict[str, str]:
+        """Return the folder of each core."""
+        found = self.ask("/admin/cores", action="STATUS", indexInfo="false")["status"]
+        return {name: one["instanceDir"] for name, one in found.items()}
+
+    def aliases(self) -> dict[str, str]:
+        return dict(self.ask("/admin/collections", action="LISTALIASES")["aliases"])
+
+    def beside(self) -> set[str]:
+        """Return the other cores or collections of the index."""
+        if not self.is_cloud:
+            return {name for name in self.cores() if name.startswith(f"{self.index}_")}
+        found = self.ask("/admin/collections", action="LIST")["collections"]
+        return {name for name in found if name.startswith(f"{self.index}_")} - {self.searched()}
+
+    def searched(self) -> str:
+        """Return the collection that is searched, or the folder of the core."""
+        return self.aliases().get(self.index, "") if self.is_cloud else self.cores()[self.index]
+
+    def versions(self) -> dict[str, int]:
+        return {url: one["version"] for url, one in self.documents().items()}
+
+    def remove(self, url: str) -> None:
+        """Remove a document without a trace."""
+        self.ask(f"/{self.index}/update", {"delete": {"id": document_id(url)}, "commit": {}})
 
 
 REAL = os.environ.get("CRAWLSPACE_TEST_SOLR_URL")
@@ -77,6 +109,37 @@ def solr_server() -> Iterator[SolrServer]:
     server = SolrServer(REAL)
     server.ask(f"/{INDEX}/update", {"delete": {"query": "*:*"}, "commit": {}})
     yield server
+
+
+@contextmanager
+def rebuildable_solr() -> Iterator[SolrServer]:
+    """An empty index that can be built anew: a core, or an alias of SolrCloud."""
+    with solr_server() as server:
+        if not server.is_cloud:
+            remove_beside(server)
+            yield server
+            return
+        server.index = "rebuilt"
+        name, shards = "rebuilt_000001", {"numShards": "2", "nrtReplicas": "2", "waitForFinalState": "true"}
+        remove_beside(server)
+        made = server.ask("/admin/collections", action="CREATE", name=name, **{"collection.configName": "crawlspace"}, **shards)
+        assert made["responseHeader"]["status"] == 0, made
+        server.ask("/admin/collections", action="CREATEALIAS", name=server.index, collections=name)
+        yield server
+        remove_beside(server)
+
+
+def remove_beside(server: SolrServer) -> None:
+    """Remove all copies but the core that is searched."""
+    if server.is_cloud:
+        for alias in server.aliases():
+            server.ask("/admin/collections", action="DELETEALIAS", name=alias)
+    for name in server.beside():
+        if server.is_cloud:
+            done = server.ask("/admin/collections", action="DELETE", name=name)
+        else:
+            done = server.ask("/admin/cores", action="UNLOAD", core=name, deleteIndex="true", deleteDataDir="true")
+        assert done["responseHeader"]["status"] == 0, done
 
 
 class ReadableSolr:

@@ -2,7 +2,7 @@
 
 What it does was seen of Solr 9.10.1, and the same tests run on that one (`make test-servers`): versions by
 DocBasedVersionConstraintsProcessorFactory, errors by TolerantUpdateProcessorFactory, what is left of deleted documents, real-time get,
-commits, and `cursorMark`. Its fields are those of the schema that we ship.
+commits, `cursorMark`, and cores that are made, exchanged and unloaded. Its fields are those of the schema that we ship.
 """
 
 from __future__ import annotations
@@ -76,20 +76,21 @@ class Schema:
 class Core:
     schema: Schema
     chains: frozenset[str]
+    folder: str = ""
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
     """As they are at this moment."""
     committed: dict[str, dict[str, Any]] = field(default_factory=dict)
     """As a search finds them."""
     commit_at: float | None = None
 
-    def add(self, document: dict[str, Any]) -> None:
-        """Add a document with a version above the present one. Raises SolrError."""
+    def add(self, document: dict[str, Any], *, has_chain: bool) -> None:
+        """Add a document, by our chain one with a version above the present one. Raises SolrError."""
         if not isinstance(document.get("version"), int):
             raise SolrError(500, "Doc does not have versionField: version")
         if document["version"] >= 1 << 63:
             raise SolrError(400, f"Invalid Number: {document['version']}")
         there = self.documents.get(document["id"])
-        if there is not None and there["version"] >= document["version"]:
+        if has_chain and there is not None and there["version"] >= document["version"]:
             raise SolrError(409, f"user version is not high enough: [{document['version']}]")
         self.schema.check(document)
         self.documents[document["id"]] = {
@@ -111,7 +112,12 @@ class SolrStandIn:
     """Cores `intranet`, as we ship it, and `bare`, which has neither our fields nor our chain. A core that is unloaded is empty afterwards."""
 
     def __init__(self) -> None:
-        self.cores = {"intranet": Core(Schema.of_ours(), frozenset({"crawlspace"})), "bare": Core(Schema.bare(), frozenset())}
+        self.cores = {
+            "intranet": Core(Schema.of_ours(), frozenset({"crawlspace"}), "intranet"),
+            "bare": Core(Schema.bare(), frozenset(), "bare"),
+        }
+        self.configured = {"intranet", "configsets/crawlspace"}
+        """The folders that have a configuration."""
         self._unloaded: dict[str, Core] = {}
         self._lock = Lock()
         stand_in = self
@@ -159,12 +165,7 @@ class SolrStandIn:
         if path == "/admin/info/system":
             return 200, _ok() | {"mode": "std", "lucene": {"solr-spec-version": "9.10.1"}}
         if path == "/admin/cores":
-            name = parameters.get("core") or parameters["name"]
-            if parameters["action"] == "UNLOAD":
-                self._unloaded[name] = self.cores.pop(name)
-            else:
-                self.cores[name] = self._unloaded.pop(name)
-            return 200, _ok()
+            return 200, self._admin(parameters)
         _, name, rest = path.split("/", 2)
         core = self.cores.get(name)
         if core is None:
@@ -186,15 +187,44 @@ class SolrStandIn:
                 return 200, _ok() | _select(core, body)
         return 404, _NO_CORE % path
 
+    def _admin(self, parameters: dict[str, str]) -> dict[str, Any]:
+        """Do what CoreAdmin does."""
+        name = parameters.get("core") or parameters.get("name", "")
+        match parameters["action"]:
+            case "STATUS":
+                return _ok() | {"status": {name: {"instanceDir": f"/home/{one.folder}"} for name, one in self.cores.items()}}
+            case "UNLOAD":
+                unloaded = self.cores.pop(name)
+                if parameters.get("deleteIndex") != "true":
+                    self._unloaded[name] = unloaded
+            case "SWAP":
+                other = parameters["other"]
+                self.cores[name], self.cores[other] = self.cores[other], self.cores[name]
+            case "CREATE" if name in self._unloaded:
+                self.cores[name] = self._unloaded.pop(name)
+            case "CREATE":
+                configuration = (
+                    f"configsets/{parameters['configSet']}" if "configSet" in parameters else parameters["instanceDir"]
+                )
+                if configuration not in self.configured:
+                    raise SolrError(400, f"Error CREATEing SolrCore '{name}': Can't find resource in '/home/{configuration}'")
+                assert name not in self.cores
+                assert parameters["instanceDir"] not in {one.folder for one in self.cores.values()}
+                self.cores[name] = Core(Schema.of_ours(), frozenset({"crawlspace"}), parameters["instanceDir"])
+        return _ok()
+
 
 def _update(core: Core, parameters: dict[str, str], body: Any) -> tuple[int, Any]:
     chain = parameters.get("update.chain")
     if chain is not None and chain not in core.chains:
         raise SolrError(400, f"unknown UpdateRequestProcessorChain: {chain}")
     if isinstance(body, dict):
-        if "delete" in body:  # by query: it passes without a version
-            assert body["delete"] == {"query": "*:*"}
-            core.documents.clear()
+        if "delete" in body:  # it passes without a version
+            if "id" in body["delete"]:
+                core.documents.pop(body["delete"]["id"])
+            else:
+                assert body["delete"] == {"query": "*:*"}
+                core.documents.clear()
         if "commit" in body:
             core.commit()
         return 200, _ok()
@@ -203,7 +233,7 @@ def _update(core: Core, parameters: dict[str, str], body: Any) -> tuple[int, Any
     header: dict[str, Any] = {"errors": errors, "maxErrors": most}
     for document in body:
         try:
-            core.add(document)
+            core.add(document, has_chain=chain is not None)
         except SolrError as error:
             errors.append({"type": "ADD", "id": document["id"], "message": str(error)})
             if 0 <= most < len(errors):
@@ -211,6 +241,8 @@ def _update(core: Core, parameters: dict[str, str], body: Any) -> tuple[int, Any
     if "commitWithin" in parameters:
         at = time.monotonic() + int(parameters["commitWithin"]) / 1000
         core.commit_at = min(at, core.commit_at or at)
+    if parameters.get("commit") == "true":
+        core.commit()
     return 200, _ok(header)
 
 
@@ -218,8 +250,13 @@ def _select(core: Core, body: dict[str, Any]) -> dict[str, Any]:
     assert body["query"] == "*:*", "it cannot search for words"
     found = list(core.found())
     for condition in body.get("filter", []):
-        if condition == "-deleted:true":
+        if isinstance(condition, dict):
+            without = condition["bool"]["must_not"]["term"]
+            found = [one for one in found if one.get(without["f"]) != without["query"]]
+        elif condition == "-deleted:true":
             found = [one for one in found if not one.get("deleted")]
+        elif condition == "url:*":
+            found = [one for one in found if "url" in one]
         else:
             name, value = re.fullmatch(r"\{!term f=(\w+)\}(.*)", condition, re.DOTALL).groups()  # type: ignore[union-attr]
             found = [one for one in found if one.get(name) == value]

@@ -108,7 +108,7 @@ class Rebuild:
 
     def _compare(self, built: BuiltCopy) -> int:
         """Compare with the stored state, and mend, until nothing differs; return how much differed the last time."""
-        differ = 0
+        differ = carried = 0
         for number in range(1, MOST_ROUNDS + 1):
             differ = 0
             progress = partial(self.progress, f"comparing, round {number}")
@@ -117,9 +117,10 @@ class Rebuild:
                 found = [one for one in differences if one.url not in self._refused]
                 differ += len(found)
                 self._mend(built, found)
-            if not differ and not self._carry_over_others(built):
+            carried = 0 if differ else self._carry_over_others(built)
+            if not differ and not carried:
                 return 0
-        return differ
+        return differ + carried
 
     def _mend(self, built: BuiltCopy, differences: Sequence[Difference]) -> None:
         extra = [one.url for one in differences if one.kind is DifferenceKind.EXTRA]

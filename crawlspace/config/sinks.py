@@ -29,7 +29,7 @@ CLASSES: Mapping[str, str] = {
     "file": "crawlspace.index.order_log.OrderLog",
     "http": "crawlspace.index.http_push.HttpPush",
     "opensearch": "crawlspace.index.opensearch.rebuilding.RebuildableOpenSearch",
-    "solr": "crawlspace.index.solr.sink.SolrSink",
+    "solr": "crawlspace.index.solr.rebuilding.RebuildableSolr",
 }
 """The classes of sinks by type, by dotted path; a type of the user's own is such a path itself."""
 _EXAMPLE = '{"search": {"type": "opensearch", "url": "https://search.example.com:9200", "index": "intranet"}}'

@@ -155,7 +155,7 @@ def source_of(
     found |= {
         "id": id,
         "url": url,
-        "address": unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip(),
+        "address": address_of(url),
         "scheme": parts.scheme,
         "host": host,
         "folder": f"{host}{parts.path.rpartition('/')[0]}",
@@ -173,3 +173,9 @@ def source_of(
         **reference_fields(order),
     }
     return found | {name: value for name, value in others.items() if value}
+
+
+def address_of(url: str) -> str:
+    """Return what the words of a URL are taken from."""
+    parts = urlsplit(url)
+    return unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip()

@@ -7,7 +7,6 @@ comes late has a version that is there already.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies, Entry
@@ -18,6 +17,7 @@ from crawlspace.index.opensearch.copies import Aliases, leads, leads_no_more
 from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.marker import copy_markers
 from crawlspace.index.opensearch.sink import OpenSearchSink
+from crawlspace.index.search_server.copies import may_begin, together
 from crawlspace.index.search_server.items import BatchOutcome, Item
 from crawlspace.index.sink import Sent
 from crawlspace.model import IndexOrder, Op
@@ -33,7 +33,7 @@ class RebuildableOpenSearch(OpenSearchSink):
         following = await self._following()
         behind = None if following is None else await following.take(orders, mark)
         sent = await super()._send(orders, mark)
-        return sent if behind is None else _together(sent, behind)
+        return sent if behind is None else together(sent, behind)
 
     async def _following(self) -> _NextIndex | None:
         """Return the index that is being built."""
@@ -80,15 +80,8 @@ class RebuildableOpenSearch(OpenSearchSink):
     async def _begin_next(self, *, on_previous: bool) -> None:
         await self._make_ready(may_create=False)
         copies = await self._aliases.all()
-        if copies.next and on_previous is not (copies.next == copies.previous):
-            what = "an index is being built" if on_previous else "the return to the previous index is under way"
-            raise IndexUnavailable(
-                f"{what} beside {self._index} at {self._url} ({copies.next}): end that first, or give it up with --discard"
-            )
-        if copies.next:
+        if not may_begin(copies, f"{self._index} at {self._url}", on_previous=on_previous):
             return
-        if on_previous and not copies.previous:
-            raise IndexUnavailable(f"there is no previous index of {self._index} at {self._url} to go back to")
         if on_previous:
             await self._aliases.change([leads(self._aliases.next_alias, copies.previous)])
             return
@@ -192,15 +185,3 @@ class _NextIndex(OpenSearchSink):
     async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
         """A conflict says that it has this version already, or a later one."""
         return 0
-
-
-def _together(sent: Sent, behind: Sent) -> Sent:
-    """Return what became of orders that went to two indexes; what only the one that is being built refuses is found by comparing."""
-    known = {order.sequence for order in sent.later} | {refusal.order.sequence for refusal in sent.refused}
-    more = [order for order in behind.later if order.sequence not in known]
-    return replace(
-        sent,
-        later=[*sent.later, *more],
-        why_later=sent.why_later or behind.why_later,
-        is_slow=sent.is_slow or behind.is_slow,
-    )

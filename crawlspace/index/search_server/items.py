@@ -109,14 +109,6 @@ def way_out(why: str) -> str:
     return ""
 
 
-def way_out(why: str) -> str:
-    """Return what can be done where an index takes nothing for this reason; empty where that is not known."""
-    for known, way in _WAYS_OUT.items():
-        if known in why:
-            return f"; {way}"
-    return ""
-
-
 def requests_of(items: Sequence[Item], *, most_bytes: int, most_items: int) -> Iterator[list[Item]]:
     """Divide items into requests, in their order."""
     part: list[Item] = []

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from crawlspace.index.json_client import table
-from crawlspace.index.opensearch.mapping import OTHER, source_of
+from crawlspace.index.opensearch.mapping import OTHER, address_of, source_of
 from crawlspace.model import Document, IndexOrder
 from crawlspace.urls import document_id
 
@@ -42,6 +42,11 @@ def missing_of(schema: Mapping[str, object]) -> list[str]:
     return missing if other in table(schema.get("dynamicFields")) else [*missing, other]
 
 
+def copied_to(schema: Mapping[str, object]) -> frozenset[str]:
+    """Return the fields that Solr fills by itself, from others (copyField)."""
+    return frozenset(name for name, field in table(schema.get("fields")).items() if table(field).get("copySources"))
+
+
 def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str]) -> dict[str, object]:
     """Return a document as Solr takes it; empty fields are left out."""
     found = source_of(order, document, id=document_id(order.url), owner=owner, now=now, languages=None)
@@ -63,6 +68,15 @@ def deleted(order: IndexOrder, *, now: float) -> dict[str, object]:
     """Return what takes the place of a document that is deleted. Solr itself writes the same for a deletion with a version."""
     pushed_at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"id": document_id(order.url), "version": order.version, "deleted": True, "pushed_at": pushed_at}
+
+
+def copied(document: Mapping[str, object], *, without: Collection[str]) -> dict[str, object]:
+    """Return a document that Solr has stored as it takes it; `without` are fields that it fills by itself.
+
+    `address` is not stored, and made again. What begins with an underscore, as `_version_`, is of Solr's own.
+    """
+    kept = {name: value for name, value in document.items() if not name.startswith("_") and name not in without}
+    return kept | {"address": address_of(str(document.get("url", "")))}
 
 
 def _moment(written: str) -> str:

@@ -8,35 +8,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.inventory import Entry
-from crawlspace.index.json_client import Connection, Reply, items, shown, table
+from crawlspace.index.json_client import Client, Connection, Reply, shown, table
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
 from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.servers import Server
-from crawlspace.index.solr.documents import deleted, languages_of, missing_of, pushed
+from crawlspace.index.solr.contents import SolrContents, answered
+from crawlspace.index.solr.documents import copied_to, deleted, languages_of, missing_of, pushed
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
 from crawlspace.model import IndexOrder
-from crawlspace.urls import document_id
 
 if TYPE_CHECKING:
     from crawlspace.index.sink import Options
 
 CONF = Path(__file__).parent / "conf"
 """Schema and configuration of a core."""
-NOT_DELETED = "-deleted:true"
 _INDEX = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,200}")
 TESTED = "9.10.1"
 """The version that `make test-servers` runs the tests on; one that differs in its last number alone counts as tried."""
 _OLDEST = (9, 0)
-_MOST_LOOKED_UP = 1_000
-_PAGE = 1_000
 _JSON = {"Content-Type": "application/json"}
 _NOTHING: tuple[int, str | None] = (-1, None)
 
@@ -57,11 +53,17 @@ class SolrSink(SearchServerSink):
         connections: int,
         commit_within_s: float,
         clock: Clock | None = None,
+        client: Client | None = None,
     ) -> None:
         """`owner` is the collection of ours; `commit_within_s`: the time after which a document is found."""
-        super().__init__(name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock)
+        super().__init__(
+            name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock, client=client
+        )
+        self._there = SolrContents(self._client, self._url, index)
         self._commit_within_s = commit_within_s
         self._languages: frozenset[str] = frozenset()
+        self._copied_to: frozenset[str] = frozenset()
+        self._is_cloud = False
         self.server: Server | None = None
 
     @classmethod
@@ -85,34 +87,16 @@ class SolrSink(SearchServerSink):
 
     def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
         """Return the entries of those URLs that have a document, committed or not. Raises IndexUnavailable."""
-        self._client.run(self._make_ready(may_create=False))
-        by_id = {document_id(url): url for url in urls}
-        there = self._client.run(self._look_up(list(by_id)))
-        return {by_id[id]: Entry(by_id[id], version, owner) for id, (version, owner) in there.items() if owner is not None}
+        return self._contents().look_up(urls)
 
     def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
         """Yield the entries of a collection of ours, a page at a time; what was sent before is among them. Raises IndexUnavailable."""
+        return self._contents().entries(owner=owner)
+
+    def _contents(self) -> SolrContents:
+        """Return what the index has, once it is seen that it is there. Raises IndexUnavailable."""
         self._client.run(self._make_ready(may_create=False))
-        self._told(
-            self._client.run(self._client.request("POST", f"/{self._index}/update", body={"commit": {"softCommit": True}}))
-        )
-        cursor, before = "*", ""
-        while cursor != before:
-            query = {
-                "query": "*:*",
-                "filter": [NOT_DELETED, f"{{!term f=collection}}{owner}"],
-                "sort": "id asc",
-                "limit": _PAGE,
-                "fields": ["url", "version", "collection"],
-                "params": {"defType": "lucene", "cursorMark": cursor, "wt": "json"},
-            }
-            body = self._told(
-                self._client.run(self._client.request("POST", f"/{self._index}/select", body=query)), "nextCursorMark"
-            )
-            page = [Entry(str(one.get("url", "")), _version(one), str(one.get("collection", ""))) for one in _documents(body)]
-            if page:
-                yield page
-            before, cursor = cursor, str(body["nextCursorMark"])
+        return self._there
 
     def _item_of(self, order: IndexOrder, *, now: float) -> Item:
         if order.document is None:
@@ -133,7 +117,7 @@ class SolrSink(SearchServerSink):
     async def _seen(self, part: Sequence[Item], answers: Sequence[Judged]) -> list[Judged]:
         """Return the answers; what counts as done and is not there is sent again."""
         done = {item.id: item.order.version for item, one in zip(part, answers, strict=True) if one.answer is ItemResult.DONE}
-        there = await self._get(list(done))
+        there = await self._there.versions_at_once(list(done))
         there |= await self._look_up([id for id, version in done.items() if there.get(id, _NOTHING)[0] < version])
         missing = Judged(ItemResult.AGAIN, "the server does not have what it has acknowledged")
         return [
@@ -142,40 +126,20 @@ class SolrSink(SearchServerSink):
         ]
 
     async def _look_up(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Return version and owner of those documents that are there, committed or not; no owner: it is deleted.
-
-        Solr misses documents that it commits while it looks up many, because it goes on with the searcher that it began with
-        (RealTimeGetComponent). The next look finds them.
-        """
-        found = await self._get(ids)
-        for id, entry in (await self._get(ids)).items():
-            found[id] = max(found.get(id, entry), entry, key=itemgetter(0))
-        return found
-
-    async def _get(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        found: dict[str, tuple[int, str | None]] = {}
-        for first in range(0, len(ids), _MOST_LOOKED_UP):
-            asked = ",".join(ids[first : first + _MOST_LOOKED_UP])
-            parameters = {"ids": asked, "fl": "id,version,collection,deleted", "wt": "json"}
-            reply = await self._client.request("POST", f"/{self._index}/get", body={"params": parameters})
-            for one in _documents(self._told(reply, "response")):
-                owner = None if one.get("deleted") else str(one.get("collection", ""))
-                found[str(one.get("id"))] = _version(one), owner
-        return found
+        return await self._there.versions(ids)
 
     async def _make_ready(self, *, may_create: bool) -> None:
         if self._is_ready:
             return
-        self.server = _server_of(self._url, await self._client.request("GET", "/admin/info/system", parameters={"wt": "json"}))
+        system = await self._client.request("GET", "/admin/info/system", parameters={"wt": "json"})
+        self.server = _server_of(self._url, system)
+        self._is_cloud = table(system.body).get("mode") == "solrcloud"
         parameters = {"show": "schema", "numTerms": "0", "wt": "json"}
         reply = await self._client.request("GET", f"/{self._index}/admin/luke", parameters=parameters)
         where = f"{self._index} at {self._url}"
         if reply.status == 404:
-            raise IndexUnavailable(
-                f"there is no core or collection {where}: make it of the files in {CONF} (docs/sinks.md, Solr), or give the sink another"
-                " index"
-            )
-        schema = table(self._told(reply, "schema")["schema"])
+            raise self._missing()
+        schema = table(answered(reply, where, "schema")["schema"])
         copy = f"copy schema.xml and solrconfig.xml from {CONF} into its conf folder, and reload it (docs/sinks.md, Solr)"
         missing = missing_of(schema)
         if missing:
@@ -185,19 +149,17 @@ class SolrSink(SearchServerSink):
         )
         if NO_CHAIN in why_of(empty.status, empty.body):
             raise IndexUnavailable(f"the configuration of {where} lacks the update chain {CHAIN}: {copy}")
-        self._told(empty)
+        answered(empty, where)
         self._languages = languages_of(schema)
+        self._copied_to = copied_to(schema)
         self._is_ready = True
 
-    def _told(self, reply: Reply, part: str = "responseHeader") -> Mapping[str, object]:
-        """Return an answer that has a part. Raises IndexUnavailable for any other, and where shards are missing in it."""
-        where = f"{self._index} at {self._url}"
-        if not reply.is_ok:
-            raise IndexUnavailable(f"{where}: {refused_whole(reply.status, reply.body).why}")
-        body = table(reply.body)
-        if part not in body or table(body.get("responseHeader")).get("partialResults"):
-            raise IndexUnavailable(f"{where} does not answer in full: {shown(reply.body)}")
-        return body
+    def _missing(self) -> IndexUnavailable:
+        """Return the error where the index is not there."""
+        return IndexUnavailable(
+            f"there is no core or collection {self._index} at {self._url}: make it of the files in {CONF} (docs/sinks.md, Solr), or give"
+            " the sink another index"
+        )
 
 
 def _server_of(url: str, reply: Reply) -> Server:
@@ -224,12 +186,3 @@ def _server_of(url: str, reply: Reply) -> Server:
         if is_tried
         else f"Solr {number} was not tried by us; Solr {TESTED} was. See that documents arrive, and that it refuses none",
     )
-
-
-def _version(document: Mapping[str, object]) -> int:
-    version = document.get("version")
-    return version if isinstance(version, int) else 0
-
-
-def _documents(body: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
-    return map(table, items(table(body.get("response")).get("docs")))

@@ -7,7 +7,8 @@ import org.apache.solr.embedded.JettySolrRunner;
 
 /**
  * A Solr without ZooKeeper on a free port of 127.0.0.1, with its home in the folder that is given: a core "intranet" of the configuration that
- * the project in the second folder ships, and a core "bare" that has neither our fields nor our update chain. Prints its address once it answers.
+ * the project in the second folder ships, which is a configset "crawlspace" too, and a core "bare" that has neither our fields nor our update
+ * chain. Prints its address once it answers.
  */
 public class Standalone {
     private static final String BARE_SCHEMA = """
@@ -31,9 +32,11 @@ public class Standalone {
     public static void main(String[] arguments) throws Exception {
         Path home = Path.of(arguments[0]);
         Path ours = core(home, "intranet");
+        Path configset = Files.createDirectories(home.resolve("configsets").resolve("crawlspace").resolve("conf"));
         try (var files = Files.list(Path.of(arguments[1], "crawlspace", "index", "solr", "conf"))) {
             for (Path file : files.toList()) {
                 Files.copy(file, ours.resolve(file.getFileName()));
+                Files.copy(file, configset.resolve(file.getFileName()));
             }
         }
         Path bare = core(home, "bare");

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import pytest
 from crawlspace.admin.rebuild import Rebuild, Rebuilt
 from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.inventory import Entry
 from crawlspace.index.outbox import Drain
 from crawlspace.index.versions import Versions
 from crawlspace.model import Document
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
-from tests.search_server import INDEX, search_server, sink_of
+from tests.search_server import search_server, sink_of
+from tests.solr_server import rebuildable_solr
+from tests.unit.index.faulty import push
 
 NAMES = [f"a.example/{number}" for number in range(60)]
 LIMIT = DeletionLimit(percent=100, count=1_000)
@@ -130,47 +134,73 @@ class Stepping:
         return call if callable(found) else found
 
 
+SERVERS: dict[str, Any] = {"opensearch": search_server, "solr": rebuildable_solr}
+
+
+@pytest.fixture(params=SERVERS)
+def server(request: pytest.FixtureRequest) -> Iterator[Any]:
+    with SERVERS[request.param]() as made:
+        yield made
+
+
 @pytest.mark.parametrize("seed", range(12))
-def test_after_kills_and_changes_the_new_index_is_equal_to_the_store(tmp_path: Path, seed: int) -> None:
-    with search_server() as server, ExitStack() as stack:
+def test_after_kills_and_changes_the_new_index_is_equal_to_the_store(tmp_path: Path, server: Any, seed: int) -> None:
+    with ExitStack() as stack:
         scene = Scene(tmp_path, server.options(), seed)
         stack.enter_context(scene.opened)
         for number in range(2):
-            present = next(iter(server.ask("GET", f"/_alias/{INDEX}")))
+            present = server.searched()
             done = None
             while done is None or done.differ:
                 done = scene.rebuild(killed_at=scene.chance.randrange(1, 60), on_previous=number == 1)
-                led = next(iter(server.ask("GET", f"/_alias/{INDEX}")))
-                assert (led == present) is (done is None or bool(done.differ))
+                assert (server.searched() == present) is (done is None or bool(done.differ))
             assert not done.refused
             for _ in range(5):
                 scene.step()
             scene.send_all()
             expected = {state.url: state.ordered for state in scene.store.urls() if state.indexed}
-            found = server.documents()
+            found = server.versions()
             assert found.keys() == expected.keys()
             for url, sequence in expected.items():
                 order = scene.known.get(url.removeprefix("http://"))
-                assert found[url]["_version"] >= Versions(scene.store, "search", scene.clock).least(sequence), order
+                assert found[url] >= Versions(scene.store, "search", scene.clock).least(sequence), order
 
 
-def test_what_can_be_had_nowhere_prevents_the_switch(tmp_path: Path) -> None:
-    with search_server() as server, ExitStack() as stack:
+def test_what_can_be_had_nowhere_prevents_the_switch(tmp_path: Path, server: Any) -> None:
+    with ExitStack() as stack:
         scene = Scene(tmp_path, server.options(), 1)
         stack.enter_context(scene.opened)
         scene.archive.documents.clear()
         url = f"http://{NAMES[7]}"
-        server.ask("POST", f"/{INDEX}/_delete_by_query?refresh=true", {"query": {"term": {"url": url}}})
+        server.remove(url)
         scene.step = lambda: None  # type: ignore[method-assign]
         done = scene.rebuild(killed_at=0)
         assert done is not None
         assert (done.differ, done.has_switched) == (1, False)
 
 
-def test_one_call_at_a_time_decides_what_is_built(tmp_path: Path) -> None:
-    with search_server() as server, ExitStack() as stack:
+def test_one_call_at_a_time_decides_what_is_built(tmp_path: Path, server: Any) -> None:
+    with ExitStack() as stack:
         scene = Scene(tmp_path, server.options(), 1)
         stack.enter_context(scene.opened)
         scene.sink().begin_next()
-        with pytest.raises(IndexUnavailable, match=r"an index is being built beside intranet at .*: end that first"):
+        with pytest.raises(
+            IndexUnavailable, match=rf"an index is being built beside {server.options()['index']} at .*: end that first"
+        ):
             scene.sink().begin_next(on_previous=True)
+
+
+def test_a_document_of_another_collection_that_cannot_be_carried_over_prevents_the_switch(tmp_path: Path) -> None:
+    """Solr keeps the version of what was deleted."""
+    with rebuildable_solr() as server, ExitStack() as stack:
+        scene = Scene(tmp_path, server.options(), 1)
+        stack.enter_context(scene.opened)
+        other = stack.enter_context(closing(sink_of(tmp_path, server.options(), collection="other")))
+        other.send([push("of-another", 5)])
+        sink = scene.sink()
+        sink.begin_next()
+        sink.next_copy().remove([Entry("http://a.example/of-another", 100, "other")])
+        scene.step = lambda: None  # type: ignore[method-assign]
+        done = scene.rebuild(killed_at=0)
+        assert done is not None
+        assert (done.differ, done.has_switched) == (1, False)

@@ -174,10 +174,9 @@ def test_a_core_that_is_gone_and_comes_back(scene: Scene) -> None:
     scene.sink.send([push("a", 1)])
     scene.search.unload()
     try:
-        sent = scene.sink.send([push("b", 2)])
-        assert ([order.url[-1] for order in sent.later], "is not there" in sent.why_later) == (["b"], True)
-        with pytest.raises(IndexUnavailable, match=f"there is no core or collection {INDEX} at .*docs/sinks.md"):
-            scene.sink.send([push("b", 2)])
+        for _ in range(2):
+            with pytest.raises(IndexUnavailable, match=f"there is no core or collection {INDEX} at .*docs/sinks.md"):
+                scene.sink.send([push("b", 2)])
     finally:
         scene.search.load()
     assert scene.sink.send([push("b", 2)]).later == []
