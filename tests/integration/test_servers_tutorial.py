@@ -33,6 +33,14 @@ SITE, SERVER, SECURED, CA_FILE = (
 )
 """What the page has in the place of the test's own."""
 TITLES = {"opensearch": "OpenSearch", "elasticsearch": "Elasticsearch", "solr": "Solr"}
+LEFT_OUT = (
+    "was not tried by us",
+    r": [\d,]+ of [\d,]+ URL",
+    r"\d URLs? so far",
+    "^waiting for",
+    r"\[crawlspace\.runtime\.progress\]",
+)
+"""Lines that a page does not show."""
 BEFORE = "A page changes"
 RESTORED = "The server was restored from a snapshot"
 
@@ -68,8 +76,8 @@ def _steps(section: str, text: str) -> Iterator[Step]:
 
 
 def as_shown(text: str) -> str:
-    """A text without what differs between servers and days, and without its line breaks."""
-    text = re.sub(r"^.*was not tried by us.*\n", "", text, flags=re.MULTILINE)
+    """A text without what differs between servers and days, what is shown where something takes long, and its line breaks."""
+    text = re.sub(rf"^.*(?:{'|'.join(LEFT_OUT)}).*\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?", "TIME", text)
     text = re.sub(r"\b(opensearch|elasticsearch|solr) \([A-Z][A-Za-z]+ [\w.-]+\)", "SERVER", text)
     return " ".join(text.split())
