@@ -8,6 +8,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,8 +25,9 @@ MOST = 1_000
 class SolrServer:
     """An empty server, by its URL."""
 
-    def __init__(self, url: str, index: str = INDEX) -> None:
-        self.url, self.index = url, index
+    def __init__(self, url: str, stand_in: SolrStandIn | None = None) -> None:
+        self.url, self.index = url, INDEX
+        self._stand_in = stand_in
 
     def ask(self, path: str, body: object = None, **parameters: str) -> Any:
         """Send a request, and return the JSON that is answered, whatever the status; None for a page."""
@@ -75,6 +77,19 @@ class SolrServer:
         found = self.ask("/admin/cores", action="STATUS", indexInfo="false")["status"]
         return {name: one["instanceDir"] for name, one in found.items()}
 
+    def move_configuration(self, source: str, target: str) -> bool:
+        """Move the configuration of a folder in the home of Solr; return whether there was one."""
+        if self._stand_in is not None:
+            is_there = source in self._stand_in.configured
+            self._stand_in.configured ^= {source, target} if is_there else set()
+            return is_there
+        home = Path(self.searched()).parent
+        if not (home / source / "conf").exists():
+            return False
+        (home / target).mkdir(parents=True, exist_ok=True)
+        (home / source / "conf").rename(home / target / "conf")
+        return True
+
     def aliases(self) -> dict[str, str]:
         return dict(self.ask("/admin/collections", action="LISTALIASES")["aliases"])
 
@@ -104,7 +119,7 @@ REAL = os.environ.get("CRAWLSPACE_TEST_SOLR_URL")
 def solr_server() -> Iterator[SolrServer]:
     if REAL is None:
         with closing(SolrStandIn()) as stand_in:
-            yield SolrServer(stand_in.url)
+            yield SolrServer(stand_in.url, stand_in)
         return
     server = SolrServer(REAL)
     server.ask(f"/{INDEX}/update", {"delete": {"query": "*:*"}, "commit": {}})

@@ -64,12 +64,14 @@ SEARCH_TESTS = (
 SOLR_TESTS = (
     "tests/contract/test_sinks.py",
     "tests/unit/index/solr",
+    "tests/unit/admin/test_rebuild.py",
     "tests/integration/test_solr_sink.py",
     "tests/integration/test_servers_tutorial.py",
+    "tests/integration/test_rebuild_solr.py",
     "tests/real_servers/test_solr.py",
 )
-IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a_core_that_is_gone")
-"""A collection cannot be unloaded and loaded again."""
+IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a_core_that and not test_servers_tutorial")
+"""A collection cannot be unloaded and loaded again, its configuration is not in a folder, and the tutorial makes a core."""
 ELASTICSEARCH = {"CRAWLSPACE_TEST_SEARCH_TYPE": "elasticsearch"}
 CURRENT = "CRAWLSPACE_TEST_ES_URL"
 """Environment variable with the URL of a current Elasticsearch, which Maven does not have; it has no log-in, and may lose any index."""

@@ -16,7 +16,7 @@ from crawlspace.model import Document, IndexOrder, Op
 from tests.command_line import ROOT
 from tests.real_servers.test_opensearch import DOCUMENTS
 from tests.search_server import sink_of
-from tests.solr_server import INDEX, SolrServer, solr_server
+from tests.solr_server import INDEX, SolrServer, rebuildable_solr, solr_server
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def filled(tmp_path: Path) -> Iterator[SolrServer]:
 
 
 def found(server: SolrServer, **query: str) -> set[str]:
-    answer = server.ask(f"/{INDEX}/select", **query)
+    answer = server.ask(f"/{server.index}/select", **query)
     return {hit["url"] for hit in answer["response"]["docs"]}
 
 
@@ -59,6 +59,18 @@ QUERIES: list[tuple[str, str, list[int]]] = [
 def test_queries(filled: SolrServer, query: str, restricted: str, expected: list[int]) -> None:
     asked = {"q": query} | ({"fq": restricted} if restricted else {})
     assert found(filled, **asked) == {DOCUMENTS[number].url for number in expected}
+
+
+def test_a_copied_document_is_found_as_before(tmp_path: Path) -> None:
+    (one,) = (document for document in DOCUMENTS if "urlaub" in document.url)
+    with rebuildable_solr() as server, closing(sink_of(tmp_path, server.options())) as sink:
+        sink.send([IndexOrder(1, Op.PUSH, one.url, one, 1)])
+        sink.begin_next()
+        sink.next_copy().carry_over([one.url])
+        sink.switch()
+        server.documents()
+        for query in ("address:urlaub", f"{{!term f=host}}{one.url.split('/')[2]}", "text_txt_de:antrag"):
+            assert found(server, q=query, defType="lucene") == {one.url}
 
 
 def of_the_docs(word: str) -> Any:

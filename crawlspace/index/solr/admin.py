@@ -37,8 +37,9 @@ class Cores:
 
     async def create(self, name: str) -> None:
         await self.delete(name)
-        there = {core: basename(str(table(one).get("instanceDir")).rstrip("/")) for core, one in (await self._status()).items()}
-        free = [folder for folder in [self._index, *self._names] if folder not in there.values()]
+        folders = {core: str(table(one).get("instanceDir")).rstrip("/") for core, one in (await self._status()).items()}
+        taken = {basename(folder) for folder in folders.values()}
+        free = [folder for folder in [self._index, *self._names] if folder not in taken]
         ways = [{"instanceDir": folder, "configSet": CONFIGSET} for folder in free[:1]]
         ways += [{"instanceDir": folder} for folder in free]
         refusals = []
@@ -46,11 +47,13 @@ class Cores:
             made = await self._ask(action="CREATE", name=name, **way)
             if made.is_ok:
                 return
+            if made.status in (401, 403):
+                self._done(made)
             refusals.append(why_of(made.status, made.body))
+        last = free[-1] if free else name
         raise IndexUnavailable(
-            f"{self._server} does not make a core beside {self._index}: copy conf, in the folder {there.get(self._index)} of Solr, to"
-            f" configsets/{CONFIGSET}/conf, or to {free[-1] if free else name}/conf, both in the folder that has the cores"
-            f" ({'; '.join(refusals)})"
+            f"{self._server} makes no core beside {self._index}: copy conf, in the folder {folders.get(self._index)} of Solr, to"
+            f" configsets/{CONFIGSET}/conf, or to {last}/conf, both in the folder that has the cores ({'; '.join(refusals[:: len(ways) - 1])})"
         )
 
     async def put_in_place(self, name: str) -> None:

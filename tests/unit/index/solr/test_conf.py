@@ -7,9 +7,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from crawlspace.index.opensearch.mapping import ANALYZERS, OTHER
-from crawlspace.index.solr.documents import FIELDS
+from crawlspace.index.solr.documents import FIELDS, copied, copied_to, pushed
 from crawlspace.index.solr.sink import CONF
 from crawlspace.index.solr.updates import CHAIN
+from crawlspace.model import Document, IndexOrder, Op
 
 LANGUAGES = {*ANALYZERS, OTHER}
 TEXTS = ("title", "headings", "description", "text")
@@ -20,6 +21,23 @@ def test_the_schema_has_the_fields_and_languages() -> None:
     assert names >= FIELDS
     assert {name.removeprefix("*_txt_") for name in names if name.startswith("*")} == LANGUAGES
     assert {name.removeprefix("headings_txt_") for name in names if name.startswith("headings")} == LANGUAGES
+
+
+def test_all_is_stored_but_what_a_copy_makes_again() -> None:
+    """Else a document could not be copied to another index."""
+    fields = [one for one in ET.parse(CONF / "schema.xml").getroot() if one.tag in ("field", "dynamicField")]
+    assert {one.attrib["name"] for one in fields if one.get("stored") == "false"} == {"_version_", "address"}
+    document = Document(
+        "http://a.example/b?c=d", "Title", language="de", text="Text", headings=["Heading"], fields={"color": "red"}
+    )
+    order = IndexOrder(1, Op.PUSH, document.url, document, 7)
+    sent = pushed(order, document, owner="demo", now=0, languages={"de"})
+    stored = {name: value for name, value in sent.items() if name != "address"}
+    assert copied({**stored, "_version_": 5, "of_the_server": 1}, without={"of_the_server"}) == sent
+
+
+def test_fields_that_solr_fills_itself_are_not_copied() -> None:
+    assert copied_to({"fields": {"all": {"copySources": ["title"]}, "title": {"copySources": []}, "url": {}}}) == {"all"}
 
 
 @pytest.mark.parametrize("name", TEXTS)
