@@ -296,7 +296,7 @@ class History(CrawledCollection):
         for site in self._web.sites.values():
             site.outage = site.outage if site.is_dead else ""
         if self._crawler.search is not None:
-            self._crawler.search.end_faults()
+            self._calm(self._crawler.search)
         rounds = 3
         if self._trouble.unsettled or any(page.failure or page.status >= 500 or page.locked for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS
