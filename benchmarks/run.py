@@ -53,6 +53,8 @@ NAMES = (
     "sink_crawl",
     "sink_down",
     "sink_faults",
+    "audit",
+    "rebuild",
     "histories",
 )
 _PAGE = PROJECT / "docs" / "benchmarks.md"
