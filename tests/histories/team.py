@@ -27,6 +27,7 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
 from crawlspace.state.changes import Effects
+from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.workers import AcquiredSite
 from crawlspace.state.site_health import NEW_SITE
 from tests.histories.configuration import Configuration
@@ -262,6 +263,7 @@ class Team:
 
     def _settle(self, run: Run) -> None:
         first = self.members[0]
+        first.store.scripts.client.delete(f"{{{NAME}}}:{Key.SETTLING}")  # of one that was killed: it is waited for ten minutes
         with first.shared.store.settling() as is_this:
             assert is_this
             end_run_checked(first.engine, run)
