@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
-collect_ignore_glob = [
-    f"test_{name}*.py" for name in ("opensearch", "solr") if f"CRAWLSPACE_TEST_{name.upper()}_URL" not in os.environ
-]
+NEEDED = {
+    "CRAWLSPACE_TEST_OPENSEARCH_URL": ["test_opensearch.py", "test_search.py", "test_examples_of_the_docs.py"],
+    "CRAWLSPACE_TEST_SOLR_URL": ["test_solr*.py"],
+}
+collect_ignore_glob = [name for variable, names in NEEDED.items() if variable not in os.environ for name in names]

@@ -60,6 +60,8 @@ SEARCH_TESTS = (
     "tests/integration/test_reindex_sinks.py",
     "tests/integration/test_restored_server.py",
     "tests/real_servers/test_opensearch.py",
+    "tests/real_servers/test_search.py",
+    "tests/real_servers/test_examples_of_the_docs.py",
 )
 SOLR_TESTS = (
     "tests/contract/test_sinks.py",

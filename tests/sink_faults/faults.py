@@ -84,6 +84,8 @@ class Faults:
     sent: Counter[tuple[str, int, str]] = field(default_factory=Counter)
     _acknowledged: dict[tuple[str, int, str], int] = field(default_factory=dict)
     """Orders of which the process was told that they are done, with its incarnation then."""
+    _with_their_marker: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    """Orders that are done and whose batch is not yet: it is sent again as a whole until its marker is there."""
     _to_look_up: list[tuple[str, int, str]] = field(default_factory=list)
     """Orders of which the server has the version or a later one: whether they are done is known once that is looked up."""
     _again: Counter[int] = field(default_factory=Counter)
@@ -113,6 +115,7 @@ class Faults:
             if self._down:
                 for order in self._to_look_up:
                     self._acknowledged.pop(order, None)
+                    self._with_their_marker.pop(order, None)
             self._to_look_up.clear()
             self._refuse_if_down()
         return None
@@ -186,6 +189,7 @@ class Faults:
     def _count(self, line: Line) -> None:
         """Count a request's item; an order that the process knows to be done is not sent again, but for the last batch before a kill."""
         self.sent[line.order] += 1
+        self._with_their_marker.pop(line.order, None)
         done_in = self._acknowledged.pop(line.order, None)
         if done_in is None:
             return
@@ -201,7 +205,11 @@ class Faults:
             (result,) = item.values()
             if result["status"] < 300 or result["status"] == 409 or result.get("result") == "not_found":
                 line = next(line for line in lines if line.id == result["_id"])
-                self._acknowledged[line.order] = incarnation
+                if line.id.startswith("mark:"):
+                    self._acknowledged |= self._with_their_marker
+                    self._with_their_marker.clear()
+                    continue
+                self._with_their_marker[line.order] = incarnation
                 if result["status"] == 409:
                     self._to_look_up.append(line.order)
 

@@ -72,7 +72,7 @@ function ops.ordered(args)
 end
 
 -- Whether the index has the document of a URL, or was left it for another collection.
-local function is_in_index(id)
+function groups.is_in_index(id)
   local row = id and get(id)
   return row and (row[CHECKSUM] and groups.winner_of(id, row) == id or groups.is_left_in_index(id))
 end
@@ -81,7 +81,7 @@ end
 function ops.in_index(args)
   local found = {}
   for place, one in ipairs(args.urls) do
-    if is_in_index(url_keys.id_of(one[1], one[2])) then found[#found + 1] = place end
+    if groups.is_in_index(url_keys.id_of(one[1], one[2])) then found[#found + 1] = place end
   end
   return found
 end
@@ -91,7 +91,7 @@ function ops.delete_again(args)
   local unwanted = {}
   for _, one in ipairs(args.urls) do
     local id = url_keys.id_of(one[1], one[2])
-    if not is_in_index(id) then unwanted[#unwanted + 1] = {id or 0, one[1]} end
+    if not groups.is_in_index(id) then unwanted[#unwanted + 1] = {id or 0, one[1]} end
   end
   for _, one in ipairs(unwanted) do outbox.give(1, one[1], one[2], args.sink) end
 end
