@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
 
 from crawlspace.admin.audit import Audit, AuditedStore, Difference, DifferenceKind
 from crawlspace.admin.reindex import StoredDocuments
@@ -25,10 +24,6 @@ MOST_ROUNDS = 20
 """Comparisons until nothing differs. Each but the first finds what has changed during the one before."""
 
 
-class RebuiltStore(AuditedStore, Protocol):
-    """The stored state of a collection."""
-
-
 @dataclass(slots=True)
 class Rebuilt:
     """What was done."""
@@ -39,8 +34,6 @@ class Rebuilt:
     """Of the collection in the one that is searched."""
     others: int = 0
     """Of other collections, carried over."""
-    carried_over: int = 0
-    """Documents without a record in the archive, copied as they were."""
     refused: list[Refusal] = field(default_factory=list)
     """That the new index refuses."""
     differ: int = 0
@@ -53,7 +46,7 @@ class Rebuilt:
 class Rebuild:
     """One sink. `wait` returns when no batch is under way that was begun before it was called. Raises IndexUnavailable, StoreError."""
 
-    store: RebuiltStore
+    store: AuditedStore
     archive: StoredDocuments
     sink: str
     index: Rebuildable
@@ -143,7 +136,6 @@ class Rebuild:
         for refusal in self._sent(built, orders):
             self._refused[refusal.order.url] = refusal
         built.carry_over(others)
-        self._done.carried_over += len(others)
 
     def _order(self, one: Difference, document: Document) -> IndexOrder:
         return IndexOrder(one.ordered, Op.PUSH, one.url, document, version=self.versions.least(one.ordered))

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from crawlspace.admin.audit import Audit, Difference, DifferenceKind, Repair
 from crawlspace.admin.delivery import open_sink
 from crawlspace.clock import SystemClock
-from crawlspace.config.sinks import EMBEDDED, SinkOptions
+from crawlspace.config.sinks import EMBEDDED, SinkOptions, tells_what_it_has
 from crawlspace.crawl.sinks.deliveries import lacks_documents
 from crawlspace.errors import CrawlspaceError, StoreError, UsageError
 from crawlspace.index.inventory import Inventory
@@ -76,8 +76,6 @@ class Command(CollectionCommand):
                 report = _Compared(options.name, most=None if opts.all else SHOWN)
                 reports.append(report)
                 _compare(place, opened, options, report, repairs=opts.repair)
-            if not reports:
-                raise UsageError(f"none of the sinks of {place.name} tells what it has: {', '.join(place.sinks.names)}")
             delivered = opened.deliver(place.sinks, SystemClock()) if opts.repair else ""
         if opts.json:
             print_json([report.as_json() for report in reports])
@@ -161,9 +159,12 @@ def _chosen(place: Place, name: str | None) -> list[SinkOptions]:
     found = [one for one in place.sinks.options if name in (None, one.name)]
     if not found:
         raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(str(name))}: it has {', '.join(place.sinks.names)}")
-    if name is None and len(found) > 1:
-        return [one for one in found if one.type not in ("file", "http")]
-    return found
+    able = [one for one in found if tells_what_it_has(one)]
+    if not able and name is not None:
+        raise UsageError(f"the sink {name} is of type {found[0].type}, which does not tell what it has")
+    if not able:
+        raise UsageError(f"none of the sinks of {place.name} tells what it has: {', '.join(place.sinks.names)}")
+    return able
 
 
 def _compare(place: Place, opened: OpenStore, options: SinkOptions, report: _Compared, *, repairs: bool) -> None:
@@ -173,8 +174,7 @@ def _compare(place: Place, opened: OpenStore, options: SinkOptions, report: _Com
         refuse_missing_index(place)
     with ExitStack() as stack:
         sink = stack.enter_context(closing(open_sink(options, place.sinks, owner=place.name)))
-        if not isinstance(sink, Inventory):
-            raise UsageError(f"the sink {options.name} is of type {options.type}, which does not tell what it has")
+        assert isinstance(sink, Inventory), options.type
         display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
         report.is_filled = lacks_documents(opened.store, options.name)
         report.audit = audit = Audit(

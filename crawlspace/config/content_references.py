@@ -38,6 +38,8 @@ class ReferenceSettings:
 
     def url_of(self, url: str) -> str:
         """Return the URL that the document of a URL can be had at; empty where there is none."""
+        if not self.url:  # as for most collections: nothing is computed for each document then
+            return ""
         values = {"collection": self.collection, "id": document_id(url), "url": url}
         return re.sub(r"\{(\w+)\}", lambda found: quote(values[found[1]], safe=""), self.url)
 

@@ -14,6 +14,7 @@ from ada_url import normalize_url
 from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings, read_references
 from crawlspace.config.secrets import read_secret
 from crawlspace.errors import SettingError
+from crawlspace.index.inventory import Inventory, Rebuildable
 from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Sink
 from crawlspace.parsing import boolean, duration, integer, table
@@ -231,6 +232,16 @@ def class_of(options: SinkOptions) -> type:
 def is_searchable(options: SinkOptions) -> bool:
     """Return whether a sink can be searched. Raises SettingError as `class_of`."""
     return options.type == SQLITE or issubclass(class_of(options), Searchable)
+
+
+def tells_what_it_has(options: SinkOptions) -> bool:
+    """Return whether a sink can be compared with the stored state. Raises SettingError as `class_of`."""
+    return options.type == SQLITE or issubclass(class_of(options), Inventory)
+
+
+def is_rebuildable(options: SinkOptions) -> bool:
+    """Return whether the index of a sink can be built anew beside the present one. Raises SettingError as `class_of`."""
+    return options.type != SQLITE and issubclass(class_of(options), Rebuildable)
 
 
 def check_options(sinks: SinkSettings) -> None:

@@ -62,22 +62,22 @@ class IndexContents:
         number = table(reply.body).get("count")
         return number if isinstance(number, int) else 0
 
-    def _found(self, urls: Sequence[str], source: str) -> dict[str, tuple[Entry, Mapping[str, object]]]:
+    async def get(self, ids: Sequence[str], source: str) -> dict[str, tuple[Entry, Mapping[str, object]]]:
+        """Return those documents that are there, by id, each with the fields that `source` names."""
         found: dict[str, tuple[Entry, Mapping[str, object]]] = {}
-        names = {document_id(url): url for url in urls}
-        ids = list(names)
         for first in range(0, len(ids), PAGE):
+            body = {"ids": ids[first : first + PAGE]}
             reply = self._answered(
-                self._client.run(
-                    self._client.request(
-                        "POST", f"/{self._index}/_mget", body={"ids": ids[first : first + PAGE]}, parameters={"_source": source}
-                    )
-                )
+                await self._client.request("POST", f"/{self._index}/_mget", body=body, parameters={"_source": source})
             )
             for one in map(table, items(table(reply.body).get("docs"))):
                 if one.get("found"):
-                    found[names[str(one.get("_id"))]] = _entry(one), table(one.get("_source"))
+                    found[str(one.get("_id"))] = _entry(one), table(one.get("_source"))
         return found
+
+    def _found(self, urls: Sequence[str], source: str) -> dict[str, tuple[Entry, Mapping[str, object]]]:
+        names = {document_id(url): url for url in urls}
+        return {names[id]: found for id, found in self._client.run(self.get(list(names), source)).items()}
 
     def _answered(self, reply: Reply) -> Reply:
         if not reply.is_ok:

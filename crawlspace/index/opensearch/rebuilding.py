@@ -6,7 +6,7 @@ comes late has a version that is there already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies, Entry
@@ -17,28 +17,19 @@ from crawlspace.index.opensearch.copies import Aliases, leads, leads_no_more
 from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.marker import copy_markers
 from crawlspace.index.opensearch.sink import OpenSearchSink
-from crawlspace.index.search_server.copies import may_begin, together
-from crawlspace.index.search_server.items import BatchOutcome, Item
-from crawlspace.index.sink import Sent
+from crawlspace.index.search_server.copies import NextSink, RebuildableSink, may_begin
+from crawlspace.index.search_server.items import Item
 from crawlspace.model import IndexOrder, Op
 
 
-class RebuildableOpenSearch(OpenSearchSink):
+class RebuildableOpenSearch(RebuildableSink["_NextIndex"], OpenSearchSink):
     """An index on a server."""
 
     _next: _NextIndex | None = None
 
-    async def _send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
-        await self._make_ready(may_create=mark is None or mark.batch == 1)
-        following = await self._following()
-        behind = None if following is None else await following.take(orders, mark)
-        sent = await super()._send(orders, mark)
-        return sent if behind is None else together(sent, behind)
-
     async def _following(self) -> _NextIndex | None:
-        """Return the index that is being built."""
         name = await self._aliases.next()
-        if name != ("" if self._next is None else self._next.name_there):
+        if name != ("" if self._next is None else self._next.index):
             self._is_ready = False  # it may have become the one that is searched, with another mapping
             await self._make_ready(may_create=False)
             self._next = _NextIndex(self, name) if name else None
@@ -52,24 +43,12 @@ class RebuildableOpenSearch(OpenSearchSink):
     def copies(self) -> Copies:
         return self._client.run(self._aliases.all())
 
-    def count(self, *, owner: str | None) -> int:
-        return self._contents().count(owner=owner)
-
-    def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
-        return self._contents().entries(owner=None, except_for=owner)
-
     def duplicates_of(self, urls: Sequence[str]) -> dict[str, list[str]]:
         found = self._contents().sources(urls, only="duplicates")
         return {url: list(map(str, items(source.get("duplicates")))) for url, (_, source) in found.items()}
 
     def begin_next(self, *, on_previous: bool = False) -> None:
         self._client.run(self._begin_next(on_previous=on_previous))
-
-    def next_copy(self) -> _NextIndex:
-        following = self._client.run(self._following())
-        if following is None:
-            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._url}")
-        return following
 
     def switch(self) -> None:
         self._client.run(self._switch())
@@ -120,7 +99,7 @@ class RebuildableOpenSearch(OpenSearchSink):
                 await self._aliases.delete(copies.next)
 
 
-class _NextIndex(OpenSearchSink):
+class _NextIndex(NextSink, OpenSearchSink):
     """The index that is being built, by its own name: the alias leads elsewhere once it is searched. Uses the client of the sink."""
 
     def __init__(self, sink: RebuildableOpenSearch, name: str) -> None:
@@ -137,17 +116,6 @@ class _NextIndex(OpenSearchSink):
         )
         self._parameters = {key: value for key, value in sink._parameters.items() if key != "require_alias"}
         self._searched = IndexContents(sink._client, sink._url, sink._index)
-        self.name_there = name
-
-    async def take(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
-        """Write what is sent to the index that is searched."""
-        return await self._send(orders, mark)
-
-    def count(self, *, owner: str | None) -> int:
-        return self._contents().count(owner=owner)
-
-    def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
-        return self._contents().entries(owner=None, except_for=owner)
 
     def carry_over(self, urls: Sequence[str]) -> None:
         found = self._searched.sources(urls)
@@ -181,7 +149,3 @@ class _NextIndex(OpenSearchSink):
     async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
         """Return the marker whatever is there: it holds from the switch on, when nothing is missing."""
         return await self._marks.item(mark, orders, always=True)
-
-    async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
-        """A conflict says that it has this version already, or a later one."""
-        return 0

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.filters import Filter
-from crawlspace.index.inventory import Entry
-from crawlspace.index.json_client import Client, Connection, items, table
+from crawlspace.index.json_client import Client, Connection, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
 from crawlspace.index.opensearch.inventory import IndexContents
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 _INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 _ANALYZER = re.compile(r"analyzer \[(\w+)\] (?:has not been configured|not found)")
 _TYPE = re.compile(r"no handler for type \[(\w+)\]", re.IGNORECASE)
-_MOST_LOOKED_UP = 1_000
 
 
 class OpenSearchSink(SearchServerSink):
@@ -103,12 +101,6 @@ class OpenSearchSink(SearchServerSink):
         """The server that has answered."""
         return None if self.product is None else Server(str(self.product), self.product.warning)
 
-    def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
-        return self._contents().look_up(urls)
-
-    def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
-        return self._contents().entries(owner=owner)
-
     def search(
         self,
         words: str,
@@ -124,7 +116,6 @@ class OpenSearchSink(SearchServerSink):
         return self._client.run(searching.search(words, limit=limit, offset=offset, marks=marks, filters=filters, facets=facets))
 
     def _contents(self) -> IndexContents:
-        """Return what the index has, once it is seen that it is there. Raises IndexUnavailable."""
         self._client.run(self._make_ready(may_create=False))
         return IndexContents(self._client, self._url, self._index)
 
@@ -150,21 +141,8 @@ class OpenSearchSink(SearchServerSink):
 
     async def _look_up(self, ids: Sequence[str]) -> dict[str, tuple[int, str]]:
         """Return version and owner of those documents that are there."""
-        found: dict[str, tuple[int, str]] = {}
-        for first in range(0, len(ids), _MOST_LOOKED_UP):
-            reply = await self._client.request(
-                "POST",
-                f"/{self._index}/_mget",
-                body={"ids": ids[first : first + _MOST_LOOKED_UP]},
-                parameters={"_source": "collection"},
-            )
-            if not reply.is_ok:
-                raise IndexUnavailable(f"{self._url} does not tell what it has: {refused_whole(reply.status, reply.body).why}")
-            for one in map(table, items(table(reply.body).get("docs"))):
-                if one.get("found"):
-                    version, source = one.get("_version"), table(one.get("_source"))
-                    found[str(one.get("_id"))] = version if isinstance(version, int) else 0, str(source.get("collection", ""))
-        return found
+        found = await IndexContents(self._client, self._url, self._index).get(ids, "collection")
+        return {id: (entry.version, entry.owner) for id, (entry, _) in found.items()}
 
     async def _make_ready(self, *, may_create: bool) -> None:
         """See that the server is one that we know, and the alias is there. Raises IndexUnavailable."""

@@ -2,11 +2,59 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies
+from crawlspace.index.marks import BatchMark
+from crawlspace.index.search_server.items import BatchOutcome
+from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.sink import Sent
+from crawlspace.model import IndexOrder
+
+
+class NextSink(SearchServerSink):
+    """The index that is being built, by its own name."""
+
+    @property
+    def index(self) -> str:
+        return self._index
+
+    async def take(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
+        """Write what is sent to the index that is searched."""
+        return await self._send(orders, mark)
+
+    async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
+        """A conflict says that it has this version already, or a later one."""
+        return 0
+
+
+Next = TypeVar("Next", bound=NextSink)
+
+
+class RebuildableSink(SearchServerSink, Generic[Next]):
+    """A sink whose index can be built anew beside the one that is searched."""
+
+    @abstractmethod
+    async def _following(self) -> Next | None:
+        """Return the index that is being built."""
+
+    async def _send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
+        await self._make_ready(may_create=mark is None or mark.batch == 1)
+        following = await self._following()
+        behind = None if following is None else await following.take(orders, mark)
+        sent = await super()._send(orders, mark)
+        return sent if behind is None else together(sent, behind)
+
+    def next_copy(self) -> Next:
+        self._contents()
+        following = self._client.run(self._following())
+        if following is None:
+            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._url}")
+        return following
 
 
 def may_begin(copies: Copies, where: str, *, on_previous: bool) -> bool:

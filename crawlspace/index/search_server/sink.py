@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.by_reference import by_reference, log_by_reference
+from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of, way_out
@@ -22,6 +24,14 @@ from crawlspace.model import IndexOrder, Op
 _LEAST_ITEMS, _MOST_ITEMS = 50, 500
 """Of a request: a batch is divided among the connections, as long as requests don't become too small for that."""
 _HALF = "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
+
+
+class Contents(Protocol):
+    """What an index has. All raise IndexUnavailable."""
+
+    def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]: ...
+    def count(self, *, owner: str | None) -> int: ...
+    def entries(self, *, owner: str | None, except_for: str | None = None) -> Iterator[Sequence[Entry]]: ...
 
 
 class SearchServerSink(ABC):
@@ -65,6 +75,27 @@ class SearchServerSink(ABC):
 
     def close(self) -> None:
         self._client.close()
+
+    # what it has; all raise IndexUnavailable
+    def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
+        """Return the entries of those URLs that have a document, as they are at this moment."""
+        return self._contents().look_up(urls)
+
+    def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
+        """Yield the entries of a collection, a page at a time; what was sent before is among them."""
+        return self._contents().entries(owner=owner)
+
+    def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
+        """Yield those of the other collections."""
+        return self._contents().entries(owner=None, except_for=owner)
+
+    def count(self, *, owner: str | None) -> int:
+        """Return how many documents a collection has there, or all have."""
+        return self._contents().count(owner=owner)
+
+    @abstractmethod
+    def _contents(self) -> Contents:
+        """Return what the index has, once it is seen that it is there."""
 
     @abstractmethod
     async def _make_ready(self, *, may_create: bool) -> None:

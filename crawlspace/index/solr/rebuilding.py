@@ -6,15 +6,13 @@ comes late has a version that is there already.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies, Entry
 from crawlspace.index.json_client import items
-from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.copies import together
-from crawlspace.index.search_server.items import BatchOutcome, Item, requests_of
-from crawlspace.index.sink import Sent
+from crawlspace.index.search_server.copies import NextSink, RebuildableSink
+from crawlspace.index.search_server.items import Item, requests_of
 from crawlspace.index.solr.admin import Collections, Cores
 from crawlspace.index.solr.contents import version_of
 from crawlspace.index.solr.copies import Note, SolrCopies
@@ -26,22 +24,14 @@ from crawlspace.model import IndexOrder, Op
 _MOST_ITEMS = 500
 
 
-class RebuildableSolr(SolrSink):
+class RebuildableSolr(RebuildableSink["_NextCopy"], SolrSink):
     """A core, or the collection behind an alias."""
 
     _note: Note | None = None
     """As it was when it was read last."""
     _next: _NextCopy | None = None
 
-    async def _send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
-        await self._make_ready(may_create=mark is None or mark.batch == 1)
-        following = await self._following()
-        behind = None if following is None else await following.take(orders)
-        sent = await super()._send(orders, mark)
-        return sent if behind is None else together(sent, behind)
-
     async def _following(self) -> _NextCopy | None:
-        """Return the index that is being built."""
         try:
             note = await self._copies.note()
         except IndexUnavailable:  # say so more clearly if the index is gone
@@ -66,12 +56,6 @@ class RebuildableSolr(SolrSink):
         self._client.run(self._make_ready(may_create=False))
         return self._client.run(self._copies.all())
 
-    def count(self, *, owner: str | None) -> int:
-        return self._contents().count(owner=owner)
-
-    def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
-        return self._contents().entries(owner=None, except_for=owner)
-
     def duplicates_of(self, urls: Sequence[str]) -> dict[str, list[str]]:
         found = self._contents().sources(urls, only="duplicates")
         return {url: list(map(str, items(source.get("duplicates")))) for url, source in found.items()}
@@ -79,13 +63,6 @@ class RebuildableSolr(SolrSink):
     def begin_next(self, *, on_previous: bool = False) -> None:
         self._client.run(self._make_ready(may_create=False))
         self._client.run(self._copies.begin_next(on_previous=on_previous))
-
-    def next_copy(self) -> _NextCopy:
-        self._client.run(self._make_ready(may_create=False))
-        following = self._client.run(self._following())
-        if following is None:
-            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._url}")
-        return following
 
     def switch(self) -> None:
         self._client.run(self._make_ready(may_create=False))
@@ -97,7 +74,7 @@ class RebuildableSolr(SolrSink):
         self._client.run(self._copies.give_up_next())
 
 
-class _NextCopy(SolrSink):
+class _NextCopy(NextSink, SolrSink):
     """The index that is being built, by its own name. Uses the client of the sink."""
 
     def __init__(self, sink: RebuildableSolr, name: str) -> None:
@@ -113,16 +90,6 @@ class _NextCopy(SolrSink):
             client=sink._client,
         )
         self._searched = sink._there
-
-    async def take(self, orders: Sequence[IndexOrder]) -> Sent:
-        """Write what is sent to the index that is searched."""
-        return await self._send(orders, None)
-
-    def count(self, *, owner: str | None) -> int:
-        return self._contents().count(owner=owner)
-
-    def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
-        return self._contents().entries(owner=None, except_for=owner)
 
     def carry_over(self, urls: Sequence[str]) -> None:
         self._client.run(self._make_ready(may_create=False))
@@ -153,10 +120,6 @@ class _NextCopy(SolrSink):
         here, there = await self._look_up(ids), await self._searched.versions(ids)
         owners: Mapping[str, str | None] = {id: owner for id, (_, owner) in {**here, **there}.items()}
         return {id for id, owner in owners.items() if owner not in (None, self._owner)}
-
-    async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
-        """A conflict says that it has this version already, or a later one."""
-        return 0
 
     def _missing(self) -> IndexUnavailable:
         return IndexUnavailable(

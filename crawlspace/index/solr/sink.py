@@ -7,13 +7,12 @@ with a version of its own, and an older push is refused even after a restart. Ea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
-from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Connection, Reply, shown, table
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
@@ -85,16 +84,7 @@ class SolrSink(SearchServerSink):
             commit_within_s=options.seconds("commit_within", 1, low=0.1),
         )
 
-    def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
-        """Return the entries of those URLs that have a document, committed or not. Raises IndexUnavailable."""
-        return self._contents().look_up(urls)
-
-    def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
-        """Yield the entries of a collection of ours, a page at a time; what was sent before is among them. Raises IndexUnavailable."""
-        return self._contents().entries(owner=owner)
-
     def _contents(self) -> SolrContents:
-        """Return what the index has, once it is seen that it is there. Raises IndexUnavailable."""
         self._client.run(self._make_ready(may_create=False))
         return self._there
 

@@ -10,7 +10,7 @@ from crawlspace.admin.delivery import open_sink
 from crawlspace.admin.rebuild import Rebuild, Rebuilt
 from crawlspace.admin.sending import PAUSE_S
 from crawlspace.clock import SystemClock
-from crawlspace.config.sinks import SinkOptions
+from crawlspace.config.sinks import SinkOptions, is_rebuildable
 from crawlspace.errors import IndexUnavailable, StoreError, StoreLocked, UsageError
 from crawlspace.index.inventory import Rebuildable
 from crawlspace.index.marks import stored_mark
@@ -36,8 +36,7 @@ def rebuild(place: Place, opened: OpenStore, sink: str | None, *, on_previous: b
     options = _chosen(place, sink)
     with ExitStack() as stack:
         index = stack.enter_context(closing(open_sink(options, place.sinks, owner=place.name)))
-        if not isinstance(index, Rebuildable):
-            raise UsageError(_not_rebuildable(options))
+        assert isinstance(index, Rebuildable), options.type
         display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
         archive = stack.enter_context(closing(archive_reader(place, opened)))
         work = Rebuild(
@@ -64,8 +63,7 @@ def discard(place: Place, sink: str | None) -> str:
     """Give up an index that is being built; return what to say."""
     options = _chosen(place, sink)
     with closing(open_sink(options, place.sinks, owner=place.name)) as index:
-        if not isinstance(index, Rebuildable):
-            raise UsageError(_not_rebuildable(options))
+        assert isinstance(index, Rebuildable), options.type
         try:
             name = index.copies().next
             index.give_up_next()
@@ -76,24 +74,19 @@ def discard(place: Place, sink: str | None) -> str:
 
 def _chosen(place: Place, name: str | None) -> SinkOptions:
     """Return the sink that is asked for, or the only server. Raises UsageError."""
-    servers = [one for one in place.sinks.servers if name in (None, one.name)]
-    if name is not None and not servers:
-        known = ", ".join(one.name for one in place.sinks.servers) or "none"
+    able = [one for one in place.sinks.options if is_rebuildable(one)]
+    chosen = [one for one in able if name in (None, one.name)]
+    known = ", ".join(one.name for one in able) or "none"
+    if name is not None and not chosen:
         raise UsageError(f"CRAWLSPACE_SINKS has no server {quoted(name)} whose index could be built anew: it has {known}")
-    able = servers if name is not None else [one for one in servers if one.type not in ("file", "http")]
-    if len(able) != 1:
-        found = ", ".join(one.name for one in able) or "none"
-        raise UsageError(f"name the sink whose index is to be built anew, with --sink; {place.name} has {found}")
-    return able[0]
+    if len(chosen) != 1:
+        raise UsageError(f"name the sink whose index is to be built anew, with --sink; {place.name} has {known}")
+    return chosen[0]
 
 
 def _deletion_limit(place: Place) -> DeletionLimit:
     percent, most = "CRAWLSPACE_MAX_DELETIONS_PERCENT", "CRAWLSPACE_MAX_DELETIONS"
     return DeletionLimit(integer(percent, place.settings[percent], low=0, high=100), integer(most, place.settings[most], low=0))
-
-
-def _not_rebuildable(options: SinkOptions) -> str:
-    return f"the sink {options.name} is of type {options.type}, whose index cannot be built beside the present one"
 
 
 def _wait_for_batch(opened: OpenStore, index: Sink, display: ProgressDisplay) -> None:
