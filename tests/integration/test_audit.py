@@ -166,3 +166,10 @@ def test_a_server_that_does_not_answer(project: MakeProject) -> None:
         refused = demo.scrapy("audit", "demo")
         assert refused.returncode == 1
         assert f"the sink search cannot be compared: {DOWN} cannot be reached" in refused.stderr
+
+
+def test_an_index_that_nothing_was_sent_to(crawled: Crawled) -> None:
+    new = {**crawled.search.options(), "index": "another"}
+    crawled.demo.write({"demo/settings.py": sinks(local=LOCAL, new=new)})
+    refused = crawled.demo.scrapy("audit", "demo", "--sink", "new")
+    assert (refused.returncode, "if nothing was ever sent there, `scrapy crawl demo` makes it" in refused.stderr) == (1, True)

@@ -184,7 +184,8 @@ class OpenSearchSink(SearchServerSink):
         if not may_create:
             raise IndexUnavailable(
                 f"the alias {self._index} at {self._url} is not there any more: have it lead to its index again, or have all documents sent"
-                f" to a new one (`scrapy sinks {self._owner} --fill {self.name}`)"
+                f" to a new one (`scrapy sinks {self._owner} --fill {self.name}`); if nothing was ever sent there, `scrapy crawl"
+                f" {self._owner}` makes it"
             )
         await self._make_index(f"{self._index}-000001", {self._index: {"is_write_index": True}}, product)
 
