@@ -250,7 +250,10 @@ def _select(core: Core, body: dict[str, Any]) -> dict[str, Any]:
     assert body["query"] == "*:*", "it cannot search for words"
     found = list(core.found())
     for condition in body.get("filter", []):
-        if isinstance(condition, dict):
+        if isinstance(condition, dict) and "term" in condition:
+            of = condition["term"]
+            found = [one for one in found if one.get(of["f"]) == of["query"]]
+        elif isinstance(condition, dict):
             without = condition["bool"]["must_not"]["term"]
             found = [one for one in found if one.get(without["f"]) != without["query"]]
         elif condition == "-deleted:true":

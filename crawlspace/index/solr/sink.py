@@ -20,6 +20,7 @@ from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.servers import Server
 from crawlspace.index.solr.contents import SolrContents, answered
 from crawlspace.index.solr.documents import copied_to, deleted, languages_of, missing_of, pushed
+from crawlspace.index.solr.search import SolrSearch
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
 from crawlspace.model import IndexOrder
 
@@ -33,6 +34,7 @@ TESTED = "9.10.1"
 """The version that `make test-servers` runs the tests on; one that differs in its last number alone counts as tried."""
 _OLDEST = (9, 0)
 _JSON = {"Content-Type": "application/json"}
+_COPY = f"copy schema.xml and solrconfig.xml from {CONF} into its conf folder, and reload it (docs/sinks.md, Solr)"
 _NOTHING: tuple[int, str | None] = (-1, None)
 
 
@@ -84,6 +86,10 @@ class SolrSink(SearchServerSink):
             commit_within_s=options.seconds("commit_within", 1, low=0.1),
         )
 
+    async def _searching(self) -> SolrSearch:
+        await self._read_schema()
+        return SolrSearch(self._client, self._url, self._index, owner=self._owner, languages=self._languages)
+
     def _contents(self) -> SolrContents:
         self._client.run(self._make_ready(may_create=False))
         return self._there
@@ -121,6 +127,18 @@ class SolrSink(SearchServerSink):
     async def _make_ready(self, *, may_create: bool) -> None:
         if self._is_ready:
             return
+        await self._read_schema()
+        where = f"{self._index} at {self._url}"
+        empty = await self._client.request(
+            "POST", f"/{self._index}/update", body=[], parameters={"update.chain": CHAIN, "wt": "json"}
+        )
+        if NO_CHAIN in why_of(empty.status, empty.body):
+            raise IndexUnavailable(f"the configuration of {where} lacks the update chain {CHAIN}: {_COPY}")
+        answered(empty, where)
+        self._is_ready = True
+
+    async def _read_schema(self) -> None:
+        """See that the server is a Solr that we know, and has the index with our fields. Raises IndexUnavailable."""
         system = await self._client.request("GET", "/admin/info/system", parameters={"wt": "json"})
         self.server = _server_of(self._url, system)
         self._is_cloud = table(system.body).get("mode") == "solrcloud"
@@ -130,19 +148,11 @@ class SolrSink(SearchServerSink):
         if reply.status == 404:
             raise self._missing()
         schema = table(answered(reply, where, "schema")["schema"])
-        copy = f"copy schema.xml and solrconfig.xml from {CONF} into its conf folder, and reload it (docs/sinks.md, Solr)"
         missing = missing_of(schema)
         if missing:
-            raise IndexUnavailable(f"the schema of {where} lacks {', '.join(missing)}: {copy}")
-        empty = await self._client.request(
-            "POST", f"/{self._index}/update", body=[], parameters={"update.chain": CHAIN, "wt": "json"}
-        )
-        if NO_CHAIN in why_of(empty.status, empty.body):
-            raise IndexUnavailable(f"the configuration of {where} lacks the update chain {CHAIN}: {copy}")
-        answered(empty, where)
+            raise IndexUnavailable(f"the schema of {where} lacks {', '.join(missing)}: {_COPY}")
         self._languages = languages_of(schema)
         self._copied_to = copied_to(schema)
-        self._is_ready = True
 
     def _missing(self) -> IndexUnavailable:
         """Return the error where the index is not there."""
