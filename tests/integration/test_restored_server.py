@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
+import pytest
+
 from crawlspace.admin.reindex import meta_of
 from crawlspace.index.opensearch.mapping import index_body
 from tests.conftest import MakeProject
@@ -12,6 +14,7 @@ from tests.integration.stored import collection, opened
 from tests.integration.test_sinks import LOCAL, sinks, there, three_pages
 from tests.search_server import INDEX, SearchServer, search_server, sink_of
 from tests.sites import page, serve
+from tests.solr_server import SolrServer, solr_server
 
 BEHIND = "the sink search: the index is older than the stored state of the pages"
 WAY = "`scrapy audit demo --sink search --repair` sends what is missing there"
@@ -36,18 +39,21 @@ def restore(search: SearchServer, copy: tuple[Any, Any]) -> None:
         assert "error" not in search.ask("PUT", path, one["_source"])
 
 
-def test_a_crawl_says_so_until_it_is_repaired(project: MakeProject) -> None:
+@pytest.mark.parametrize("kind", ["opensearch", "solr"])
+def test_a_crawl_says_so_until_it_is_repaired(project: MakeProject, kind: str) -> None:
     site = three_pages(without="c")
-    with search_server() as search, serve(site) as server:
+    copied: Any = SolrServer.everything if kind == "solr" else copy_of
+    put_back: Any = SolrServer.put_back if kind == "solr" else restore
+    with solr_server() if kind == "solr" else search_server() as search, serve(site) as server:
         demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search=search.options())))
         demo.crawl("demo").succeeded()
-        older = copy_of(search)
+        older = copied(search)
         site["/c"] = page("Page c", text="text of c")
         site["/"] = page("Home", links=["/a", "/b", "/c"], text="and one more")
         demo.scrapy("recrawl", "demo", server.url("/")).succeeded()
         assert BEHIND not in demo.crawl("demo").succeeded().stderr
         assert there(search) == ALL
-        restore(search, older)
+        put_back(search, older)
         for text in ("changed", "changed again"):
             site["/a"] = page("Page a", text=text)
             demo.scrapy("recrawl", "demo", server.url("/a")).succeeded()
@@ -85,4 +91,16 @@ def test_a_reindex_that_was_stopped_begins_anew_with_another_index(project: Make
         assert there(search) == ALL
         restore(search, (older[0], []))
         assert reindex() == "demo: 4 documents were sent again to search\n"
+        assert there(search) == ALL
+
+
+def test_a_reindex_that_was_stopped_begins_anew_with_an_emptied_core(project: MakeProject) -> None:
+    with solr_server() as search, serve(three_pages()) as server:
+        demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search=search.options())))
+        demo.crawl("demo").succeeded()
+        search.put_back([])
+        with opened(demo) as store:
+            store.set_meta(meta_of("search"), '{"after":3,"sent":3}')
+        again = demo.scrapy("reindex", "demo", "--sink", "search").succeeded().stdout
+        assert again == "demo: 4 documents were sent again to search\n"
         assert there(search) == ALL

@@ -74,9 +74,10 @@ SOLR_TESTS = (
     "tests/integration/test_solr_sink.py",
     "tests/integration/test_servers_tutorial.py",
     "tests/integration/test_rebuild_solr.py",
+    "tests/integration/test_restored_server.py",
     "tests/real_servers/test_solr.py",
     "tests/real_servers/test_search.py",
-    "tests/real_servers/test_examples_of_the_docs.py",
+    "tests/real_servers/test_solr_examples.py",
 )
 IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a_core_that and not test_servers_tutorial")
 """A collection cannot be unloaded and loaded again, its configuration is not in a folder, and the tutorial makes a core."""

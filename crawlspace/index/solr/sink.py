@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Self
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection, Reply, shown, table
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
+from crawlspace.index.search_server.mark_reports import MarkReports
 from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.servers import Server
 from crawlspace.index.solr.contents import SolrContents, answered
 from crawlspace.index.solr.documents import copied_to, deleted, languages_of, missing_of, pushed
+from crawlspace.index.solr.marker import Marker
 from crawlspace.index.solr.search import SolrSearch
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
 from crawlspace.model import IndexOrder
@@ -61,6 +64,9 @@ class SolrSink(SearchServerSink):
             name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock, client=client
         )
         self._there = SolrContents(self._client, self._url, index)
+        self._marks = Marker(
+            self._there, owner=owner, reports=MarkReports(sink=name, owner=owner, where=f"{index} at {self._url}")
+        )
         self._commit_within_s = commit_within_s
         self._languages: frozenset[str] = frozenset()
         self._copied_to: frozenset[str] = frozenset()
@@ -85,6 +91,20 @@ class SolrSink(SearchServerSink):
             connections=connections_of(options),
             commit_within_s=options.seconds("commit_within", 1, low=0.1),
         )
+
+    def mark(self) -> BatchMark | None:
+        self._client.run(self._make_ready(may_create=False))
+        return self._client.run(self._marks.read())
+
+    def lacks_mark(self) -> bool:
+        self._client.run(self._make_ready(may_create=False))
+        return self._client.run(self._marks.is_missing())
+
+    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
+        return await self._marks.item(mark, orders)
+
+    def _settle_marker(self, answered: Judged) -> bool:
+        return self._marks.settle(answered)
 
     async def _searching(self) -> SolrSearch:
         await self._read_schema()
