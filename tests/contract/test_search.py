@@ -150,6 +150,23 @@ def test_pages_with_some_of_the_words_follow_where_few_have_all(filled: Searched
     assert filled.sink.search('"requests for" zebra').hits == ()
 
 
+# Words that no document has all of, and the documents that have a part of them.
+PARTS: tuple[tuple[str, list[int]], ...] = (
+    ("requests-zebra", [0]),
+    ("requests-zebra -leave", []),
+    ("jatlh zebra", [5]),
+    ("申請休暇", [4]),
+    ('zebra lion "annual leave"', []),
+)
+
+
+@pytest.mark.parametrize(("words", "expected"), PARTS)
+def test_a_part_of_the_words_is_enough_where_no_page_has_all(filled: Searched, words: str, expected: list[int]) -> None:
+    found = filled.sink.search(words)
+    assert found.total == 0
+    assert_same([hit.url for hit in found.hits], [DOCUMENTS[number].url for number in expected])
+
+
 @pytest.mark.parametrize("words", ["", "-leave", "+", "*:*"])
 def test_nothing_to_search_for(filled: Searched, words: str) -> None:
     with pytest.raises(UsageError, match="nothing to search for"):

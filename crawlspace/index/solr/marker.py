@@ -25,7 +25,7 @@ PREFIX = "mark:"
 _FIELDS = "id,version,fields"
 
 
-class Marker:
+class SolrMarker:
     """The marker of one collection in an index. Raises IndexUnavailable."""
 
     def __init__(self, there: SolrContents, *, owner: str, reports: MarkReports) -> None:

@@ -22,7 +22,7 @@ from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.servers import Server
 from crawlspace.index.solr.contents import SolrContents, answered
 from crawlspace.index.solr.documents import copied_to, deleted, languages_of, missing_of, pushed
-from crawlspace.index.solr.marker import Marker
+from crawlspace.index.solr.marker import SolrMarker
 from crawlspace.index.solr.search import SolrSearch
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
 from crawlspace.model import IndexOrder
@@ -64,7 +64,7 @@ class SolrSink(SearchServerSink):
             name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock, client=client
         )
         self._there = SolrContents(self._client, self._url, index)
-        self._marks = Marker(
+        self._marks = SolrMarker(
             self._there, owner=owner, reports=MarkReports(sink=name, owner=owner, where=f"{index} at {self._url}")
         )
         self._commit_within_s = commit_within_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -219,6 +220,28 @@ def test_after_faults_it_is_that_of_the_last_batch(scene: Scene, fault: str, cap
     scene.start()
     scene.crawl("ab", text="newer")
     assert (scene.agrees, warnings(caplog)) == (True, [])
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_batch_whose_marker_is_not_there_is_sent_again(scene: Scene, times: int) -> None:
+    """Its documents are."""
+
+    def without_marker(body: bytes) -> tuple[int, object]:
+        documents = [one for one in json.loads(body) if one["id"] != MARKER]
+        return 200, scene.search.ask(f"/{scene.search.index}/update", documents, **{"update.chain": "crawlspace"})
+
+    scene.crawl("ab")
+    scene.proxy.faults = [Fault(without_marker)] * times
+    scene.crawl("ab", text="new")
+    assert (scene.proxy.faults, scene.agrees) == ([], True)
+
+
+def test_one_with_a_larger_version_than_that_of_its_documents_is_replaced(scene: Scene) -> None:
+    scene.crawl("a")
+    everything = scene.search.everything()
+    scene.search.put_back([one | ({"version": 1 << 62} if one["id"] == MARKER else {}) for one in everything])
+    scene.crawl("b")
+    assert scene.agrees
 
 
 def test_an_index_that_takes_none_has_the_documents_all_the_same(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
