@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from random import Random
-from threading import RLock
+from threading import RLock, Thread
 from typing import Any
 
 from tests.fault_proxy import Fault, error
@@ -38,6 +40,10 @@ KINDS = (
     "killed after",
 )
 """What may become of a bulk request."""
+SERVER_KILLED = "server killed"
+"""What becomes of one more, where the server can be killed."""
+_DIES_BY = 15
+"""Bulk request of a history at which it is at the latest."""
 _BUSY = error("es_rejected_execution_exception")
 _ITEM_ERRORS = {
     "item 429": (429, _BUSY),
@@ -78,6 +84,8 @@ class Faults:
     slow: Callable[[], None]
     rate: float = 0.5
     """Share of the requests that something becomes of."""
+    restart_server: Callable[[], None] | None = None
+    """Kills the server, and returns when it answers again; where there is one, that happens once."""
     incarnation: int = 0
     happened: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -133,7 +141,11 @@ class Faults:
             kind = chance.choice(KINDS) if chance.random() < self.rate else ""
             if kind in _DIVIDED and len(lines) == 1:
                 kind = ""
+            if self.restart_server is not None and self.happened.total() == Random(self.seed).randrange(1, _DIES_BY):
+                kind = SERVER_KILLED
             self.happened[kind] += 1
+            if kind == SERVER_KILLED:
+                self._kill_server(lines)
         if kind == "slow":
             self.slow()
         with self._lock:
@@ -233,6 +245,21 @@ class Faults:
                 self.wrong.append(f"{line.op} {line.id} {line.version} had an effect after {op} {version}")
             self._written[line.id] = line.version, line.op
         return items
+
+    def _kill_server(self, lines: Sequence[Line]) -> None:
+        """Kill the server while it writes, and wait until it answers again; what it has written of that is not known."""
+        assert self.restart_server is not None
+        self._late.clear()  # its connections are gone
+
+        def pass_on() -> None:
+            with contextlib.suppress(OSError, ValueError, HTTPException, AssertionError):
+                self._pass_on(lines)
+
+        writes = Thread(target=pass_on)
+        writes.start()
+        self.restart_server()
+        writes.join()
+        raise ConnectionCutError
 
     def _kill(self) -> None:
         self.kill()
