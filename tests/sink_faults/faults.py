@@ -69,6 +69,10 @@ class Line:
     text: bytes
 
     @property
+    def is_marker(self) -> bool:
+        return self.id.startswith("mark:")
+
+    @property
     def order(self) -> tuple[str, int, str]:
         return self.id, self.version, self.op
 
@@ -94,6 +98,8 @@ class Faults:
     """Orders of which the process was told that they are done, with its incarnation then."""
     _with_their_marker: dict[tuple[str, int, str], int] = field(default_factory=dict)
     """Orders that are done and whose batch is not yet: it is sent again as a whole until its marker is there."""
+    _since_marker: set[tuple[str, int, str]] = field(default_factory=set)
+    """Orders that were sent since a marker was: those of the batch under way."""
     _to_look_up: list[tuple[str, int, str]] = field(default_factory=list)
     """Orders of which the server has the version or a later one: whether they are done is known once that is looked up."""
     _again: Counter[int] = field(default_factory=Counter)
@@ -149,12 +155,16 @@ class Faults:
         if kind == "slow":
             self.slow()
         with self._lock:
-            status, answer = self._answered(kind, lines, chance)
-            if status == 200:
-                self._note_done(lines, answer, incarnation)
-            if kind == "answered out of turn" and self._late:
-                self._pass_on(self._late.pop())
-            return status, answer
+            try:
+                status, answer = self._answered(kind, lines, chance)
+                if status == 200:
+                    self._note_done(lines, answer, incarnation)
+                if kind == "answered out of turn" and self._late:
+                    self._pass_on(self._late.pop())
+                return status, answer
+            finally:
+                if any(line.is_marker for line in lines):
+                    self._since_marker.clear()
 
     def _answered(self, kind: str, lines: Sequence[Line], chance: Random) -> tuple[int, Any]:
         """Do what is to be done with a request, and return the answer to it."""
@@ -201,6 +211,7 @@ class Faults:
     def _count(self, line: Line) -> None:
         """Count a request's item; an order that the process knows to be done is not sent again, but for the last batch before a kill."""
         self.sent[line.order] += 1
+        self._since_marker.add(line.order)
         self._with_their_marker.pop(line.order, None)
         done_in = self._acknowledged.pop(line.order, None)
         if done_in is None:
@@ -217,9 +228,9 @@ class Faults:
             (result,) = item.values()
             if result["status"] < 300 or result["status"] == 409 or result.get("result") == "not_found":
                 line = next(line for line in lines if line.id == result["_id"])
-                if line.id.startswith("mark:"):
-                    self._acknowledged |= self._with_their_marker
-                    self._with_their_marker.clear()
+                if line.is_marker:
+                    for order in self._with_their_marker.keys() & self._since_marker:
+                        self._acknowledged[order] = self._with_their_marker.pop(order)
                     continue
                 self._with_their_marker[line.order] = incarnation
                 if result["status"] == 409:
