@@ -16,11 +16,14 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import uvloop
 
 from benchmarks.measure import PROJECT, BenchmarkFailed
+
+if TYPE_CHECKING:
+    from tests.real_servers.run import RunningServer
 
 _ACTION = re.compile(rb'^\{"(index|delete)": ?\{.*?"_id": ?"([^"]*)"', re.MULTILINE)
 _INDEX = "bench-000001"
@@ -55,11 +58,18 @@ def server_of(url: str | None, *, is_real: bool) -> Iterator[str]:
         with acknowledging_server() as address:
             yield address
         return
-    from tests.real_servers.run import NoServerError, started
+    with real_server() as server:
+        yield server.url
+
+
+@contextlib.contextmanager
+def real_server() -> Iterator[RunningServer]:
+    """Run the OpenSearch of the tests while the block runs."""
+    from tests.real_servers.run import NoServerError, running
 
     try:
-        with started("opensearch", "SingleNode") as address:
-            yield address
+        with running("opensearch", "SingleNode") as server:
+            yield server
     except NoServerError as error:
         raise BenchmarkFailed(str(error)) from error
 

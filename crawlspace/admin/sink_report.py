@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
 from crawlspace.index.servers import noted_server, server_meta
+from crawlspace.index.standstill import Standstill, noted_standstill, standstill_meta
 from crawlspace.model import Op
 from crawlspace.plural import counted
+from crawlspace.printable import printable
 from crawlspace.state.metadata import Named
 
 
@@ -37,6 +40,8 @@ class SinkReport:
     """Name and version of the server that answered last; empty where none is known."""
     server_warning: str = ""
     """A sentence, where that version was never tried."""
+    standstill: Standstill | None = None
+    """Since when it takes nothing, and why."""
 
     def sentences(self, collection: str) -> Iterator[str]:
         """Yield what is to be known of it beside its numbers."""
@@ -46,6 +51,9 @@ class SinkReport:
             )
         elif self.lacks_documents:
             yield "it lacks documents, which a crawl sends"
+        if self.standstill is not None:
+            since = datetime.fromtimestamp(self.standstill.since).astimezone()
+            yield f"it takes nothing since {since:%Y-%m-%d %H:%M}: {printable(self.standstill.why)}"
         if self.parked:
             yield f"it refuses {counted(self.parked, 'document')}: `scrapy sinks {collection} --parked {self.name}` lists them"
         if self.server_warning:
@@ -70,12 +78,13 @@ def _report(store: SinkView, name: str, kind: str, *, is_former: bool) -> SinkRe
         is_former=is_former,
         server="" if server is None else server.product,
         server_warning="" if server is None else server.warning,
+        standstill=noted_standstill(store.get_meta(standstill_meta(name))),
     )
 
 
 def is_plain(reports: list[SinkReport]) -> bool:
-    """Return whether the embedded index is all there is."""
-    return [(one.name, one.type) for one in reports] == [(EMBEDDED, SQLITE)]
+    """Return whether the embedded index is all there is, and takes what it is sent."""
+    return [(one.name, one.type, one.standstill) for one in reports] == [(EMBEDDED, SQLITE, None)]
 
 
 def lines_of(reports: list[SinkReport], collection: str) -> Iterator[str]:
@@ -88,4 +97,10 @@ def lines_of(reports: list[SinkReport], collection: str) -> Iterator[str]:
 
 
 def as_json(reports: list[SinkReport]) -> list[dict[str, object]]:
-    return [asdict(one) for one in reports]
+    return [{**asdict(one), "standstill": _as_json(one.standstill)} for one in reports]
+
+
+def _as_json(standstill: Standstill | None) -> dict[str, str] | None:
+    if standstill is None:
+        return None
+    return {"since": f"{datetime.fromtimestamp(standstill.since, UTC):%Y-%m-%dT%H:%M:%SZ}", "why": standstill.why}

@@ -12,6 +12,7 @@ from crawlspace.crawl.sinks.deliveries import filled, have_filled, known_sinks, 
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.marks import forget_mark
 from crawlspace.index.servers import server_meta
+from crawlspace.index.standstill import standstill_meta
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, print_json
 from crawlspace.runtime.stores.places import OpenStore
@@ -88,6 +89,7 @@ def _forget(place: Place, opened: OpenStore, name: str) -> str:
     store.withdraw(name, deletes=True)
     filled(store, name)
     store.set_meta(server_meta(name), "")
+    store.set_meta(standstill_meta(name), "")
     return f"the sink {name} is forgotten; what it has of {place.name} stays there"
 
 

@@ -19,6 +19,7 @@ from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, next_mark, note_mar
 from crawlspace.index.places import place_of
 from crawlspace.index.servers import note_server
 from crawlspace.index.sink import Refusal, Sink
+from crawlspace.index.standstill import StandstillNote
 from crawlspace.index.versions import Versions
 from crawlspace.model import IndexOrder
 
@@ -99,6 +100,7 @@ class Drain:
         self._clock = clock
         self._most = self._batch = batch or (BATCH if place_of(sink) else SERVER_BATCH)
         self._versions = Versions(store, sink.name, clock)
+        self._standstill = StandstillNote(store, sink.name)
         self._references = references
         self._first_wait_s = first_wait_s
         self._max_wait_s = max_wait_s
@@ -132,6 +134,7 @@ class Drain:
     def leave_to_others(self) -> None:
         """Forget that the sink did not answer: another process sends to it now."""
         self._wait_s = self._wait_until = 0.0
+        self._standstill.forget()
 
     @property
     def why_unavailable(self) -> str:
@@ -212,6 +215,9 @@ class Drain:
             self._batch = max(1, self._batch // 2)
         elif not delivery.unavailable and (delivery.done or delivery.refused):
             self._batch = min(self._most, self._batch * 2)
+        has_taken = bool(delivery.done or delivery.refused)
+        if delivery.unavailable or has_taken:
+            self._standstill.note("" if has_taken else delivery.unavailable, now=int(self._clock.now()))
         if delivery.unavailable:
             self._wait_s = min(self._wait_s * 2 or self._first_wait_s, self._max_wait_s)
             self._wait_until = self._clock.monotonic() + self._wait_s
@@ -221,7 +227,7 @@ class Drain:
                 self._wait_s,
                 delivery.unavailable,
             )
-        elif delivery.done or delivery.refused:
+        elif has_taken:
             self._wait_s = 0.0
         return Drained(len(delivery.done), len(delivery.refused), self.waiting_s)
 

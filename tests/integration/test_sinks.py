@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -97,16 +98,22 @@ def test_a_sink_that_is_down_holds_up_nothing_and_gets_all_afterwards(project: M
         assert "left for the next start: 4 orders for the sink search\n" in crawled.stderr
         assert_same(indexed(demo), ["/", "/a", "/b", "/c"])
         shown = demo.scrapy("sinks", "demo").succeeded().stdout
-        assert [line.split() for line in shown.splitlines()[1:]] == [
+        *lines, standstill = shown.splitlines()[1:]
+        assert [line.split() for line in lines] == [
             ["embedded", "0", "0", "sqlite"],
             ["search", "4", "0", search.options()["type"]],
         ]
+        assert re.fullmatch(
+            rf"    it takes nothing since \d{{4}}-\d\d-\d\d \d\d:\d\d: {re.escape(DOWN)} cannot be reached: Connection refused",
+            standstill,
+        )
         forgotten = demo.scrapy("forget", "demo", server.url("/c")).succeeded()
         why = f"{DOWN} cannot be reached: Connection refused"
         assert forgotten.stderr == f"the index is up to date; 4 orders wait for the sink search until the next crawl: {why}\n"
         demo.write({"demo/settings.py": sinks(local=LOCAL, search=search.options())})
         demo.crawl("demo").succeeded()
         assert there(search) == {"/", "/a", "/b"}
+        assert "takes nothing" not in demo.scrapy("sinks", "demo").succeeded().stdout
 
 
 def test_a_new_sink_gets_all_documents_without_a_request(project: MakeProject) -> None:

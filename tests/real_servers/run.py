@@ -127,14 +127,42 @@ def _passes(server: Server, arguments: Sequence[str]) -> bool:
 @contextmanager
 def started(name: str, program: str) -> Iterator[str]:
     """Start a server with a folder for its data and the folder of the project, and yield its URL once it answers. Raises NoServerError."""
+    with running(name, program) as server:
+        yield server.url
+
+
+@contextmanager
+def running(name: str, program: str) -> Iterator[RunningServer]:
+    """Start a server as `started` does, and yield it."""
     classes, classpath = _made(Path(__file__).parent / name, program)
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
-        process = subprocess.Popen(
-            ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data")), str(ROOT)],
+        command = ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data")), str(ROOT)]
+        server = RunningServer(name, command, Path(folder))
+        try:
+            server.start()
+            yield server
+        finally:
+            server.kill()
+
+
+class RunningServer:
+    """A server, which can be killed and started again with its data."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+        self.url = ""
+        self._name = name
+        self._command = command
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *arguments: str) -> None:
+        """Start it, and return once it answers. Raises NoServerError."""
+        self._process = process = subprocess.Popen(
+            [*self._command, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            cwd=folder,
+            cwd=self._folder,
         )
         said: deque[str] = deque(maxlen=_LINES_SHOWN)
         urls: list[str] = []
@@ -150,14 +178,21 @@ def started(name: str, program: str) -> Iterator[str]:
             is_known.set()
 
         Thread(target=listen, daemon=True).start()
-        try:
-            is_known.wait()
-            if not urls:
-                raise NoServerError(f"{name} did not start; the last it said:\n{''.join(said)}")
-            yield urls[0]
-        finally:
-            process.kill()
-            process.wait()
+        is_known.wait()
+        if not urls:
+            raise NoServerError(f"{self._name} did not start; the last it said:\n{''.join(said)}")
+        self.url = urls[0]
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def restart(self) -> None:
+        """Kill it, and start it again on the same port, which it must take as its last argument."""
+        self.kill()
+        self.start(self.url.rpartition(":")[2])
 
 
 def _made(source: Path, program: str) -> tuple[Path, str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from random import Random
-from threading import RLock
+from threading import RLock, Thread
 from typing import Any
 
 from tests.fault_proxy import Fault, error
@@ -38,6 +40,10 @@ KINDS = (
     "killed after",
 )
 """What may become of a bulk request."""
+SERVER_KILLED = "server killed"
+"""What becomes of one more, where the server can be killed."""
+_DIES_BY = 15
+"""Bulk request of a history at which it is at the latest."""
 _BUSY = error("es_rejected_execution_exception")
 _ITEM_ERRORS = {
     "item 429": (429, _BUSY),
@@ -63,6 +69,10 @@ class Line:
     text: bytes
 
     @property
+    def is_marker(self) -> bool:
+        return self.id.startswith("mark:")
+
+    @property
     def order(self) -> tuple[str, int, str]:
         return self.id, self.version, self.op
 
@@ -78,6 +88,8 @@ class Faults:
     slow: Callable[[], None]
     rate: float = 0.5
     """Share of the requests that something becomes of."""
+    restart_server: Callable[[], None] | None = None
+    """Kills the server, and returns when it answers again; where there is one, that happens once."""
     incarnation: int = 0
     happened: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
@@ -86,6 +98,8 @@ class Faults:
     """Orders of which the process was told that they are done, with its incarnation then."""
     _with_their_marker: dict[tuple[str, int, str], int] = field(default_factory=dict)
     """Orders that are done and whose batch is not yet: it is sent again as a whole until its marker is there."""
+    _since_marker: set[tuple[str, int, str]] = field(default_factory=set)
+    """Orders that were sent since a marker was: those of the batch under way."""
     _to_look_up: list[tuple[str, int, str]] = field(default_factory=list)
     """Orders of which the server has the version or a later one: whether they are done is known once that is looked up."""
     _again: Counter[int] = field(default_factory=Counter)
@@ -133,16 +147,24 @@ class Faults:
             kind = chance.choice(KINDS) if chance.random() < self.rate else ""
             if kind in _DIVIDED and len(lines) == 1:
                 kind = ""
+            if self.restart_server is not None and self.happened.total() == Random(self.seed).randrange(1, _DIES_BY):
+                kind = SERVER_KILLED
             self.happened[kind] += 1
+            if kind == SERVER_KILLED:
+                self._kill_server(lines)
         if kind == "slow":
             self.slow()
         with self._lock:
-            status, answer = self._answered(kind, lines, chance)
-            if status == 200:
-                self._note_done(lines, answer, incarnation)
-            if kind == "answered out of turn" and self._late:
-                self._pass_on(self._late.pop())
-            return status, answer
+            try:
+                status, answer = self._answered(kind, lines, chance)
+                if status == 200:
+                    self._note_done(lines, answer, incarnation)
+                if kind == "answered out of turn" and self._late:
+                    self._pass_on(self._late.pop())
+                return status, answer
+            finally:
+                if any(line.is_marker for line in lines):
+                    self._since_marker.clear()
 
     def _answered(self, kind: str, lines: Sequence[Line], chance: Random) -> tuple[int, Any]:
         """Do what is to be done with a request, and return the answer to it."""
@@ -189,6 +211,7 @@ class Faults:
     def _count(self, line: Line) -> None:
         """Count a request's item; an order that the process knows to be done is not sent again, but for the last batch before a kill."""
         self.sent[line.order] += 1
+        self._since_marker.add(line.order)
         self._with_their_marker.pop(line.order, None)
         done_in = self._acknowledged.pop(line.order, None)
         if done_in is None:
@@ -205,9 +228,9 @@ class Faults:
             (result,) = item.values()
             if result["status"] < 300 or result["status"] == 409 or result.get("result") == "not_found":
                 line = next(line for line in lines if line.id == result["_id"])
-                if line.id.startswith("mark:"):
-                    self._acknowledged |= self._with_their_marker
-                    self._with_their_marker.clear()
+                if line.is_marker:
+                    for order in self._with_their_marker.keys() & self._since_marker:
+                        self._acknowledged[order] = self._with_their_marker.pop(order)
                     continue
                 self._with_their_marker[line.order] = incarnation
                 if result["status"] == 409:
@@ -233,6 +256,21 @@ class Faults:
                 self.wrong.append(f"{line.op} {line.id} {line.version} had an effect after {op} {version}")
             self._written[line.id] = line.version, line.op
         return items
+
+    def _kill_server(self, lines: Sequence[Line]) -> None:
+        """Kill the server while it writes, and wait until it answers again; what it has written of that is not known."""
+        assert self.restart_server is not None
+        self._late.clear()  # its connections are gone
+
+        def pass_on() -> None:
+            with contextlib.suppress(OSError, ValueError, HTTPException, AssertionError):
+                self._pass_on(lines)
+
+        writes = Thread(target=pass_on)
+        writes.start()
+        self.restart_server()
+        writes.join()
+        raise ConnectionCutError
 
     def _kill(self) -> None:
         self.kill()

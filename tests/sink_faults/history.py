@@ -52,12 +52,20 @@ def _context() -> ForkServerContext:
 
 
 def run_history(
-    seed: int, folder: Path, *, steps: int, most_kills: int = MOST_KILLS, slow: Callable[[], None] = lambda: None
+    seed: int,
+    folder: Path,
+    *,
+    steps: int,
+    most_kills: int = MOST_KILLS,
+    slow: Callable[[], None] = lambda: None,
+    restart_server: Callable[[], None] | None = None,
 ) -> Told:
+    """Run one; with `restart_server` the server is killed once, too."""
     with ExitStack() as stack:
         search = stack.enter_context(search_server())
         proxy = stack.enter_context(closing(FaultProxy(search.url)))
         history = _History(seed, folder, search, proxy, steps=steps, most_kills=most_kills, slow=slow)
+        history.faults.restart_server = restart_server
         history.run()
         return history.told()
 

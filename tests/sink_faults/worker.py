@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Callable
@@ -69,6 +70,7 @@ def text_of(checksum: bytes) -> str:
 
 def work(task: Task, reports: Connection) -> None:
     """Begin when told to: whoever may kill this process knows it by then."""
+    logging.disable()  # it would report what is made to fail
     reports.recv()
     with (
         closing(SqliteStore.open_for_crawl(task.folder / "state.db", sinks=(SINK,))) as store,

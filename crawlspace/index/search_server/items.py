@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -109,15 +109,15 @@ def way_out(why: str) -> str:
     return ""
 
 
-def requests_of(items: Sequence[Item], *, most_bytes: int, most_items: int) -> Iterator[list[Item]]:
-    """Divide items into requests, in their order."""
+def requests_of(items: Iterable[Item], *, most_bytes: int, most_items: int, with_all: Item | None = None) -> Iterator[list[Item]]:
+    """Divide items into requests, in their order. `with_all` follows them where all are in one request; else it is left out."""
     part: list[Item] = []
     size = 0
     for item in items:
         if part and (size + len(item.lines) > most_bytes or len(part) == most_items):
             yield part
-            part, size = [], 0
+            part, size, with_all = [], 0, None
         part.append(item)
         size += len(item.lines)
     if part:
-        yield part
+        yield part if with_all is None else [*part, with_all]

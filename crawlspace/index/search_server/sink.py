@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Protocol
 
 from crawlspace.clock import Clock, SystemClock
@@ -145,35 +146,24 @@ class SearchServerSink(ABC):
     async def _send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
         await self._make_ready(may_create=mark is None or mark.batch == 1)
         outcome = BatchOutcome()
-        made = self._items(orders, outcome)
-        others = await self._of_others([item.id for item in made if item.order.op is Op.DELETE])
-        requests = list(
-            requests_of(
-                [item for item in made if item.id not in others or item.order.op is Op.PUSH],
-                most_bytes=self._most_bytes,
-                most_items=min(_MOST_ITEMS, max(_LEAST_ITEMS, -(-len(made) // self._connections))),
-            )
-        )
+        deletions = [*self._items([order for order in orders if order.op is Op.DELETE], outcome)]
+        others = await self._of_others([item.id for item in deletions])
+        pushes = self._items([order for order in orders if order.op is Op.PUSH], outcome)
         marker = None if mark is None else await self._marker(mark, orders)
-        if marker is not None and len(requests) == 1:
-            requests[0].append(marker)
-        free = asyncio.Semaphore(self._connections)
-
-        async def sent(part: list[Item]) -> list[tuple[Item, Judged]]:
-            async with free:
-                return await self._sent(part)
-
+        requests = requests_of(
+            chain((item for item in deletions if item.id not in others), pushes),
+            most_bytes=self._most_bytes,
+            most_items=min(_MOST_ITEMS, max(_LEAST_ITEMS, -(-len(orders) // self._connections))),
+            with_all=marker,
+        )
         marked = None
         answers: set[ItemResult] = set()
-        for answered in await asyncio.gather(*map(sent, requests), return_exceptions=True):  # none goes on behind the next batch
-            if isinstance(answered, BaseException):
-                raise answered
-            for item, answer in answered:
-                if item is marker:
-                    marked = answer
-                else:
-                    outcome.add(item, answer)
-                    answers.add(answer.answer)
+        for item, answer in await self._answers(requests):
+            if item is marker:
+                marked = answer
+            else:
+                outcome.add(item, answer)
+                answers.add(answer.answer)
         if answers == {ItemResult.NO_ANSWER}:
             raise IndexUnavailable(outcome.why)
         if marker is not None and marked is None:  # the other requests are answered: it says no more than what is there
@@ -186,18 +176,43 @@ class SearchServerSink(ABC):
             outcome.why = f"{self._index} at {self._url} takes no documents at present: {outcome.why}{way_out(outcome.why)}"
         return Sent(outcome.refused, outcome.later, outcome.why, is_slow=outcome.is_slow and not outcome.has_stopped, above=above)
 
-    def _items(self, orders: Sequence[IndexOrder], outcome: BatchOutcome) -> list[Item]:
-        found = []
+    async def _answers(self, requests: Iterable[list[Item]]) -> list[tuple[Item, Judged]]:
+        """Send requests, each as soon as it is made and there is a connection for it, and return the answers to all."""
+        free = asyncio.Semaphore(self._connections)
+
+        async def sent(part: list[Item]) -> list[tuple[Item, Judged]]:
+            try:
+                return await self._sent(part)
+            finally:
+                free.release()
+
+        under_way: list[asyncio.Task[list[tuple[Item, Judged]]]] = []
+        try:
+            for part in requests:
+                await free.acquire()
+                under_way.append(asyncio.create_task(sent(part)))
+                await asyncio.sleep(0)  # it is on its way while the next one is made
+        finally:
+            answered = await asyncio.gather(*under_way, return_exceptions=True)  # none goes on behind the next batch
+        found: list[tuple[Item, Judged]] = []
+        for one in answered:
+            if isinstance(one, BaseException):
+                raise one
+            found += one
+        return found
+
+    def _items(self, orders: Iterable[IndexOrder], outcome: BatchOutcome) -> Iterator[Item]:
         now = self._clock.now()
         for order in orders:
             if order.op is Op.PUSH and order.document is None:
                 outcome.refused.append(Refusal(order, "a push without a document"))
                 continue
             try:
-                found.append(self._item_of(order, now=now))
+                item = self._item_of(order, now=now)
             except UnicodeEncodeError:
                 outcome.refused.append(Refusal(order, _HALF))
-        return found
+                continue
+            yield item
 
     async def _sent(self, part: Sequence[Item]) -> list[tuple[Item, Judged]]:
         """Send one request; one that is refused whole is halved until what is refused is alone. What is too large alone is sent without
