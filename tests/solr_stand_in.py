@@ -181,6 +181,8 @@ class SolrStandIn:
                 return _update(core, parameters, body)
             case "get":
                 asked = body["params"]
+                if not asked["ids"]:
+                    return 200, {}
                 there = [core.documents[id] for id in asked["ids"].split(",") if id in core.documents]
                 return 200, {"response": _documents(there, asked.get("fl", "*").split(","))}
             case "select":

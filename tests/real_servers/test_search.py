@@ -13,6 +13,8 @@ from crawlspace.model import Document
 from tests import solr_server
 from tests.contract.searching import Searched, searched
 
+LONG_WORD = "".join(map(chr, range(0x4E00, 0x4E00 + 600)))
+"""A word of 599 pairs of characters."""
 SITE = "http://www.example.com"
 
 
@@ -117,3 +119,9 @@ def test_more_words_than_the_server_takes(both: Both) -> None:
             both.server.sink.search(words)
     else:  # Elasticsearch 7 counts the clauses of each part for itself
         assert both.server.sink.search(words).total == 0
+
+
+def test_a_word_of_many_parts_is_searched_as_a_whole(both: Both) -> None:
+    """A server that counts the parts of all languages would refuse it."""
+    found = both.server.sink.search(LONG_WORD)
+    assert (found.total, found.hits) == (0, ())

@@ -76,7 +76,10 @@ class DocumentSearch(ABC):
             hits = await self._hits(request, best, marks)
             if answer.total < FEW and offset == 0 and texts.query.fts_of_some:
                 request = replace(request, of_some=True)
-                others, _ = await self._best(request, limit=limit + FEW, offset=0)
+                try:
+                    others, _ = await self._best(request, limit=limit + FEW, offset=0)
+                except UsageError:  # a server may count more clauses for the parts of a word than for the word
+                    others = []
                 found_already = {one.id for one, _ in best}
                 rest = [found for found in others if found[0].id not in found_already][: limit - len(hits)]
                 hits += await self._hits(request, rest, marks)

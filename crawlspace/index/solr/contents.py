@@ -108,6 +108,8 @@ class SolrContents:
 
     async def get(self, ids: Sequence[str], fields: str) -> list[Mapping[str, object]]:
         """Return documents as they are at this moment, if they are deleted, too."""
+        if not ids:
+            return []
         parameters = {"ids": ",".join(ids), "fl": fields, "wt": "json"}
         reply = await self._client.request("POST", f"/{self._index}/get", body={"params": parameters})
         return documents_of(self._answered(reply, "response"))
