@@ -20,7 +20,7 @@ from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
 from tests.fault_proxy import FaultProxy
 from tests.integration.test_sinks import PACE
-from tests.search_server import INDEX, TYPE, SearchServer, search_server
+from tests.search_server import TYPE, search_server
 from tests.solr_server import REAL as REAL_SOLR
 from tests.solr_server import solr_server
 
@@ -179,25 +179,7 @@ def follow(
 
 def test_opensearch_or_elasticsearch(project: MakeProject) -> None:
     with search_server() as search:
-        follow(project, TYPE, search.url, partial(copy_of, search), partial(restore, search))
-
-
-def copy_of(search: SearchServer) -> tuple[Any, Any]:
-    search.ask("POST", f"/{INDEX}/_refresh")
-    (made,) = search.ask("GET", f"/{INDEX}").values()
-    return made, search.ask("POST", f"/{INDEX}/_search", {"size": 100, "version": True})["hits"]["hits"]
-
-
-def restore(search: SearchServer, copy: tuple[Any, Any]) -> None:
-    made, hits = copy
-    (present,) = search.ask("GET", f"/_alias/{INDEX}")
-    search.ask("DELETE", f"/{present}")
-    analysis = made["settings"]["index"].get("analysis", {})
-    body = {"mappings": made["mappings"], "settings": {"analysis": analysis}, "aliases": {INDEX: {"is_write_index": True}}}
-    assert "error" not in search.ask("PUT", f"/{present}", body)
-    for hit in hits:
-        path = f"/{present}/_doc/{hit['_id']}?version={hit['_version']}&version_type=external&refresh=true"
-        assert "error" not in search.ask("PUT", path, hit["_source"])
+        follow(project, TYPE, search.url, search.everything, search.put_back)
 
 
 def test_solr(project: MakeProject) -> None:

@@ -4,90 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from crawlspace.clock import FakeClock
-from crawlspace.index.marks import Agreement, BatchMark, agreement, forget_mark, stored_mark
-from crawlspace.index.outbox import Drain
-from crawlspace.state.memory.store import MemoryStore
-from tests.contract.conftest import Known, full
-from tests.fault_proxy import Fault, FaultProxy, answers
-from tests.search_server import sink_of
-from tests.solr_server import SolrServer, rebuildable_solr
+from crawlspace.index.marks import BatchMark, forget_mark
+from tests.contract.conftest import full
+from tests.fault_proxy import Fault, answers
+from tests.unit.index.marked import BEHIND, marked, warnings
+from tests.unit.index.marked import MarkedScene as Scene
 
-BEHIND = "the index is older than the stored state of the pages"
-REPAIR = "`scrapy audit demo --sink search --repair` sends what is missing there"
 MARKER = "mark:demo"
-
-
-class Scene:
-    """A collection and its sink; each `start` is a process of its own."""
-
-    def __init__(self, search: SolrServer, proxy: FaultProxy, folder: Path, opened: ExitStack) -> None:
-        self.search, self.proxy, self.folder, self.opened = search, proxy, folder, opened
-        self.store, self.clock = MemoryStore(sinks=("search",)), FakeClock()
-        self.known = Known(self.store)
-        self.start()
-
-    def start(self, *, collection: str = "demo", **options: object) -> None:
-        asked = self.search.options(**{"url": self.proxy.url, **options})
-        self.sink = sink_of(self.folder, asked, collection=collection)
-        self.opened.callback(self.sink.close)
-        self.drain = Drain(self.store, self.sink, self.clock, batch=4)
-
-    def another(self, collection: str) -> Scene:
-        made = Scene(self.search, self.proxy, self.folder, self.opened)
-        made.start(collection=collection)
-        return made
-
-    def crawl(self, names: str, *, text: str = "") -> None:
-        """Send pages, a batch for all of them, or more if the server wants that."""
-        urls = [f"a.example/{name}" for name in names]
-        self.known.discover(*urls)
-        self.known.record(*(self.known.page(url, f"{url} {text}", text=f"text {text or url}") for url in urls))
-        for _ in range(10):
-            self.clock.advance(100)
-            self.drain.step()
-        assert self.drain.backlog() == 0
-
-    @property
-    def mark(self) -> BatchMark | None:
-        mark: BatchMark | None = self.sink.mark()
-        return mark
-
-    @property
-    def agrees(self) -> bool:
-        return agreement(self.store, "search", self.mark, now=0) is Agreement.SAME
-
-    @property
-    def there(self) -> str:
-        return "".join(sorted(url[-1] for url in self.search.documents()))
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with ExitStack() as stack:
-        search = stack.enter_context(rebuildable_solr())
-        proxy = stack.enter_context(closing(FaultProxy(search.url, path="commitWithin=")))
-        yield Scene(search, proxy, tmp_path, stack)
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Those about markers."""
-    return [record.getMessage() for record in caplog.records if record.name.endswith(".mark_reports")]
-
-
-def test_each_batch_is_marked(scene: Scene) -> None:
-    assert scene.mark is None
-    for number, names in enumerate(("abc", "d", "a"), 1):
-        scene.crawl(names, text=str(number))
-        assert scene.mark is not None
-        assert (scene.mark, scene.mark.batch) == (stored_mark(scene.store, "search"), number)
-    assert scene.proxy.bulks == 3, "it goes with the documents"
+    with marked("solr", tmp_path) as made:
+        yield made
 
 
 def test_nothing_that_is_searched_or_counted_has_it(scene: Scene) -> None:
@@ -98,41 +32,6 @@ def test_nothing_that_is_searched_or_counted_has_it(scene: Scene) -> None:
     assert (scene.sink.count(owner=None), scene.sink.count(owner="demo")) == (2, 2)
     assert [len(page) for page in scene.sink.entries(owner="demo")] == [2]
     assert MARKER in {one["id"] for one in scene.search.everything()}
-
-
-def test_an_index_from_an_older_copy_is_reported_until_it_is_repaired(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    older = scene.search.everything()
-    for name in "cd":
-        scene.crawl(name)
-    scene.start()
-    scene.crawl("e")
-    assert warnings(caplog) == []
-    scene.search.put_back(older)
-    scene.start()
-    for name in "fg":
-        scene.crawl(name)
-    assert caplog.text.count(BEHIND) == caplog.text.count(REPAIR) == 1
-    assert scene.there == "abfg", "the crawl goes on"
-    assert scene.mark == BatchMark(scene.mark.generation, 1, 2) if scene.mark else False, "it says no more than what is there"
-    scene.start()
-    scene.crawl("h")
-    assert caplog.text.count(BEHIND) == 2
-    forget_mark(scene.store, "search")  # as `scrapy audit --repair` does
-    scene.crawl("i")
-    scene.start()
-    scene.crawl("j")
-    assert caplog.text.count(BEHIND) == 2
-    assert scene.agrees
-
-
-def test_it_is_noticed_by_a_process_that_runs(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    older = scene.search.everything()
-    scene.crawl("c")
-    scene.search.put_back(older)
-    scene.crawl("d")
-    assert caplog.text.count(BEHIND) == 1
 
 
 def test_an_emptied_index_is_reported_until_it_is_repaired(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
@@ -168,27 +67,6 @@ def test_one_that_cannot_be_read_is_none(scene: Scene) -> None:
     assert scene.mark is None
     scene.crawl("b")
     assert scene.agrees
-
-
-def test_a_collection_that_was_begun_anew_is_reported_once(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    scene.store = MemoryStore(sinks=("search",))
-    scene.known = Known(scene.store)
-    scene.clock.advance(1_000)
-    for name in "cd":
-        scene.start()
-        scene.crawl(name)
-    assert caplog.text.count("one of the two was created again") == caplog.text.count(REPAIR) == 1
-    assert scene.agrees
-
-
-def test_each_collection_has_its_own(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    mark = scene.mark
-    other = scene.another("other")
-    for name in "cd":
-        other.crawl(name)
-    assert (scene.mark, warnings(caplog)) == (mark, [])
 
 
 def failed(id: str, message: str) -> Fault:
