@@ -1,4 +1,4 @@
-"""The marker of a batch: it says no more than what the index has, and an index from an older copy is noticed by it."""
+"""The marker in OpenSearch: its place in the mapping, and requests that fail. What holds for any server: `test_markers.py`."""
 
 from __future__ import annotations
 
