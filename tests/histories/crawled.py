@@ -37,6 +37,7 @@ class CrawledCollection(SearchedCollection):
         self._look()
         after = self._known
         if self._other is not None:
+            self._has_had |= run.pushed  # also what left again before its end, for a page that it names as its canonical one
             self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
         index = self._index()
         report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
