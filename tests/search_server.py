@@ -6,7 +6,7 @@ import json
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from multiprocessing.util import Finalize
@@ -57,6 +57,26 @@ class SearchServer:
     def remove(self, url: str) -> None:
         """Remove a document without a trace."""
         self.ask("POST", f"/{INDEX}/_delete_by_query?refresh=true", {"query": {"term": {"url": url}}})
+
+    def everything(self) -> list[dict[str, Any]]:
+        """Return all that it has, markers too."""
+        self.ask("POST", f"/{INDEX}/_refresh")
+        return list(self.ask("POST", f"/{INDEX}/_search", {"size": 100, "version": True})["hits"]["hits"])
+
+    def put_back(
+        self, everything: list[dict[str, Any]], *, mappings: Callable[[dict[str, Any]], dict[str, Any]] = lambda made: made
+    ) -> None:
+        """Make the index anew with what it had once, as from a snapshot; `mappings` may change the present ones."""
+        name = self.searched()
+        made = self.ask("GET", f"/{name}")[name]
+        self.ask("DELETE", f"/{name}")
+        settings = {"analysis": made["settings"]["index"].get("analysis", {}), "number_of_replicas": 0}
+        body = {"mappings": mappings(made["mappings"]), "settings": settings, "aliases": {INDEX: {"is_write_index": True}}}
+        assert "error" not in self.ask("PUT", f"/{name}", body)
+        for one in everything:
+            path = f"/{name}/_doc/{one['_id']}?version={one['_version']}&version_type=external"
+            assert "error" not in self.ask("PUT", path, one["_source"])
+        self.ask("POST", f"/{name}/_refresh")
 
     def document(self, url: str, index: str = INDEX) -> dict[str, Any] | None:
         """Return one as it is at this moment."""

@@ -56,6 +56,20 @@ class SolrServer:
         found = self.ask(f"/{self.index}/get", {"params": {"ids": document_id(url)}})["response"]["docs"]
         return found[0] if found else None
 
+    def everything(self) -> list[dict[str, Any]]:
+        """Return all that it has, as it is stored: markers, and what is left of deleted documents, too."""
+        self.ask(f"/{self.index}/update", {"commit": {}})
+        ids = {"ids": {"type": "terms", "field": "id", "limit": MOST, "domain": {"query": "{!prefix f=id}"}}}
+        found = self.ask(f"/{self.index}/select", {"query": "*:*", "limit": 0, "facet": ids, "params": {"defType": "lucene"}})
+        names = ",".join(one["val"] for one in found["facets"]["ids"]["buckets"])
+        return list(self.ask(f"/{self.index}/get", {"params": {"ids": names, "fl": "*"}})["response"]["docs"])
+
+    def put_back(self, everything: list[dict[str, Any]]) -> None:
+        """Have what it had once, as from a backup."""
+        self.ask(f"/{self.index}/update", {"delete": {"query": "*:*"}, "commit": {}})
+        kept = [{name: value for name, value in one.items() if name != "_version_"} for one in everything]
+        assert self.ask(f"/{self.index}/update", kept, commit="true")["responseHeader"]["status"] == 0
+
     def unload(self, core: str = INDEX) -> None:
         assert self.ask("/admin/cores", action="UNLOAD", core=core)["responseHeader"]["status"] == 0
 

@@ -181,6 +181,8 @@ class SolrStandIn:
                 return _update(core, parameters, body)
             case "get":
                 asked = body["params"]
+                if not asked["ids"]:
+                    return 200, {}
                 there = [core.documents[id] for id in asked["ids"].split(",") if id in core.documents]
                 return 200, {"response": _documents(there, asked.get("fl", "*").split(","))}
             case "select":
@@ -248,13 +250,16 @@ def _update(core: Core, parameters: dict[str, str], body: Any) -> tuple[int, Any
 
 def _select(core: Core, body: dict[str, Any]) -> dict[str, Any]:
     assert body["query"] == "*:*", "it cannot search for words"
-    found = list(core.found())
+    found = [one for one in core.found() if not one.get("deleted")]
     for condition in body.get("filter", []):
-        if isinstance(condition, dict):
+        if isinstance(condition, dict) and "term" in condition:
+            of = condition["term"]
+            found = [one for one in found if one.get(of["f"]) == of["query"]]
+        elif isinstance(condition, dict):
             without = condition["bool"]["must_not"]["term"]
             found = [one for one in found if one.get(without["f"]) != without["query"]]
         elif condition == "-deleted:true":
-            found = [one for one in found if not one.get("deleted")]
+            continue  # it is so anyway
         elif condition == "url:*":
             found = [one for one in found if "url" in one]
         else:
@@ -265,8 +270,12 @@ def _select(core: Core, body: dict[str, Any]) -> dict[str, Any]:
         assert body["sort"] == "id asc"
         found = [one for one in found if mark == "*" or one["id"] > mark]
     found = found[: body["limit"]]
+    ids = body.get("facet", {}).get("ids", {}).get("domain", {}).get("query", "")
+    beginning = ids.removeprefix("{!prefix f=id}")
+    facets = [{"val": id, "count": 1} for id in core.committed if id.startswith(beginning)]
     last = {"nextCursorMark": found[-1]["id"] if found else mark} if mark is not None else {}
-    return {"response": _documents(found, body.get("fields", ["*"])) | {"numFound": count}} | last
+    answer = {"response": _documents(found, body.get("fields", ["*"])) | {"numFound": count}} | last
+    return answer | ({"facets": {"ids": {"buckets": facets}}} if ids else {})
 
 
 def _documents(found: list[dict[str, Any]], names: list[str]) -> dict[str, Any]:

@@ -94,15 +94,14 @@ class Client:
             "Content-Type": "application/json" if lines is None else "application/x-ndjson",
             **(headers or {}),
         }
-        data: bytes | AsyncIterator[bytes] | None = None if body is None else json.dumps(body).encode()
-        if lines is not None:
-            data = _parts(lines)
-            sent["Content-Length"] = str(len(lines))
+        written = lines if lines is not None or body is None else json.dumps(body).encode()
+        if written is not None:
+            sent["Content-Length"] = str(len(written))
         try:
             async with self._opened().request(
                 method,
                 self._connection.url + path,
-                data=data,
+                data=None if written is None else _parts(written),
                 headers=sent,
                 params=parameters,
                 allow_redirects=False,

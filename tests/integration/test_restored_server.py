@@ -3,51 +3,35 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
+
+import pytest
 
 from crawlspace.admin.reindex import meta_of
-from crawlspace.index.opensearch.mapping import index_body
 from tests.conftest import MakeProject
 from tests.integration.stored import collection, opened
 from tests.integration.test_sinks import LOCAL, sinks, there, three_pages
-from tests.search_server import INDEX, SearchServer, search_server, sink_of
+from tests.search_server import INDEX, search_server, sink_of
 from tests.sites import page, serve
+from tests.solr_server import solr_server
 
 BEHIND = "the sink search: the index is older than the stored state of the pages"
 WAY = "`scrapy audit demo --sink search --repair` sends what is missing there"
 ALL = {"/", "/a", "/b", "/c"}
 
 
-def copy_of(search: SearchServer) -> tuple[Any, Any]:
-    """The mapping and all documents."""
-    search.ask("POST", f"/{INDEX}/_refresh")
-    (one,) = search.ask("GET", f"/{INDEX}/_mapping").values()
-    return one["mappings"], search.ask("POST", f"/{INDEX}/_search", {"size": 100, "version": True})["hits"]["hits"]
-
-
-def restore(search: SearchServer, copy: tuple[Any, Any]) -> None:
-    mappings, documents = copy
-    settings = index_body(flat_type="object", shards=1, replicas=0)["settings"]
-    search.ask("DELETE", f"/{INDEX}-000001")
-    body = {"settings": settings, "mappings": mappings, "aliases": {INDEX: {"is_write_index": True}}}
-    assert "error" not in search.ask("PUT", f"/{INDEX}-000001", body)
-    for one in documents:
-        path = f"/{INDEX}-000001/_doc/{one['_id']}?version={one['_version']}&version_type=external"
-        assert "error" not in search.ask("PUT", path, one["_source"])
-
-
-def test_a_crawl_says_so_until_it_is_repaired(project: MakeProject) -> None:
+@pytest.mark.parametrize("kind", ["opensearch", "solr"])
+def test_a_crawl_says_so_until_it_is_repaired(project: MakeProject, kind: str) -> None:
     site = three_pages(without="c")
-    with search_server() as search, serve(site) as server:
+    with solr_server() if kind == "solr" else search_server() as search, serve(site) as server:
         demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search=search.options())))
         demo.crawl("demo").succeeded()
-        older = copy_of(search)
+        older = search.everything()
         site["/c"] = page("Page c", text="text of c")
         site["/"] = page("Home", links=["/a", "/b", "/c"], text="and one more")
         demo.scrapy("recrawl", "demo", server.url("/")).succeeded()
         assert BEHIND not in demo.crawl("demo").succeeded().stderr
         assert there(search) == ALL
-        restore(search, older)
+        search.put_back(older)
         for text in ("changed", "changed again"):
             site["/a"] = page("Page a", text=text)
             demo.scrapy("recrawl", "demo", server.url("/a")).succeeded()
@@ -79,10 +63,21 @@ def test_a_reindex_that_was_stopped_begins_anew_with_another_index(project: Make
         assert reindex() == "demo: 4 documents were sent again to search\n", "it goes on: three were sent before"
         versions = [one["_version"] for one in search.documents().values()]
         assert len([version for version in versions if version == max(versions)]) == 1
-        older = copy_of(search)
         search.ask("DELETE", f"/{INDEX}-000001")
         assert reindex() == "demo: 4 documents were sent again to search\n"
         assert there(search) == ALL
-        restore(search, (older[0], []))
+        search.put_back([])
         assert reindex() == "demo: 4 documents were sent again to search\n"
+        assert there(search) == ALL
+
+
+def test_a_reindex_that_was_stopped_begins_anew_with_an_emptied_core(project: MakeProject) -> None:
+    with solr_server() as search, serve(three_pages()) as server:
+        demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search=search.options())))
+        demo.crawl("demo").succeeded()
+        search.put_back([])
+        with opened(demo) as store:
+            store.set_meta(meta_of("search"), '{"after":3,"sent":3}')
+        again = demo.scrapy("reindex", "demo", "--sink", "search").succeeded().stdout
+        assert again == "demo: 4 documents were sent again to search\n"
         assert there(search) == ALL

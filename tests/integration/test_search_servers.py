@@ -11,8 +11,10 @@ import pytest
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Document, IndexOrder, Op
 from tests.conftest import MakeProject, Project
+from tests.contract.searching import SERVERS
 from tests.integration.conftest import Run
 from tests.search_server import INDEX, SearchServer, search_server, sink_of
+from tests.solr_server import SolrServer, solr_server
 
 HOME = "http://www.example.com"
 PAGES = (
@@ -23,9 +25,9 @@ FILE = {"type": "file"}
 DOWN = {"type": "opensearch", "url": "http://127.0.0.1:9", "index": INDEX}
 
 
-@pytest.fixture
-def server() -> Iterator[SearchServer]:
-    with search_server() as made:
+@pytest.fixture(params=SERVERS)
+def server(request: pytest.FixtureRequest) -> Iterator[SearchServer | SolrServer]:
+    with solr_server() if request.param == "solr" else search_server() as made:
         yield made
 
 
@@ -43,11 +45,11 @@ def pushes(*documents: Document) -> list[IndexOrder]:
 
 
 @pytest.fixture
-def filled(demo: Project, server: SearchServer) -> Project:
+def filled(demo: Project, server: SearchServer | SolrServer) -> Project:
     configure(demo, log=FILE, search=server.options(), local={"type": "sqlite"})
     with closing(sink_of(demo.data, server.options())) as sink:
         sink.send(pushes(*PAGES))
-    server.ask("POST", f"/{INDEX}/_refresh")
+    server.documents()  # what was sent is found then
     (demo.data / "demo").mkdir(parents=True)
     with closing(EmbeddedIndex(demo.data / "demo" / "index.db", owner="demo")) as index:
         index.send(pushes(Document(f"{HOME}/local", "Holidays here", text="Of the embedded index")))
@@ -85,7 +87,7 @@ def test_the_first_that_can_be_searched_or_the_one_named(run: Run, options: list
     assert json.loads(run("search", "demo", "holiday", "--json", *options).succeeded().stdout)["hits"][0]["title"] == title
 
 
-def test_the_embedded_index_where_it_comes_first(filled: Project, run: Run, server: SearchServer) -> None:
+def test_the_embedded_index_where_it_comes_first(filled: Project, run: Run, server: SearchServer | SolrServer) -> None:
     configure(filled, local={"type": "sqlite"}, search=server.options(), other={"type": "no.such.Class"})
     assert run("search", "demo", "holiday").succeeded().stdout.startswith("1.  Holidays here\n")
 
@@ -116,12 +118,24 @@ def test_no_sink_can_be_searched(demo: Project, run: Run) -> None:
     assert (named.returncode, named.stderr) == (2, "the sink log, of type file, cannot be searched; demo has none that can\n")
 
 
-def test_a_server_that_cannot_be_searched_is_a_sentence(demo: Project, run: Run, server: SearchServer) -> None:
-    configure(demo, search=server.options())
-    never = run("search", "demo", "holiday")
-    said = f"there is no {INDEX} at {server.url}, neither an alias nor an index: `scrapy crawl demo` makes it if it was never there, else"
-    assert (never.returncode, never.stderr) == (1, f"{said} reports what to do\n")
-    configure(demo, search=DOWN)
-    down = run("search", "demo", "holiday")
-    assert (down.returncode, down.stderr.count("\n")) == (1, 1)
-    assert down.stderr.startswith("http://127.0.0.1:9 cannot be reached: ")
+def test_a_server_that_cannot_be_searched_is_a_sentence(demo: Project, run: Run) -> None:
+    with search_server() as server:
+        at = f"{INDEX} at {server.url}"
+        configure(demo, search=server.options())
+        never = run("search", "demo", "holiday")
+        said = f"there is no {at}, neither an alias nor an index: `scrapy crawl demo` makes it if it was never there, else"
+        assert (never.returncode, never.stderr) == (1, f"{said} reports what to do\n")
+        server.ask("PUT", f"/{INDEX}")
+        index = run("search", "demo", "holiday")
+        assert (index.returncode, index.stdout, index.stderr.count("\n")) == (1, "", 1)
+        assert index.stderr.startswith(f"{at} is an index, and must be an alias: give the sink another index")
+    with solr_server() as solr:
+        configure(demo, search=solr.options(index="nowhere"))
+        missing = run("search", "demo", "holiday")
+        assert (missing.returncode, missing.stdout, missing.stderr.count("\n")) == (1, "", 1)
+        assert missing.stderr.startswith(f"there is no core or collection nowhere at {solr.url}: make it of the files in ")
+    for kind in ("opensearch", "solr"):
+        configure(demo, search={**DOWN, "type": kind})
+        down = run("search", "demo", "holiday")
+        assert (down.returncode, down.stdout, down.stderr.count("\n")) == (1, "", 1)
+        assert down.stderr.startswith("http://127.0.0.1:9 cannot be reached: ")

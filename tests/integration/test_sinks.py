@@ -19,6 +19,7 @@ from tests.contract.sinks import OrderReceiver, ReadOrders
 from tests.integration.stored import collection, indexed, opened, shared
 from tests.search_server import INDEX, SearchServer, search_server
 from tests.sites import Site, page, serve
+from tests.solr_server import SolrServer
 
 PACE = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\n"
 LOCAL = {"type": "sqlite"}
@@ -37,7 +38,7 @@ def three_pages(*, without: str = "") -> Site:
     return site
 
 
-def there(server: SearchServer) -> set[str]:
+def there(server: SearchServer | SolrServer) -> set[str]:
     return {f"/{url.split('/', 3)[3]}" for url in server.documents()}
 
 

@@ -8,13 +8,9 @@ from zipfile import ZipFile
 from crawlspace.index.solr.sink import CONF
 from tests.conftest import MakeProject
 from tests.integration.stored import collection
-from tests.integration.test_sinks import PACE, three_pages
+from tests.integration.test_sinks import PACE, there, three_pages
 from tests.sites import page, serve
-from tests.solr_server import INDEX, SolrServer, solr_server
-
-
-def there(server: SolrServer) -> set[str]:
-    return {f"/{url.split('/', 3)[3]}" for url in server.documents()}
+from tests.solr_server import INDEX, solr_server
 
 
 def test_it_follows_the_crawl(project: MakeProject) -> None:

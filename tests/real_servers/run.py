@@ -51,8 +51,12 @@ class Server:
 
 SEARCH_TESTS = (
     "tests/contract/test_sinks.py",
+    "tests/contract/test_search.py",
     "tests/unit/index/opensearch",
+    "tests/unit/index/test_faulty_servers.py",
+    "tests/unit/index/test_markers.py",
     "tests/unit/index/test_by_reference.py",
+    "tests/integration/test_search_servers.py",
     "tests/integration/test_sinks.py",
     "tests/integration/test_audit.py",
     "tests/integration/test_rebuild.py",
@@ -65,12 +69,19 @@ SEARCH_TESTS = (
 )
 SOLR_TESTS = (
     "tests/contract/test_sinks.py",
+    "tests/contract/test_search.py",
     "tests/unit/index/solr",
+    "tests/unit/index/test_faulty_servers.py",
+    "tests/unit/index/test_markers.py",
     "tests/unit/admin/test_rebuild.py",
+    "tests/integration/test_search_servers.py",
     "tests/integration/test_solr_sink.py",
     "tests/integration/test_servers_tutorial.py",
     "tests/integration/test_rebuild_solr.py",
+    "tests/integration/test_restored_server.py",
     "tests/real_servers/test_solr.py",
+    "tests/real_servers/test_search.py",
+    "tests/real_servers/test_solr_examples.py",
 )
 IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a_core_that and not test_servers_tutorial")
 """A collection cannot be unloaded and loaded again, its configuration is not in a folder, and the tutorial makes a core."""

@@ -1,64 +1,26 @@
-"""Each query of docs/searching-servers.md, on a real OpenSearch."""
+"""Each query of docs/searching-servers.md for OpenSearch and Elasticsearch, on a real one; those for Solr: `test_solr_examples.py`."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from crawlspace.model import Document, IndexOrder, Op
-from tests.command_line import ROOT
 from tests.conftest import assert_same
-from tests.search_server import INDEX, SearchServer, search_server, sink_of
+from tests.real_servers.examples import DOCUMENTS, IN_SOLR, OF_ANOTHER, RECENTLY, examples, fill
+from tests.search_server import INDEX, SearchServer, search_server
 
-SITE = "http://www.example.com"
-RECENTLY = (datetime.now(UTC) - timedelta(days=20)).date().isoformat()
-HTML = "text/html"
-
-DOCUMENTS = (
-    Document(
-        f"{SITE}/handbook/leave", "Annual leave", language="en", text="Ask for annual <leave> here", content_type=HTML,
-        modified="2020-02-01", duplicates=[f"{SITE}/handbook/leave?print=1"],
-    ),
-    Document(f"{SITE}/handbook/old/leave", "Annual leave of 2024", language="en-GB", text="Ask for annual leave here, please", modified="2024-02-01T10:00:00Z", content_type=HTML),
-    Document(f"{SITE}/handbook/new", "News", language="en", text="Ask for annual leave here, please", modified=RECENTLY, content_type="application/pdf"),
-    Document(f"{SITE}/handbook/undated", "No date", language="en", text="Ask for annual leave here, please"),
-    Document("http://de.example.com/urlaub", "Urlaub", language="de", text="Anträge auf Urlaub"),
-    Document("http://de.example.com/reise", "Reisen", language="de", text="Anträge auf Reisen"),
-    Document("http://tlh.example.com/", "Urlaub", language="tlh", text="jatlh antrag"),
-)  # fmt: skip
+EXAMPLES = [(heading, body) for heading, body in examples() if not heading.endswith(IN_SOLR)]
 OLD, OF_2024, NEW, UNDATED, URLAUB, _, KLINGON = (one.url for one in DOCUMENTS)
-OF_ANOTHER = Document(
-    f"{SITE}/handbook/old/other", "Leave", language="en", text="leave", modified="2024-02-02", content_type=HTML
-)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchServer]:
-    with ExitStack() as stack:
-        made = stack.enter_context(search_server())
-        for collection, documents in (("handbook", DOCUMENTS), ("another", [OF_ANOTHER])):
-            folder = tmp_path_factory.mktemp(collection)
-            sink = stack.enter_context(closing(sink_of(folder, made.options(), collection=collection)))
-            orders = [IndexOrder(number, Op.PUSH, one.url, one, number) for number, one in enumerate(documents, 1)]
-            sent = sink.send(orders)
-            assert (list(sent.refused), list(sent.later)) == ([], [])
+    with search_server() as made:
+        fill(made.options(), tmp_path_factory.mktemp("collections"))
         made.ask("POST", f"/{INDEX}/_refresh")
         yield made
-
-
-def examples() -> list[tuple[str, Any]]:
-    """Heading and body of each example."""
-    text = (ROOT / "docs" / "searching-servers.md").read_text(encoding="utf-8")
-    found = []
-    for section in text.split("\n## ")[1:]:
-        found += [(section.partition("\n")[0], json.loads(body)) for body in re.findall(r"```json\n(.*?)```", section, re.DOTALL)]
-    return found
 
 
 def urls(answer: Any) -> list[str]:
@@ -96,7 +58,7 @@ def facets(answer: Any) -> None:
     }
     assert counts == {
         "hosts": {"www.example.com": 5},
-        "types": {HTML: 3, "application/pdf": 1},
+        "types": {"text/html": 3, "application/pdf": 1},
         "years": {"2020": 1, "2024": 2, RECENTLY[:4]: 1},
     }
 
@@ -139,11 +101,11 @@ EXPECTED: tuple[tuple[str, Callable[[Any], None]], ...] = (
 
 @pytest.mark.parametrize("number", range(len(EXPECTED)))
 def test_an_example(server: SearchServer, number: int) -> None:
-    _, body = examples()[number]
+    _, body = EXAMPLES[number]
     answer = server.ask("POST", f"/{INDEX}/_search", body)
     assert "error" not in answer, answer
     EXPECTED[number][1](answer)
 
 
 def test_each_example_is_run() -> None:
-    assert [heading for heading, _ in examples()] == [heading for heading, _ in EXPECTED]
+    assert [heading for heading, _ in EXAMPLES] == [heading for heading, _ in EXPECTED]

@@ -1,20 +1,20 @@
-"""The same searches in the embedded index and on a real OpenSearch: the best hit is the same."""
+"""The same searches in the embedded index and on a real server: the best hit is the same."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from crawlspace.errors import UsageError
-from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.filters import read_filter
-from crawlspace.index.opensearch.sink import OpenSearchSink
-from crawlspace.model import Document, IndexOrder, Op
-from tests.search_server import INDEX, search_server, sink_of
+from crawlspace.model import Document
+from tests import solr_server
+from tests.contract.searching import Searched, searched
 
+LONG_WORD = "".join(map(chr, range(0x4E00, 0x4E00 + 600)))
+"""A word of 599 pairs of characters."""
 SITE = "http://www.example.com"
 
 
@@ -75,33 +75,29 @@ SEARCHES: tuple[tuple[str, list[str], str], ...] = (
 
 @dataclass
 class Both:
-    embedded: EmbeddedIndex
-    server: OpenSearchSink
-    refresh: Callable[[], object]
-    is_opensearch: bool
+    embedded: Searched
+    server: Searched
+    counts_words: bool
+    """It refuses a search of very many words."""
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    folder = tmp_path_factory.mktemp("both")
-    orders = [IndexOrder(number, Op.PUSH, one.url, one, number) for number, one in enumerate(DOCUMENTS, 1)]
-    with ExitStack() as stack:
-        server = stack.enter_context(search_server())
-        embedded = stack.enter_context(closing(EmbeddedIndex(folder / "index.db", owner="demo")))
-        sink = stack.enter_context(closing(sink_of(folder, server.options())))
-        for one in (embedded, sink):
-            sent = one.send(orders)
-            assert (list(sent.refused), list(sent.later)) == ([], [])
-        name = server.ask("GET", "/")["version"].get("distribution")
-        made = Both(embedded, sink, lambda: server.ask("POST", f"/{INDEX}/_refresh"), is_opensearch=name == "opensearch")
-        made.refresh()
-        yield made
+    is_solr = solr_server.REAL is not None
+    with (
+        searched("embedded", tmp_path_factory.mktemp("embedded")) as embedded,
+        searched("solr" if is_solr else "opensearch", tmp_path_factory.mktemp("server")) as server,
+    ):
+        for one in (embedded, server):
+            one.fill(DOCUMENTS)
+        found = server.sink.server
+        yield Both(embedded, server, not found.product.startswith("Elasticsearch"))
 
 
 @pytest.mark.parametrize(("words", "filters", "best"), SEARCHES)
 def test_the_best_hit_is_the_same(both: Both, words: str, filters: list[str], best: str) -> None:
     read = list(map(read_filter, filters))
-    found = [one.search(words, filters=read, facets=["host"]) for one in (both.embedded, both.server)]
+    found = [one.search(words, filters=read, facets=["host"]) for one in (both.embedded.sink, both.server.sink)]
     assert [result.hits[0].url.endswith(best) for result in found] == [True, True], [result.hits[0].url for result in found]
     assert found[0].total == found[1].total
     assert found[0].facets == found[1].facets
@@ -111,16 +107,21 @@ def test_the_best_hit_is_the_same(both: Both, words: str, filters: list[str], be
 def test_a_text_too_long_for_highlighting_has_a_snippet(both: Both) -> None:
     """Servers refuse to highlight a text of more than a million characters."""
     long = Document(f"{SITE}/long", "Long", language="en", text=f"{'filler ' * 200_000}a needle and more")
-    both.server.send([IndexOrder(100, Op.PUSH, long.url, long, 100)])
-    both.refresh()
-    (hit,) = both.server.search("needles").hits
+    both.server.fill([long])
+    (hit,) = both.server.sink.search("needles").hits
     assert hit.snippet.endswith("a [needle] and more")
 
 
 def test_more_words_than_the_server_takes(both: Both) -> None:
     words = " ".join(f"word{number}" for number in range(1_000))
-    if both.is_opensearch:
+    if both.counts_words:
         with pytest.raises(UsageError, match="the search has more words than the server takes: leave some out"):
-            both.server.search(words)
+            both.server.sink.search(words)
     else:  # Elasticsearch 7 counts the clauses of each part for itself
-        assert both.server.search(words).total == 0
+        assert both.server.sink.search(words).total == 0
+
+
+def test_a_word_of_many_parts_is_searched_as_a_whole(both: Both) -> None:
+    """A server that counts the parts of all languages would refuse it."""
+    found = both.server.sink.search(LONG_WORD)
+    assert (found.total, found.hits) == (0, ())

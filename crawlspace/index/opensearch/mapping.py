@@ -15,9 +15,9 @@ from urllib.parse import unquote, urlsplit
 from crawlspace.index.by_reference import PLACE, URL, reference_fields
 from crawlspace.index.filters import day_of
 from crawlspace.index.json_client import table
+from crawlspace.index.search_server.languages import OTHER, language_field
 from crawlspace.model import Document, IndexOrder
 
-OTHER = "other"
 ANALYZERS: Mapping[str, str] = {
     "ar": "arabic",
     "bg": "bulgarian",
@@ -128,12 +128,6 @@ def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
     """Return the languages that the texts of an index have fields for, from its mapping; None where they are plain texts."""
     text = table(table(table(mapping.get("mappings")).get("properties")).get("text"))
     return frozenset(table(text["properties"])) if "properties" in text else None
-
-
-def language_field(language: str, languages: Collection[str]) -> str:
-    """Return the field for texts in a language of a document, of those that an index has."""
-    code = language.partition("-")[0].lower()
-    return code if code in languages else OTHER
 
 
 def source_of(

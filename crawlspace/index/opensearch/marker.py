@@ -6,7 +6,6 @@ has had the batch before: so the marker of an index that was put back stays behi
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
@@ -14,13 +13,12 @@ import msgspec
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, items, table
-from crawlspace.index.marks import Agreement, BatchMark
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import item_of, refused_whole
 from crawlspace.index.opensearch.mapping import MARK
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
+from crawlspace.index.search_server.mark_reports import MarkReports
 from crawlspace.model import IndexOrder, Op
-
-logger = logging.getLogger(__name__)
 
 FIELD = "batch_mark"
 _MOST = 10_000
@@ -36,12 +34,10 @@ class Marker:
         self._server = server
         self._index = index
         self._owner = owner
-        self._sink = sink
+        self._reports = MarkReports(sink=sink, owner=owner, where=f"{index} at {server}")
         self._is_kept = False
         self.is_complete = False
         """Whether the index had markers from its beginning: a collection that has sent something there has one."""
-        self._reported = Agreement.SAME
-        self._has_warned = False
 
     async def prepare(self, mapping: Mapping[str, object], *, may_add: bool) -> None:
         """Look whether the index has a place for it, and make one if that is allowed. `mapping` is that of the index."""
@@ -68,11 +64,8 @@ class Marker:
             return None
         found, version = await self._read()  # each time: others may have sent meanwhile, and the index may have been put back
         may_begin = always or (found is None and not self.is_complete)
-        if not may_begin:
-            relation = mark.relation_to(found)
-            self._report(relation)
-            if relation is not Agreement.SAME and mark.batch > 1:
-                return None
+        if not may_begin and not self._reports.may_follow(mark, found):
+            return None
         return _item(mark, self._owner, max(version + 1, *(order.version for order in orders)))
 
     def settle(self, answered: Judged) -> bool:
@@ -81,31 +74,9 @@ class Marker:
             self._leave_out(answered.why)
         return answered.is_trouble
 
-    def _report(self, relation: Agreement) -> None:
-        if relation is not self._reported and relation is not Agreement.SAME:
-            is_repaired = relation is not Agreement.STORE_BEHIND  # else the crawl has to find again what the store has forgotten
-            logger.warning(
-                "the sink %s: %s (was it restored from a copy?); the crawl goes on, and `scrapy audit %s --sink %s%s` %s",
-                self._sink,
-                relation.value,
-                self._owner,
-                self._sink,
-                " --repair" if is_repaired else "",
-                "sends what is missing there" if is_repaired else "shows what differs",
-            )
-        self._reported = relation
-
     def _leave_out(self, why: str) -> None:
         self._is_kept = False
-        if not self._has_warned:
-            self._has_warned = True
-            logger.warning(
-                "the sink %s: %s at %s takes no document with the mark of a batch, so that an index from an older copy would not be noticed: %s",
-                self._sink,
-                self._index,
-                self._server,
-                why,
-            )
+        self._reports.not_taken(why)
 
     async def _read(self) -> tuple[BatchMark | None, int]:
         reply = await self._client.request("GET", f"/{self._index}/_doc/{quote(_id_of(self._owner), safe='')}")

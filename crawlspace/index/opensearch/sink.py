@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
-from crawlspace.index.filters import Filter
 from crawlspace.index.json_client import Client, Connection, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
@@ -22,8 +21,7 @@ from crawlspace.index.opensearch.inventory import IndexContents
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
 from crawlspace.index.opensearch.marker import Marker, are_complete
 from crawlspace.index.opensearch.product import Product, product_of
-from crawlspace.index.opensearch.search import ServerSearch
-from crawlspace.index.search import SearchResult
+from crawlspace.index.opensearch.search import ServerSearch, not_an_alias
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, Judged
 from crawlspace.index.search_server.sink import SearchServerSink
@@ -101,19 +99,8 @@ class OpenSearchSink(SearchServerSink):
         """The server that has answered."""
         return None if self.product is None else Server(str(self.product), self.product.warning)
 
-    def search(
-        self,
-        words: str,
-        *,
-        limit: int = 10,
-        offset: int = 0,
-        marks: tuple[str, str] = ("[", "]"),
-        filters: Sequence[Filter] = (),
-        facets: Sequence[str] = (),
-    ) -> SearchResult:
-        """Return the best matches of this collection, see `Searchable`."""
-        searching = ServerSearch(self._client, self._url, self._index, owner=self._owner)
-        return self._client.run(searching.search(words, limit=limit, offset=offset, marks=marks, filters=filters, facets=facets))
+    async def _searching(self) -> ServerSearch:
+        return ServerSearch(self._client, self._url, self._index, owner=self._owner)
 
     def _contents(self) -> IndexContents:
         self._client.run(self._make_ready(may_create=False))
@@ -177,10 +164,7 @@ class OpenSearchSink(SearchServerSink):
 
     async def _create(self, product: Product, *, may_create: bool) -> None:
         if (await self._client.request("HEAD", f"/{self._index}")).is_ok:
-            raise IndexUnavailable(
-                f"{self._index} at {self._url} is an index, and must be an alias: give the sink another index, or reindex that one under"
-                " another name and have an alias lead there"
-            )
+            raise not_an_alias(self._url, self._index)
         if not may_create:
             raise IndexUnavailable(
                 f"the alias {self._index} at {self._url} is not there any more: have it lead to its index again, or have all documents sent"

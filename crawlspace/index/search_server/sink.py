@@ -15,10 +15,13 @@ from typing import Protocol
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.by_reference import by_reference, log_by_reference
+from crawlspace.index.filters import Filter
 from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
+from crawlspace.index.search import SearchResult
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of, way_out
+from crawlspace.index.search_server.search import DocumentSearch
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 
@@ -77,6 +80,20 @@ class SearchServerSink(ABC):
     def close(self) -> None:
         self._client.close()
 
+    def search(
+        self,
+        words: str,
+        *,
+        limit: int = 10,
+        offset: int = 0,
+        marks: tuple[str, str] = ("[", "]"),
+        filters: Sequence[Filter] = (),
+        facets: Sequence[str] = (),
+    ) -> SearchResult:
+        """Return the best matches of this collection, see `Searchable`."""
+        searching = self._client.run(self._searching())
+        return self._client.run(searching.search(words, limit=limit, offset=offset, marks=marks, filters=filters, facets=facets))
+
     # what it has; all raise IndexUnavailable
     def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
         """Return the entries of those URLs that have a document, as they are at this moment."""
@@ -97,6 +114,10 @@ class SearchServerSink(ABC):
     @abstractmethod
     def _contents(self) -> Contents:
         """Return what the index has, once it is seen that it is there."""
+
+    @abstractmethod
+    async def _searching(self) -> DocumentSearch:
+        """Return what searches the index; nothing is written for it."""
 
     @abstractmethod
     async def _make_ready(self, *, may_create: bool) -> None:

@@ -15,6 +15,8 @@ NOT_DELETED = "-deleted:true"
 _PAGE = 1_000
 _WHOLE_PAGE = 100
 """Documents that are asked for with their texts at a time."""
+_MOST_IDS = 10_000
+_SOFT_COMMIT = {"commit": {"softCommit": True}}
 _KEPT = "id,url,version,collection,deleted"
 
 
@@ -70,6 +72,20 @@ class SolrContents:
         number = table(self._client.run(self._select(query, "response"))["response"]).get("numFound")
         return number if isinstance(number, int) else 0
 
+    async def has_documents(self, owner: str) -> bool:
+        """Return whether a search finds documents of a collection of ours."""
+        query = {"query": "*:*", "filter": _filter(owner, None), "limit": 0, "params": {"defType": "lucene", "wt": "json"}}
+        return bool(table((await self._select(query, "response"))["response"]).get("numFound"))
+
+    async def ids_of_all(self, prefix: str) -> list[str]:
+        """Return the ids with a beginning, of what is left of deleted documents too, which no filter of ours finds."""
+        self._answered(await self._client.request("POST", f"/{self._index}/update", body=_SOFT_COMMIT))
+        domain = {"query": f"{{!prefix f=id}}{prefix}"}
+        ids = {"ids": {"type": "terms", "field": "id", "limit": _MOST_IDS, "domain": domain}}
+        query = {"query": "*:*", "limit": 0, "facet": ids, "params": {"defType": "lucene", "wt": "json"}}
+        found = table(table((await self._select(query, "facets"))["facets"]).get("ids"))
+        return [str(one.get("val")) for one in map(table, items(found.get("buckets")))]
+
     async def versions(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
         """Return version and owner of those documents that are there, committed or not; no owner: it is deleted.
 
@@ -92,6 +108,8 @@ class SolrContents:
 
     async def get(self, ids: Sequence[str], fields: str) -> list[Mapping[str, object]]:
         """Return documents as they are at this moment, if they are deleted, too."""
+        if not ids:
+            return []
         parameters = {"ids": ",".join(ids), "fl": fields, "wt": "json"}
         reply = await self._client.request("POST", f"/{self._index}/get", body={"params": parameters})
         return documents_of(self._answered(reply, "response"))
@@ -101,8 +119,7 @@ class SolrContents:
 
     def _commit(self) -> None:
         """Have what was sent before be found."""
-        body = {"commit": {"softCommit": True}}
-        self._answered(self._client.run(self._client.request("POST", f"/{self._index}/update", body=body)))
+        self._answered(self._client.run(self._client.request("POST", f"/{self._index}/update", body=_SOFT_COMMIT)))
 
     def _answered(self, reply: Reply, part: str = "responseHeader") -> Mapping[str, object]:
         return answered(reply, f"{self._index} at {self._server}", part)

@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 from crawlspace.index.json_client import table
-from crawlspace.index.opensearch.mapping import OTHER, address_of, source_of
+from crawlspace.index.opensearch.mapping import address_of, source_of
+from crawlspace.index.search_server.languages import OTHER, language_field
 from crawlspace.model import Document, IndexOrder
 from crawlspace.urls import document_id
 
@@ -50,8 +51,7 @@ def copied_to(schema: Mapping[str, object]) -> frozenset[str]:
 def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str]) -> dict[str, object]:
     """Return a document as Solr takes it; empty fields are left out."""
     found = source_of(order, document, id=document_id(order.url), owner=owner, now=now, languages=None)
-    language = document.language.partition("-")[0].lower()
-    code = language if language in languages else OTHER
+    code = language_field(document.language, languages)
     for name in _TEXTS:
         if name in found:
             found[f"{name}_txt_{code}"] = found.pop(name)

@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies, Entry
 from crawlspace.index.json_client import items
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.copies import NextSink, RebuildableSink
 from crawlspace.index.search_server.items import Item, requests_of
 from crawlspace.index.solr.admin import Collections, Cores
 from crawlspace.index.solr.contents import version_of
 from crawlspace.index.solr.copies import Note, SolrCopies
 from crawlspace.index.solr.documents import copied, deleted
+from crawlspace.index.solr.marker import markers
 from crawlspace.index.solr.sink import SolrSink
 from crawlspace.index.solr.updates import item_of
 from crawlspace.model import IndexOrder, Op
@@ -65,7 +67,7 @@ class RebuildableSolr(RebuildableSink["_NextCopy"], SolrSink):
         self._client.run(self._copies.begin_next(on_previous=on_previous))
 
     def switch(self) -> None:
-        self._client.run(self._make_ready(may_create=False))
+        self.next_copy().carry_over_markers()
         self._client.run(self._copies.switch())
         self._is_ready = False
 
@@ -100,6 +102,11 @@ class _NextCopy(NextSink, SolrSink):
             ]
         )
 
+    def carry_over_markers(self) -> None:
+        """Copy the markers of all collections; those of later batches are there already, or come."""
+        self._client.run(self._make_ready(may_create=False))
+        self._write(self._client.run(markers(self._searched)))
+
     def remove(self, entries: Sequence[Entry]) -> None:
         # One more than the version that is there: whatever is ordered later of the URL has more than that.
         orders = [IndexOrder(0, Op.DELETE, one.url, version=one.version + 1) for one in entries]
@@ -111,6 +118,10 @@ class _NextCopy(NextSink, SolrSink):
             for _, answered in self._client.run(self._sent(part)):
                 if answered.is_trouble:
                     raise IndexUnavailable(f"{self._index} at {self._url}: {answered.why}")
+
+    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
+        """Return the marker whatever is there: it holds from the switch on, when nothing is missing."""
+        return await self._marks.item(mark, orders, always=True)
 
     async def _of_others(self, ids: Sequence[str]) -> set[str]:
         """Return those of another collection in the index that is searched, or here if they are not there.

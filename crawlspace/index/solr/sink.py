@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Self
 from crawlspace.clock import Clock
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection, Reply, shown, table
+from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
+from crawlspace.index.search_server.mark_reports import MarkReports
 from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.servers import Server
 from crawlspace.index.solr.contents import SolrContents, answered
 from crawlspace.index.solr.documents import copied_to, deleted, languages_of, missing_of, pushed
+from crawlspace.index.solr.marker import SolrMarker
+from crawlspace.index.solr.search import SolrSearch
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
 from crawlspace.model import IndexOrder
 
@@ -33,6 +37,7 @@ TESTED = "9.10.1"
 """The version that `make test-servers` runs the tests on; one that differs in its last number alone counts as tried."""
 _OLDEST = (9, 0)
 _JSON = {"Content-Type": "application/json"}
+_COPY = f"copy schema.xml and solrconfig.xml from {CONF} into its conf folder, and reload it (docs/sinks.md, Solr)"
 _NOTHING: tuple[int, str | None] = (-1, None)
 
 
@@ -59,6 +64,9 @@ class SolrSink(SearchServerSink):
             name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock, client=client
         )
         self._there = SolrContents(self._client, self._url, index)
+        self._marks = SolrMarker(
+            self._there, owner=owner, reports=MarkReports(sink=name, owner=owner, where=f"{index} at {self._url}")
+        )
         self._commit_within_s = commit_within_s
         self._languages: frozenset[str] = frozenset()
         self._copied_to: frozenset[str] = frozenset()
@@ -83,6 +91,24 @@ class SolrSink(SearchServerSink):
             connections=connections_of(options),
             commit_within_s=options.seconds("commit_within", 1, low=0.1),
         )
+
+    def mark(self) -> BatchMark | None:
+        self._client.run(self._make_ready(may_create=False))
+        return self._client.run(self._marks.read())
+
+    def lacks_mark(self) -> bool:
+        self._client.run(self._make_ready(may_create=False))
+        return self._client.run(self._marks.is_missing())
+
+    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
+        return await self._marks.item(mark, orders)
+
+    def _settle_marker(self, answered: Judged) -> bool:
+        return self._marks.settle(answered)
+
+    async def _searching(self) -> SolrSearch:
+        await self._read_schema()
+        return SolrSearch(self._client, self._url, self._index, owner=self._owner, languages=self._languages)
 
     def _contents(self) -> SolrContents:
         self._client.run(self._make_ready(may_create=False))
@@ -121,6 +147,18 @@ class SolrSink(SearchServerSink):
     async def _make_ready(self, *, may_create: bool) -> None:
         if self._is_ready:
             return
+        await self._read_schema()
+        where = f"{self._index} at {self._url}"
+        empty = await self._client.request(
+            "POST", f"/{self._index}/update", body=[], parameters={"update.chain": CHAIN, "wt": "json"}
+        )
+        if NO_CHAIN in why_of(empty.status, empty.body):
+            raise IndexUnavailable(f"the configuration of {where} lacks the update chain {CHAIN}: {_COPY}")
+        answered(empty, where)
+        self._is_ready = True
+
+    async def _read_schema(self) -> None:
+        """See that the server is a Solr that we know, and has the index with our fields. Raises IndexUnavailable."""
         system = await self._client.request("GET", "/admin/info/system", parameters={"wt": "json"})
         self.server = _server_of(self._url, system)
         self._is_cloud = table(system.body).get("mode") == "solrcloud"
@@ -130,19 +168,11 @@ class SolrSink(SearchServerSink):
         if reply.status == 404:
             raise self._missing()
         schema = table(answered(reply, where, "schema")["schema"])
-        copy = f"copy schema.xml and solrconfig.xml from {CONF} into its conf folder, and reload it (docs/sinks.md, Solr)"
         missing = missing_of(schema)
         if missing:
-            raise IndexUnavailable(f"the schema of {where} lacks {', '.join(missing)}: {copy}")
-        empty = await self._client.request(
-            "POST", f"/{self._index}/update", body=[], parameters={"update.chain": CHAIN, "wt": "json"}
-        )
-        if NO_CHAIN in why_of(empty.status, empty.body):
-            raise IndexUnavailable(f"the configuration of {where} lacks the update chain {CHAIN}: {copy}")
-        answered(empty, where)
+            raise IndexUnavailable(f"the schema of {where} lacks {', '.join(missing)}: {_COPY}")
         self._languages = languages_of(schema)
         self._copied_to = copied_to(schema)
-        self._is_ready = True
 
     def _missing(self) -> IndexUnavailable:
         """Return the error where the index is not there."""

@@ -26,9 +26,9 @@ NO_CHAIN = "unknown UpdateRequestProcessorChain"
 _UNKNOWN_FIELD = re.compile(r"unknown field '([^']+)'")
 
 
-def item_of(order: IndexOrder, document: Mapping[str, object]) -> Item:
-    """Return an order as an item: a document to be added, for a deletion too."""
-    return Item(order, document_id(order.url), json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
+def item_of(order: IndexOrder, document: Mapping[str, object], *, id: str = "") -> Item:
+    """Return an order as an item: a document to be added, for a deletion too. `id` is for one of no URL."""
+    return Item(order, id or document_id(order.url), json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def body_of(part: Sequence[Item]) -> bytes:

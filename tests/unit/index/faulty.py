@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -15,7 +15,8 @@ from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import document_id
 from tests.contract.conftest import Known, full
 from tests.fault_proxy import Fault, FaultProxy
-from tests.search_server import sink_of
+from tests.search_server import search_server, sink_of
+from tests.solr_server import solr_server
 
 
 class Searched(Protocol):
@@ -47,6 +48,27 @@ class FaultyScene(Generic[T]):
         return {url[-1]: self._text_of(document) for url, document in self.search.documents().items()}
 
 
+PUSHES_TO_SOLR = "commitWithin="
+"""What is in the address of a request with documents for Solr, and of no other."""
+
+
+@contextmanager
+def faulty(kind: str, folder: Path) -> Iterator[FaultyScene[Any]]:
+    """A scene with an empty server of a kind: opensearch or solr."""
+    with ExitStack() as stack:
+        made: FaultyScene[Any]
+        if kind == "solr":
+            solr = stack.enter_context(solr_server())
+            proxy = stack.enter_context(closing(FaultProxy(solr.url, path=PUSHES_TO_SOLR)))
+            made = FaultyScene(solr, proxy, folder, lambda document: document["text_txt_other"])
+        else:
+            search = stack.enter_context(search_server())
+            proxy = stack.enter_context(closing(FaultProxy(search.url)))
+            made = FaultyScene(search, proxy, folder, lambda document: document["text"]["other"])
+        stack.enter_context(made.opened)
+        yield made
+
+
 def push(name: str, version: int, text: str = "") -> IndexOrder:
     url = f"http://a.example/{name}"
     return IndexOrder(version, Op.PUSH, url, Document(url, text=text or f"text {name}"), version=version)
@@ -66,53 +88,6 @@ def check_answers(scene: FaultyScene[Any], done: str, refused: str, later: str, 
     assert not scene.proxy.faults
     assert not scene.sink.send(sent.later).later, "once it is well again"
     assert set(scene.texts) >= set(done + later)
-
-
-# What the server has of a, with its version and collection; the order; whether it is done, and what the server has then.
-CONFLICTS = [
-    (push("a", 5, "old"), "demo", push("a", 5, "old"), True, "old"),
-    (push("a", 9, "of another life"), "demo", push("a", 5, "new"), False, "of another life"),
-    (push("a", 9, "of another"), "other", push("a", 5, "new"), False, "of another"),
-    (push("a", 3, "of another"), "other", push("a", 5, "new"), True, "new"),
-    (push("a", 9, "of another life"), "demo", delete("a", 5), False, "of another life"),
-    (push("a", 9, "of another"), "other", delete("a", 5), True, "of another"),
-    (push("a", 3, "of another"), "other", delete("a", 5), True, "of another"),
-    (push("a", 3, "old"), "demo", delete("a", 5), True, None),
-    (delete("a", 9), "demo", push("a", 5, "new"), False, None),
-    (delete("a", 9), "demo", delete("a", 5), True, None),
-    (delete("a", 5), "demo", delete("a", 5), True, None),
-]
-
-
-def check_conflict(
-    scene: FaultyScene[Any], there: IndexOrder, owner: str, order: IndexOrder, text: str | None, *, is_done: bool
-) -> None:
-    other = scene.another(owner)
-    if there.op is Op.DELETE:  # it must have been there
-        other.send([push("a", 1)])
-    other.send([there])
-    other.close()
-    sent = scene.sink.send([order])
-    assert (not sent.later, sent.refused) == (is_done, [])
-    assert sent.above == (0 if is_done else 9)
-    assert scene.texts.get("a") == text
-
-
-def check_raised_versions(scene: FaultyScene[Any]) -> None:
-    """The server has documents of far larger versions than those of the orders."""
-    far = 1 << 62
-    scene.sink.send([push("a", far, "of another life"), push("b", far + 5, "of another life")])
-    store, clock = MemoryStore(sinks=("search",)), FakeClock()
-    known = Known(store)
-    known.discover("a.example/a", "a.example/b", "a.example/c")
-    known.record(*(known.page(f"a.example/{name}", name, text=f"new {name}") for name in "abc"))
-    drain = Drain(store, scene.sink, clock)
-    for _ in range(3):
-        drain.step()
-        clock.advance(100)
-    assert drain.backlog() == 0
-    assert scene.texts == {"a": "new a", "b": "new b", "c": "new c"}
-    assert store.get_meta("versions:search") != ""
 
 
 def check_random_faults(scene: FaultyScene[Any], kinds: Sequence[Fault], seed: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.json_client import Client, Connection
 from crawlspace.model import Document, IndexOrder, Op
 from tests.certificates import authority
 from tests.contract.sinks import OrderReceiver
@@ -30,6 +32,17 @@ def test_it_is_closed_where_a_loop_runs(tmp_path: Path) -> None:
         sink = sink_of(tmp_path, {"type": "http", "url": receiver.url})
         asyncio.run(crawl())
         assert receiver.orders.get("http://a.example/") is not None
+
+
+def test_a_large_body_is_sent_in_parts() -> None:
+    """aiohttp warns of one that is sent as a whole, and warnings are errors here."""
+    body = {"query": "word " * 1_000_000}
+    with closing(OrderReceiver()) as receiver, closing(Client(Connection(receiver.url, {}, 60))) as client:
+        receiver.answers = [(202, "{}")]
+        assert client.run(client.request("POST", "", body=body)).status == 202
+        ((headers, received),) = receiver.requests
+    assert json.loads(received) == body
+    assert headers["Content-Length"] == str(len(received))
 
 
 # Whether the server speaks TLS; what its URL is changed to; options; what is reported.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -13,19 +13,9 @@ import pytest
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import BatchMark
-from crawlspace.model import IndexOrder
-from tests.fault_proxy import Fault, FaultProxy, answers, error
-from tests.search_server import INDEX, SearchServer, search_server
-from tests.unit.index.faulty import (
-    CONFLICTS,
-    FaultyScene,
-    check_answers,
-    check_conflict,
-    check_raised_versions,
-    check_random_faults,
-    delete,
-    push,
-)
+from tests.fault_proxy import Fault, answers, error
+from tests.search_server import INDEX, SearchServer
+from tests.unit.index.faulty import FaultyScene, check_answers, check_random_faults, delete, faulty, push
 
 LATER = BatchMark("x", 2)
 
@@ -35,11 +25,7 @@ Scene = FaultyScene[SearchServer]
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with ExitStack() as stack:
-        search = stack.enter_context(search_server())
-        proxy = stack.enter_context(closing(FaultProxy(search.url)))
-        made = Scene(search, proxy, tmp_path, lambda document: document["text"]["other"])
-        stack.enter_context(made.opened)
+    with faulty("opensearch", tmp_path) as made:
         yield made
 
 
@@ -95,15 +81,6 @@ def test_each_item_is_judged_by_its_own_answer(
     check_answers(scene, done, refused, later, is_slow=is_slow)
 
 
-def test_a_connection_that_is_cut_says_so(scene: Scene) -> None:
-    for fault in (Fault(cut=True), Fault(lose=True)):
-        scene.proxy.faults = [fault]
-        with pytest.raises(IndexUnavailable, match="cannot be reached"):
-            scene.sink.send([push("a", 1)])
-        assert not scene.sink.send([push("a", 1), push("b", 2)]).refused
-    assert set(scene.texts) == {"a", "b"}
-
-
 def test_a_server_that_does_not_answer_in_time_is_not_called_unreachable(scene: Scene) -> None:
     is_over = Event()
 
@@ -114,33 +91,6 @@ def test_a_server_that_does_not_answer_in_time_is_not_called_unreachable(scene: 
     with pytest.raises(IndexUnavailable, match="has not answered within 1 s"):
         scene.another(timeout=1).send([push("a", 1)])
     is_over.set()
-
-
-def test_a_request_that_is_too_large_is_divided_and_one_that_cannot_be_is_refused(scene: Scene) -> None:
-    scene.proxy.rest = Fault(lambda body: (413, "too large") if len(body) > 2_000 else None)
-    sent = scene.sink.send(
-        [push(name, number, name * (3_000 if name == "d" else 400)) for number, name in enumerate("abcdefgh", 1)]
-    )
-    assert [(refusal.order.url[-1], refusal.reason) for refusal in sent.refused] == [("d", "it is too large for the server")]
-    assert set(scene.texts) == set("abcefgh")
-
-
-def test_a_request_that_is_refused_for_one_document_is_divided_until_that_is_alone(scene: Scene) -> None:
-    scene.proxy.rest = Fault(lambda body: (400, error("parse_exception", "bad line")) if b"poison" in body else None)
-    sent = scene.sink.send([push(name, number, "poison" if name == "f" else "") for number, name in enumerate("abcdefgh", 1)])
-    assert [(refusal.order.url[-1], "bad line" in refusal.reason) for refusal in sent.refused] == [("f", True)]
-    assert set(scene.texts) == set("abcdegh")
-
-
-@pytest.mark.parametrize(("there", "owner", "order", "is_done", "text"), CONFLICTS)
-def test_a_conflict_is_decided_by_version_and_owner(
-    scene: Scene, there: IndexOrder, owner: str, order: IndexOrder, text: str | None, *, is_done: bool
-) -> None:
-    check_conflict(scene, there, owner, order, text, is_done=is_done)
-
-
-def test_versions_are_raised_above_those_of_the_server(scene: Scene) -> None:
-    check_raised_versions(scene)
 
 
 def test_an_alias_that_is_gone_is_not_made_anew(scene: Scene) -> None:

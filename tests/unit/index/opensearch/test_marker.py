@@ -1,111 +1,40 @@
-"""The marker of a batch: it says no more than what the index has, and an index from an older copy is noticed by it."""
+"""The marker in OpenSearch: its place in the mapping, and requests that fail. What holds for any server: `test_markers.py`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
 
-from crawlspace.clock import FakeClock
-from crawlspace.index.marks import Agreement, BatchMark, agreement, forget_mark, stored_mark
-from crawlspace.index.opensearch.mapping import MARK, index_body
-from crawlspace.index.outbox import Drain
-from crawlspace.state.memory.store import MemoryStore
-from tests.contract.conftest import Known, full
-from tests.fault_proxy import Fault, FaultProxy, answers, error
-from tests.search_server import INDEX, SearchServer, search_server, sink_of
+from crawlspace.index.marks import Agreement, BatchMark, stored_mark
+from crawlspace.index.opensearch.mapping import MARK
+from tests.contract.conftest import full
+from tests.fault_proxy import Fault, answers, error
+from tests.search_server import INDEX
+from tests.unit.index.marked import BEHIND, marked, warnings
+from tests.unit.index.marked import MarkedScene as Scene
 
 REAL_INDEX = f"{INDEX}-000001"
-BEHIND = "the index is older than the stored state of the pages"
-REPAIR = "`scrapy audit demo --sink search --repair` sends what is missing there"
 
 
-class Scene:
-    """A collection and its sink; each `start` is a process of its own."""
+def other_place(field: object) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Mappings that have another place for the marker than ours; None: none."""
 
-    def __init__(self, search: SearchServer, proxy: FaultProxy, folder: Path, opened: ExitStack) -> None:
-        self.search, self.proxy, self.folder, self.opened = search, proxy, folder, opened
-        self.store, self.clock = MemoryStore(sinks=("search",)), FakeClock()
-        self.known = Known(self.store)
-        self.options: dict[str, object] = {}
-        self.start()
+    def changed(mappings: dict[str, Any]) -> dict[str, Any]:
+        del mappings["properties"]["batch_mark"], mappings["_meta"]
+        return mappings | {"properties": mappings["properties"] | ({"batch_mark": field} if field else {})}
 
-    def start(self, *, collection: str = "demo") -> Any:
-        options = {**self.search.options(**self.options), "url": self.proxy.url}
-        self.sink = sink_of(self.folder, options, collection=collection)
-        self.opened.callback(self.sink.close)
-        self.drain = Drain(self.store, self.sink, self.clock, batch=4)
-        return self.sink
-
-    def crawl(self, names: str, *, text: str = "") -> None:
-        """Send pages, a batch for all of them, or more if the server wants that."""
-        urls = [f"a.example/{name}" for name in names]
-        self.known.discover(*urls)
-        self.known.record(*(self.known.page(url, f"{url} {text}", text=f"text {text or url}") for url in urls))
-        for _ in range(10):
-            self.clock.advance(100)
-            self.drain.step()
-        assert self.drain.backlog() == 0
-
-    @property
-    def mark(self) -> BatchMark | None:
-        with closing(sink_of(self.folder, self.search.options())) as sink:
-            mark: BatchMark | None = sink.mark()
-        return mark
-
-    @property
-    def agrees(self) -> bool:
-        return agreement(self.store, "search", self.mark, now=0) is Agreement.SAME
-
-    def copy(self) -> list[dict[str, Any]]:
-        """All that the index has."""
-        self.search.ask("POST", f"/{INDEX}/_refresh")
-        hits: list[dict[str, Any]] = self.search.ask("POST", f"/{INDEX}/_search", {"size": 100, "version": True})["hits"]["hits"]
-        return hits
-
-    def restore(self, copy: list[dict[str, Any]], *, field: object = MARK) -> None:
-        """As from a snapshot: delete the index and make it anew, with what it had once; `field` is its place for the marker."""
-        mappings = self.search.ask("GET", f"/{REAL_INDEX}/_mapping")[REAL_INDEX]["mappings"]
-        if field is not MARK:
-            del mappings["properties"]["batch_mark"], mappings["_meta"]
-        if field is not None:
-            mappings["properties"]["batch_mark"] = field
-        settings = index_body(flat_type="object", shards=1, replicas=0)["settings"]
-        self.search.ask("DELETE", f"/{REAL_INDEX}")
-        body = {"settings": settings, "mappings": mappings, "aliases": {INDEX: {"is_write_index": True}}}
-        assert "error" not in self.search.ask("PUT", f"/{REAL_INDEX}", body)
-        for hit in copy:
-            path = f"/{REAL_INDEX}/_doc/{hit['_id']}?version={hit['_version']}&version_type=external"
-            assert "error" not in self.search.ask("PUT", path, hit["_source"])
-
-
-def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Those about markers."""
-    return [record.getMessage() for record in caplog.records if record.name.endswith(".marker")]
+    return changed
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with ExitStack() as stack:
-        search = stack.enter_context(search_server())
-        proxy = stack.enter_context(closing(FaultProxy(search.url)))
-        yield Scene(search, proxy, tmp_path, stack)
-
-
-def test_each_batch_is_marked(scene: Scene) -> None:
-    assert scene.mark is None
-    for number, names in enumerate(("abc", "d", "a"), 1):
-        scene.crawl(names, text=str(number))
-        assert scene.mark == stored_mark(scene.store, "search")
-        assert scene.mark is not None
-        assert scene.mark.batch == number
-    assert scene.proxy.bulks == 3, "it goes with the documents"
-    assert len(scene.search.documents()) == 4
+    with marked("opensearch", tmp_path) as made:
+        yield made
 
 
 def test_queries_do_not_find_it(scene: Scene) -> None:
@@ -118,96 +47,26 @@ def test_queries_do_not_find_it(scene: Scene) -> None:
     answer = scene.search.ask("POST", f"/{INDEX}/_search", everything)
     assert len(answer["hits"]["hits"]) == 2
     assert answer["aggregations"]["of"]["buckets"] == [{"key": "demo", "doc_count": 2}]
-    assert len(scene.copy()) == 3
-
-
-def test_an_index_from_an_older_copy_is_reported_until_it_is_repaired(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    older = scene.copy()
-    scene.crawl("c")
-    scene.crawl("d")
-    scene.start()
-    scene.crawl("e")
-    assert warnings(caplog) == []
-    scene.restore(older)
-    scene.start()
-    scene.crawl("f")
-    scene.crawl("g")
-    assert caplog.text.count(BEHIND) == caplog.text.count(REPAIR) == 1
-    assert {url[-1] for url in scene.search.documents()} == set("abfg"), "the crawl goes on"
-    assert scene.mark == BatchMark(scene.mark.generation, 1, 2) if scene.mark else False, "it says no more than what is there"
-    scene.start()
-    scene.crawl("h")
-    assert caplog.text.count(BEHIND) == 2
-    forget_mark(scene.store, "search")  # as `scrapy audit --repair` does
-    scene.crawl("i")
-    scene.start()
-    scene.crawl("j")
-    assert caplog.text.count(BEHIND) == 2
-    assert scene.agrees
-
-
-def test_it_is_noticed_by_a_process_that_runs(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    older = scene.copy()
-    scene.crawl("c")
-    scene.restore(older)
-    scene.crawl("d")
-    assert caplog.text.count(BEHIND) == 1
+    assert len(scene.search.everything()) == 3
 
 
 def test_a_copy_without_a_marker_is_an_older_one_too(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     scene.crawl("ab")
-    scene.restore([])
+    scene.search.put_back([])
     scene.start()
     scene.crawl("c")
     assert caplog.text.count(BEHIND) == 1
     assert scene.mark is None
 
 
-def test_a_collection_that_was_begun_anew_is_reported_once(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    scene.store = MemoryStore(sinks=("search",))
-    scene.known = Known(scene.store)
-    scene.clock.advance(1_000)
-    scene.start()
-    scene.crawl("c")
-    assert "one of the two was created again" in caplog.text
-    scene.start()
-    scene.crawl("d")
-    assert caplog.text.count("one of the two was created again") == caplog.text.count(REPAIR) == 1
-    assert scene.agrees
-
-
 def test_what_comes_late_changes_nothing(scene: Scene) -> None:
     scene.crawl("a")
-    late = scene.copy()
+    late = scene.search.everything()
     (marker,) = (hit for hit in late if "batch_mark" in hit["_source"])
     scene.crawl("b")
     path = f"/{INDEX}/_doc/{marker['_id']}?version={marker['_version']}&version_type=external"
     assert scene.search.ask("PUT", path, marker["_source"])["status"] == 409
     assert scene.agrees
-
-
-def test_processes_that_send_in_turn_agree(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    first = scene.drain
-    scene.start()
-    second = scene.drain
-    for number in range(6):
-        scene.drain = (first, second)[number % 2]
-        scene.crawl("ab", text=str(number))
-    assert warnings(caplog) == []
-    assert scene.agrees
-
-
-def test_each_collection_has_its_own(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    scene.crawl("ab")
-    mark = scene.mark
-    other = Scene(scene.search, scene.proxy, scene.folder, scene.opened)
-    other.start(collection="other")
-    other.crawl("c")
-    other.crawl("d")
-    assert (scene.mark, warnings(caplog)) == (mark, [])
 
 
 # What happens to a bulk request, which has a, b and the marker.
@@ -281,15 +140,15 @@ def test_where_documents_need_several_requests_it_comes_after_them(scene: Scene)
 
 def test_an_index_of_before_gets_the_field(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     scene.crawl("ab")
-    copy = [hit for hit in scene.copy() if "url" in hit["_source"]]
-    scene.restore(copy, field=None)
+    copy = [hit for hit in scene.search.everything() if "url" in hit["_source"]]
+    scene.search.put_back(copy, mappings=other_place(None))
     scene.start()
     scene.crawl("c")
     assert (warnings(caplog), scene.agrees) == ([], True)
     assert len(scene.search.documents()) == 3
-    other = Scene(scene.search, scene.proxy, scene.folder, scene.opened)
+    other = scene.another("other")
     other.store.set_meta("sent:search", BatchMark("another", 7).written())
-    other.start(collection="other")
+    other.start()
     other.crawl("d")
     assert warnings(caplog) == [], "a second collection that has sent something before"
     scene.crawl("e")
@@ -298,7 +157,7 @@ def test_an_index_of_before_gets_the_field(scene: Scene, caplog: pytest.LogCaptu
 
 def test_where_there_is_no_place_for_it_documents_are_sent_without(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     scene.crawl("ab")
-    scene.restore([], field={"type": "keyword"})
+    scene.search.put_back([], mappings=other_place({"type": "keyword"}))
     for name in "cd":
         scene.start()
         scene.crawl(name)

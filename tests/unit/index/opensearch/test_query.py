@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from crawlspace.index.filters import read_filter
-from crawlspace.index.found_texts import FoundTexts
-from crawlspace.index.opensearch.search import Languages, highlight_of, query_of
-from crawlspace.index.words import SearchQuery
-
-FIELDS = ("de", "en", "other")
-
-
-def terms(text: str) -> SearchQuery:
-    with closing(FoundTexts(text)) as texts:
-        return texts.query
+from crawlspace.index.opensearch.search import highlight_of, query_of
+from tests.unit.index.search_requests import request
 
 
 def test_a_word_is_looked_for_in_the_fields_of_a_language_and_in_the_url() -> None:
-    languages = Languages(["de", "de-AT", "fr"], fields=FIELDS)
-    query: Any = query_of(terms("Urlaub"), languages, owner="demo", filters=[])
+    query: Any = query_of(request("Urlaub", ["de", "de-AT", "fr"]), owner="demo")
     german, other = query["bool"]["must"][0]["bool"]["should"]
     assert query["bool"]["filter"] == [{"term": {"collection": "demo"}}]
     assert german == {
@@ -77,7 +66,7 @@ QUERIES: tuple[tuple[str, str], ...] = (
 
 @pytest.mark.parametrize(("text", "expected"), QUERIES)
 def test_query(text: str, expected: str) -> None:
-    assert branch(query_of(terms(text), Languages([], fields=None), owner="demo", filters=[])) == expected
+    assert branch(query_of(request(text, fields=None), owner="demo")) == expected
 
 
 OF_SOME: tuple[tuple[str, str], ...] = (
@@ -89,27 +78,7 @@ OF_SOME: tuple[tuple[str, str], ...] = (
 
 @pytest.mark.parametrize(("text", "expected"), OF_SOME)
 def test_query_for_some_of_the_words(text: str, expected: str) -> None:
-    assert branch(query_of(terms(text), Languages([], fields=None), owner="demo", filters=[], of_some=True)) == expected
-
-
-# What is written, and the fields of texts that are asked, with the languages of the documents in them.
-LANGUAGES: tuple[tuple[list[str], list[str], dict[str, list[str]]], ...] = (
-    (["de", "de-AT", "DE", "en"], [], {".de": ["de", "de-AT", "DE"], ".en": ["en"], ".other": []}),
-    (["tlh", "en"], [], {".other": ["tlh"], ".en": ["en"]}),
-    (["de", "de-AT", "DE", "en"], ["language=de"], {".de": ["de", "de-AT", "DE"], ".other": []}),
-    (["de", "de-AT", "en"], ["language=DE-at"], {".de": ["de-AT"], ".other": []}),
-    (["de", "de-AT", "en"], ["language=d"], {".other": []}),
-    ([], [], {".other": []}),
-)
-
-
-@pytest.mark.parametrize(("written", "filters", "expected"), LANGUAGES)
-def test_languages(written: list[str], filters: list[str], expected: dict[str, list[str]]) -> None:
-    assert Languages(written, fields=FIELDS, filters=list(map(read_filter, filters))).by_suffix == expected
-
-
-def test_a_template_with_plain_texts_has_no_languages() -> None:
-    assert Languages(["de", "en"], fields=None).by_suffix == {"": []}
+    assert branch(query_of(request(text, fields=None, of_some=True), owner="demo")) == expected
 
 
 FILTERS: tuple[tuple[list[str], list[dict[str, Any]]], ...] = (
@@ -148,9 +117,7 @@ FILTERS: tuple[tuple[list[str], list[dict[str, Any]]], ...] = (
 
 @pytest.mark.parametrize(("written", "expected"), FILTERS)
 def test_filters(written: list[str], expected: list[dict[str, Any]]) -> None:
-    filters = list(map(read_filter, written))
-    languages = Languages(["de", "en", "en-GB"], fields=FIELDS, filters=filters)
-    query: Any = query_of(terms("x"), languages, owner="demo", filters=filters)
+    query: Any = query_of(request("x", ["de", "en", "en-GB"], filters=written), owner="demo")
     assert query["bool"]["filter"] == [{"term": {"collection": "demo"}}, *expected]
 
 
@@ -164,7 +131,7 @@ HIGHLIGHTS: tuple[tuple[str, bool, list[dict[str, Any]]], ...] = (
 
 @pytest.mark.parametrize(("text", "of_some", "expected"), HIGHLIGHTS)
 def test_highlights(text: str, expected: list[dict[str, Any]], *, of_some: bool) -> None:
-    asked: Any = highlight_of(terms(text), Languages([], fields=None), ("<", ">"), of_some=of_some)
+    asked: Any = highlight_of(request(text, fields=None, of_some=of_some), ("<", ">"))
     assert ([asked["highlight_query"]], asked["fields"]) == (expected, {"text": {}})
     assert (asked["pre_tags"], asked["post_tags"]) == (["<"], [">"])
 

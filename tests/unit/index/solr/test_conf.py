@@ -6,7 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from crawlspace.index.opensearch.mapping import ANALYZERS, OTHER
+from crawlspace.index.opensearch.mapping import ANALYZERS
+from crawlspace.index.search_server.languages import OTHER
 from crawlspace.index.solr.documents import FIELDS, copied, copied_to, pushed
 from crawlspace.index.solr.sink import CONF
 from crawlspace.index.solr.updates import CHAIN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,33 +12,17 @@ import pytest
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.solr.sink import CONF
 from crawlspace.index.solr.updates import item_of, parameters_of
-from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
 from tests.fault_proxy import Fault, FaultProxy, answers
-from tests.solr_server import BARE, INDEX, SolrServer, solr_server
-from tests.unit.index.faulty import (
-    CONFLICTS,
-    FaultyScene,
-    check_answers,
-    check_conflict,
-    check_raised_versions,
-    check_random_faults,
-    delete,
-    push,
-)
+from tests.solr_server import BARE, INDEX, SolrServer
+from tests.unit.index.faulty import FaultyScene, check_answers, check_random_faults, delete, faulty, push
 
 Scene = FaultyScene[SolrServer]
-PUSHES = "commitWithin="
-"""What is in the address of a request with documents, and of no other."""
 
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Iterator[Scene]:
-    with ExitStack() as stack:
-        solr = stack.enter_context(solr_server())
-        proxy = stack.enter_context(closing(FaultProxy(solr.url, path=PUSHES)))
-        made = Scene(solr, proxy, tmp_path, lambda document: document["text_txt_other"])
-        stack.enter_context(made.opened)
+    with faulty("solr", tmp_path) as made:
         yield made
 
 
@@ -118,42 +102,6 @@ def test_what_solr_itself_refuses_is_parked_and_the_rest_is_done(scene: Scene) -
     assert (number.order.url[-1], "Invalid Number" in number.reason) == ("b", True)
     assert (long.order.url[-1], "immense term" in long.reason) == ("c", True)
     assert set(scene.texts) == set("ad")
-
-
-def test_a_connection_that_is_cut_says_so(scene: Scene) -> None:
-    for fault in (Fault(cut=True), Fault(lose=True)):
-        scene.proxy.faults = [fault]
-        with pytest.raises(IndexUnavailable, match="cannot be reached"):
-            scene.sink.send([push("a", 1)])
-        assert not scene.sink.send([push("a", 1), push("b", 2)]).refused
-    assert set(scene.texts) == {"a", "b"}
-
-
-def test_a_request_that_is_too_large_is_divided_and_one_that_cannot_be_is_refused(scene: Scene) -> None:
-    scene.proxy.rest = Fault(lambda body: (413, "too large") if len(body) > 2_000 else None)
-    sent = scene.sink.send(
-        [push(name, number, name * (3_000 if name == "d" else 400)) for number, name in enumerate("abcdefgh", 1)]
-    )
-    assert [(refusal.order.url[-1], refusal.reason) for refusal in sent.refused] == [("d", "it is too large for the server")]
-    assert set(scene.texts) == set("abcefgh")
-
-
-def test_a_request_that_is_refused_for_one_document_is_divided_until_that_is_alone(scene: Scene) -> None:
-    scene.proxy.rest = Fault(lambda body: (400, error("Cannot parse provided JSON")) if b"poison" in body else None)
-    sent = scene.sink.send([push(name, number, "poison" if name == "f" else "") for number, name in enumerate("abcdefgh", 1)])
-    assert [(refusal.order.url[-1], "Cannot parse" in refusal.reason) for refusal in sent.refused] == [("f", True)]
-    assert set(scene.texts) == set("abcdegh")
-
-
-@pytest.mark.parametrize(("there", "owner", "order", "is_done", "text"), CONFLICTS)
-def test_a_conflict_is_decided_by_version_and_owner(
-    scene: Scene, there: IndexOrder, owner: str, order: IndexOrder, text: str | None, *, is_done: bool
-) -> None:
-    check_conflict(scene, there, owner, order, text, is_done=is_done)
-
-
-def test_versions_are_raised_above_those_of_the_server(scene: Scene) -> None:
-    check_raised_versions(scene)
 
 
 def test_a_deletion_leaves_its_version_and_nothing_else(scene: Scene) -> None:

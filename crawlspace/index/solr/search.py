@@ -1,0 +1,171 @@
+"""Search in Solr: it finds and counts, and the snippets are made here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from urllib.parse import urlencode
+
+from crawlspace.errors import IndexUnavailable, UsageError
+from crawlspace.index.filters import Filter
+from crawlspace.index.found_texts import FoundDocument
+from crawlspace.index.json_client import Client, Reply, items, table
+from crawlspace.index.search import FACET_VALUES, Hit
+from crawlspace.index.search_server.languages import Languages
+from crawlspace.index.search_server.search import (
+    FACET_FIELDS,
+    MOST_LANGUAGES,
+    TOO_MANY_WORDS,
+    DocumentSearch,
+    SearchRequest,
+    ServerAnswer,
+)
+from crawlspace.index.solr.contents import NOT_DELETED, answered, documents_of
+from crawlspace.index.solr.query import filters_of, of_collection, query_of
+from crawlspace.index.solr.updates import why_of
+from crawlspace.index.words import Term
+
+_SHOWN = "id,url,language,fields,duplicates,title_txt_*,text_txt_*"
+_PARAMETERS = {"defType": "lucene", "hl": "false", "shards.preference": "replica.base:stable"}
+"""The same copies of the shards are asked for each page of hits: scores are others on each copy."""
+_AS_WRITTEN = {"expandMacros": "false", "wt": "json"}
+"""Else Solr puts the value of a parameter in the place of `${name}` in a search text."""
+_TOO_MANY_WORDS = re.compile(r"too many (?:nested|boolean) clauses|maxClauseCount", re.IGNORECASE)
+
+
+class SolrSearch(DocumentSearch):
+    """Searches the documents of one collection of ours in a core or collection."""
+
+    def __init__(self, client: Client, url: str, index: str, *, owner: str, languages: Collection[str]) -> None:
+        """`languages` are those that texts have fields for."""
+        self._client = client
+        self._url = url
+        self._index = index
+        self._ours = [NOT_DELETED, of_collection(owner)]
+        self._fields = languages
+
+    async def _languages(self, filters: Sequence[Filter]) -> Languages:
+        counted = {"languages": {"type": "terms", "field": "language", "limit": MOST_LANGUAGES}}
+        answer = await self._ask({"query": "*:*", "filter": self._ours, "limit": 0, "facet": counted})
+        written = [value for value, _ in _counts(answer, "languages")]
+        return Languages(written, fields=self._fields, filters=filters)
+
+    async def _found(self, request: SearchRequest, *, first: int, number: int, facets: Sequence[str]) -> ServerAnswer:
+        languages, terms = list(request.languages.by_field), request.terms
+        analysed = await self._analysed([*terms.wanted, *terms.unwanted], languages)
+        counted = {name: {"type": "terms", "field": FACET_FIELDS[name], "limit": FACET_VALUES, "refine": True} for name in facets}
+        answer = await self._ask(
+            {
+                "query": query_of(request, lambda language, term: analysed[language][term]),
+                "filter": [*self._ours, *filters_of(request)],
+                "offset": first,
+                "limit": number,
+                "fields": "id,url,title_txt_*,headings_txt_*,score",
+                "facet": counted,
+            }
+        )
+        found = table(answer["response"])
+        total, best = found.get("numFound"), found.get("maxScore")
+        return ServerAnswer(
+            list(map(_candidate, documents_of(answer))),
+            total if isinstance(total, int) else 0,
+            float(best) if isinstance(best, int | float) else None,
+            {name: _counts(answer, name) for name in facets},
+        )
+
+    async def _shown(self, request: SearchRequest, ids: Sequence[str], marks: tuple[str, str]) -> dict[str, Hit]:
+        of_these = {"terms": {"f": "id", "query": ",".join(ids)}}
+        answer = await self._ask({"query": of_these, "filter": self._ours, "limit": len(ids), "fields": _SHOWN})
+        return {str(one.get("id")): _hit(one, request.texts.snippet(_text(one, "text"), marks)) for one in documents_of(answer)}
+
+    async def _analysed(self, terms: Sequence[Term], languages: Sequence[str]) -> dict[str, dict[Term, list[str]]]:
+        """Return the words of terms as the analysers of the languages make them."""
+        fields = {f"text_txt_{language}": language for language in languages}
+        form = {"analysis.fieldname": ",".join(fields), "analysis.query": "\n".join(term.written for term in terms)}
+        reply = await self._client.request(
+            "POST",
+            f"/{self._index}/analysis/field",
+            lines=urlencode(form).encode(),
+            headers={"Content-Type": "application/x-www-form-urlencoded"},
+            parameters=_AS_WRITTEN,
+        )
+        by_field = table(table(self._answered(reply, "analysis")["analysis"]).get("field_names"))
+        found: dict[str, dict[Term, list[str]]] = {}
+        for field, language in fields.items():
+            steps = [one for one in items(table(by_field.get(field)).get("query")) if isinstance(one, list)]
+            words = list(map(table, steps[-1])) if steps else []
+            of_language = found.setdefault(language, {})
+            start = 0
+            for term in terms:
+                end = start + _utf16_length(term.written)
+                of_language[term] = [str(one.get("text")) for one in words if start <= _number(one.get("start")) < end]
+                start = end + 1
+        return found
+
+    async def _ask(self, body: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the answer to a search."""
+        asked = {**body, "params": _PARAMETERS}
+        reply = await self._client.request("POST", f"/{self._index}/select", body=asked, parameters=_AS_WRITTEN)
+        return self._answered(reply, "response")
+
+    def _answered(self, reply: Reply, part: str) -> Mapping[str, object]:
+        """Return an answer that has a part. Raises IndexUnavailable, or UsageError, for any other."""
+        if reply.status in (401, 403):
+            raise IndexUnavailable(
+                f"{self._url} refuses access to {self._index} (HTTP status {reply.status}): check user and password of the sink"
+            )
+        if not reply.is_ok and _TOO_MANY_WORDS.search(why_of(reply.status, reply.body)):
+            raise UsageError(TOO_MANY_WORDS)
+        return answered(reply, f"{self._index} at {self._url}", part)
+
+
+def _counts(answer: Mapping[str, object], name: str) -> list[tuple[str, int]]:
+    """Return the values that a facet has counted, with their number."""
+    found = map(table, items(table(table(answer.get("facets")).get(name)).get("buckets")))
+    return [(str(one.get("val")), count) for one in found if isinstance(count := one.get("count"), int)]
+
+
+def _candidate(document: Mapping[str, object]) -> FoundDocument:
+    score = document.get("score")
+    return FoundDocument(
+        id=str(document.get("id")),
+        score=float(score) if isinstance(score, int | float) else 0.0,
+        url=str(document.get("url", "")),
+        title=_text(document, "title"),
+        headings=[str(heading) for heading in items(_of_language(document, "headings"))],
+    )
+
+
+def _hit(document: Mapping[str, object], snippet: str) -> Hit:
+    return Hit(
+        url=str(document.get("url", "")),
+        title=_text(document, "title"),
+        snippet=snippet,
+        score=0.0,
+        language=str(document.get("language", "")),
+        fields=dict(_pair(str(one)) for one in items(document.get("fields"))),
+        duplicates=tuple(map(str, items(document.get("duplicates")))),
+    )
+
+
+def _text(document: Mapping[str, object], name: str) -> str:
+    return str(_of_language(document, name) or "")
+
+
+def _of_language(document: Mapping[str, object], name: str) -> object:
+    """Return a text, in whatever language it is."""
+    return next((value for field, value in document.items() if field.startswith(f"{name}_txt_")), None)
+
+
+def _pair(written: str) -> tuple[str, str]:
+    name, _, value = written.partition("=")
+    return name, value
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else -1
+
+
+def _utf16_length(text: str) -> int:
+    """Return the length of a text as Java counts it."""
+    return len(text.encode("utf-16-le")) // 2

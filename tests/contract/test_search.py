@@ -1,0 +1,205 @@
+"""What a search finds in every index that can be searched; in the tables, documents are named by their place in `DOCUMENTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crawlspace.errors import UsageError
+from crawlspace.index.closeness import REORDERED
+from crawlspace.index.filters import read_filter
+from crawlspace.model import Document
+from tests.conftest import assert_same
+from tests.contract.searching import DELETED, DOCUMENTS, KINDS, SERVERS, Searched, searched
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searched]:
+    with searched(request.param, tmp_path_factory.mktemp("index")) as made:
+        made.fill(DOCUMENTS)
+        made.delete(DELETED)
+        yield made
+
+
+@pytest.fixture(params=KINDS)
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Searched]:
+    with searched(request.param, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(params=SERVERS)
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Searched]:
+    with searched(request.param, tmp_path) as made:
+        made.fill(DOCUMENTS)
+        made.delete(DELETED)
+        yield made
+
+
+# Words, and the documents that have all of them.
+WORDS: tuple[tuple[str, list[int]], ...] = (
+    ("leave", [0, 1]),
+    ("LEAVES", [0, 1]),
+    ("annual leave", [0, 1]),
+    ("leave annual requests", [0]),
+    ('"annual leave"', [0, 1]),
+    ('"leave annual"', []),
+    ("handbook leave", [0, 1]),
+    ("leave -2024", [0]),
+    ("req*", [0]),
+    ("leav* -req*", [1]),
+    ("2024", [1]),
+    ("2025", []),
+    ("antrag", [2]),
+    ("antrage", [2]),
+    ("bücher", [3]),
+    ("休暇", [4]),
+    ("年次休暇", [4]),
+    ("次年", []),
+    ("e-mail", [5]),
+    ("jatlh zebra", []),
+    ("gone", []),
+    ("mark", []),
+)
+# What has a meaning in the query language of a server, and is read as words.
+SYNTAX: tuple[tuple[str, list[int]], ...] = (
+    ("title:leave", []),
+    ("*:* leave", [0, 1]),
+    ("leave OR zebra", []),
+    ("{!term f=id}x", []),
+    ("${x:leave} zebra", []),
+    ("${x}", [5]),
+    ("$q", []),
+    ('_query_:"*:*"', []),
+    ("[* TO *] zebra", []),
+    ('"annual leave', [0, 1]),
+    ("leave)) ((", [0, 1]),
+    ("leave\\", [0, 1]),
+    ("leave~2 zebra", []),
+    ("le?ve", []),
+    ("/l.*e/", []),
+    ("leave && || !", [0, 1]),
+    ("leave^", [0, 1]),
+)
+
+
+@pytest.mark.parametrize(("words", "expected"), [*WORDS, *SYNTAX])
+def test_words(filled: Searched, words: str, expected: list[int]) -> None:
+    assert_same(filled.found(words), [DOCUMENTS[number].url for number in expected])
+
+
+# What the analysers of servers make of words.
+ANALYSED: tuple[tuple[str, list[int]], ...] = (("requests the leave", [0]), ('leave -"annual leaves"', []))
+
+
+def test_words_as_servers_analyse_them(server: Searched) -> None:
+    for words, expected in ANALYSED:
+        assert_same(server.found(words), [DOCUMENTS[number].url for number in expected])
+
+
+FILTERED: tuple[tuple[list[str], list[int]], ...] = (
+    (["language=de"], [2, 3]),
+    (["language=DE-at"], [3]),
+    (["language=d"], []),
+    (["language=ja", "language=tlh"], [4, 5]),
+    (["host=A.test"], [0, 1]),
+    (["host=b.test:8080", "language=de"], [2]),
+    (["host=${x}"], []),
+    (["type=pdf"], [2]),
+    (["type=application/pdf"], [2]),
+    (["type=text/*"], []),
+    (["type=x) OR *:*"], []),
+    (["modified=2026-01-01.."], [0, 4]),
+    (["modified=2026-01-01..2026-01-31"], [4]),
+    (["modified=2024-02-01"], [1]),
+    (["modified=..2024-01-31"], []),
+)
+
+
+@pytest.mark.parametrize(("filters", "expected"), FILTERED)
+def test_filters(filled: Searched, filters: list[str], expected: list[int]) -> None:
+    found = filled.sink.search("test", filters=list(map(read_filter, filters)))
+    assert_same([hit.url for hit in found.hits], [DOCUMENTS[number].url for number in expected])
+    assert found.total == len(expected)
+
+
+def test_facets_count_what_is_found_and_not_filtered(filled: Searched) -> None:
+    found = filled.sink.search("test", facets=["host", "language", "type"], limit=1).facets
+    assert {name: values for name, values in found.items() if name != "host"} == {
+        "language": [("de", 1), ("de-AT", 1), ("en", 1), ("en-GB", 1), ("ja", 1), ("tlh", 1)],
+        "type": [("text/html", 2), ("application/pdf; a=b", 1)],
+    }
+    assert found["host"][0] == ("a.test", 2)
+    html = [read_filter("type=html")]
+    assert filled.sink.search("test", filters=html, facets=["type"]).facets == {"type": [("text/html", 2)]}
+
+
+def test_what_a_hit_shows(filled: Searched) -> None:
+    (hit,) = filled.sink.search("jatlh", marks=("<", ">")).hits
+    assert (hit.url, hit.title, hit.snippet) == ("http://x.test/k", "", "<jatlh> the e-mail")
+    assert (hit.language, hit.fields, hit.duplicates) == ("tlh", {"color": "red"}, ("http://x.test/l",))
+
+
+def test_pages_with_some_of_the_words_follow_where_few_have_all(filled: Searched) -> None:
+    found = filled.sink.search("requests annual")
+    assert [(hit.url, hit.has_all_words) for hit in found.hits] == [(DOCUMENTS[0].url, True), (DOCUMENTS[1].url, False)]
+    assert (found.total, found.hits[1].snippet) == (1, "[Annual] leaves of 2024.")
+    assert len(filled.sink.search("requests annual", limit=1).hits) == 1
+    assert filled.sink.search("requests annual", offset=1).hits == ()
+    assert filled.sink.search('"requests for" zebra').hits == ()
+
+
+# Words that no document has all of, and the documents that have a part of them.
+PARTS: tuple[tuple[str, list[int]], ...] = (
+    ("requests-zebra", [0]),
+    ("requests-zebra -leave", []),
+    ("jatlh zebra", [5]),
+    ("申請休暇", [4]),
+    ('zebra lion "annual leave"', []),
+)
+
+
+@pytest.mark.parametrize(("words", "expected"), PARTS)
+def test_a_part_of_the_words_is_enough_where_no_page_has_all(filled: Searched, words: str, expected: list[int]) -> None:
+    found = filled.sink.search(words)
+    assert found.total == 0
+    assert_same([hit.url for hit in found.hits], [DOCUMENTS[number].url for number in expected])
+
+
+@pytest.mark.parametrize("words", ["", "-leave", "+", "*:*"])
+def test_nothing_to_search_for(filled: Searched, words: str) -> None:
+    with pytest.raises(UsageError, match="nothing to search for"):
+        filled.sink.search(words)
+
+
+def test_more_than_are_put_in_order_come_in_pages_too(empty: Searched) -> None:
+    number = REORDERED + 30
+    empty.fill([Document(f"http://e.test/{at}", "Word", text=f"word {'filler ' * at}") for at in range(number)])
+    whole = empty.sink.search("word", limit=number).hits
+    assert len({hit.url for hit in whole}) == number
+    paged = [hit for offset in range(0, number, 20) for hit in empty.sink.search("word", limit=20, offset=offset).hits]
+    assert [hit.url for hit in paged] == [hit.url for hit in whole]
+    if not empty.is_emulated:  # it reports the best score of the page in place of that of all hits
+        assert [pytest.approx(hit.score) for hit in paged] == [hit.score for hit in whole]
+
+
+def test_the_best_of_many_is_shown_where_few_are_asked_for(empty: Searched) -> None:
+    often = Document("http://e.test/often", "word of all the others", text="word " * 20)
+    heading = Document("http://e.test/other", "Title", text="word", headings=["Word", "filler " * 200])
+    empty.fill([often, heading])
+    assert empty.found("word", limit=1) == [heading.url]
+
+
+def test_other_collections_in_the_index_are_left_out(server: Searched) -> None:
+    other = server.of("other")
+    server.fill([Document("http://o.test/", "Annual leave", language="fr", text="leave")], sink=other)
+    assert_same(server.found("leave"), [DOCUMENTS[0].url, DOCUMENTS[1].url])
+    assert [hit.url for hit in other.search("leave").hits] == ["http://o.test/"]
+    assert server.sink.search("test", facets=["host"]).total == len(DOCUMENTS)
+
+
+@pytest.mark.parametrize(("limit", "offset"), [(10, 10_000), (10_001, 0), (11, 9_990)])
+def test_a_server_shows_the_first_ten_thousand_hits(server: Searched, limit: int, offset: int) -> None:
+    with pytest.raises(UsageError, match="a search server shows the first 10,000: narrow the search"):
+        server.sink.search("leave", limit=limit, offset=offset)
