@@ -122,6 +122,7 @@ class Status(IntEnum):
     TIMEOUT = 613
     TLS_FAILED = 614
     CUT_SHORT = 615
+    LOGGED_OUT = 616
     NO_SUCH_HOST = 680
     NO_DNS_ANSWER = 681
     REDIRECT_MALFORMED = 690
@@ -156,6 +157,7 @@ _STATUS_SENTENCES = {
     Status.TIMEOUT: "no answer in time",
     Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
     Status.CUT_SHORT: "the answer was cut short or is too large",
+    Status.LOGGED_OUT: "the site refuses the log-in",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
     Status.REDIRECT_MALFORMED: "redirected to a malformed URL",
@@ -184,9 +186,8 @@ class Candidate(Struct, frozen=True, gc=False):
     redirects: int = 0
     shift: int = 0
     inherited: str | None = None
-    """As in NewUrl."""
     depth_from: int = 0
-    """As in NewUrl."""
+    """Both as in NewUrl."""
 
 
 class NewUrl(Struct, frozen=True, gc=False):
@@ -259,8 +260,7 @@ class UrlState(Struct, gc=False):
     held: Held | None = None
     """Why the deletion of its document, or of the URL itself, is held; the stored state is kept meanwhile."""
     held_mark: int = 0
-    """For a deletion held because of the host: the site's count of normal responses at that time. 1 for a document that the rules
-    take out of the index although its URL stays in the crawl space."""
+    """The site's count of normal responses when a deletion was held for the host; 1: the rules take out the document, not its URL."""
     asked: bool = False
     """Requested by a user: it waits in source USER until its next fetch is complete."""
     inherited: str | None = None

@@ -98,6 +98,7 @@ DOWNLOADER_MIDDLEWARES = {
     "middlewares.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
     "middlewares.conditional_get.ConditionalGet": 120,
+    "middlewares.site_access.SiteAccess": 390,
     "middlewares.default_headers.DefaultHeaders": 400,
     "middlewares.decompression.Decompression": 590,
     "middlewares.cookies.Cookies": 700,

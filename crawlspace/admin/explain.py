@@ -64,6 +64,8 @@ class Explanation:
     """The site, if it was unreachable in its last runs."""
     folded_from: str | None = None
     """The URL before the URL options, if they change it."""
+    access: str = ""
+    """What a request for it carries, without secrets."""
     seen_on: tuple[str, ...] = ()
     """Pages on which it was refused, from the sample of refused links."""
 
@@ -92,6 +94,7 @@ class Explanation:
             "addresses": [] if self.looked_up is None else list(self.looked_up.addresses),
             "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
             "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
+            "access": self.access,
             "seen_on": list(self.seen_on),
             "state": None if self.known is None else self.known.as_json(),
         }
@@ -138,6 +141,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         None if store is None else last_look_up(store, url.host),
         None if store is None else _unreachable(url, collection, store),
         _folded_from(question.url, page, url),
+        _access(url, collection),
         () if decision.admitted else _pages(seen),
     )
 
@@ -152,6 +156,11 @@ def _folded_from(text: str, page: _Page, url: Url) -> str | None:
 
 def _pages(seen: Sequence[SeenLink]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.printable_page for one in seen))
+
+
+def _access(url: Url, collection: Collection) -> str:
+    access = collection.sites.of(url.host, url.port).access
+    return "" if access is None else access.sentence_for(url.scheme)
 
 
 def _unreachable(url: Url, collection: Collection, store: Store) -> SiteReport | None:

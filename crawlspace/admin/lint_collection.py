@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from crawlspace.admin.lint_access import lint_access
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
 from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.errors import read_with_defaults, setting_named, where_set
@@ -17,6 +18,7 @@ from crawlspace.config.files import (
     read_rules,
     read_start_urls,
 )
+from crawlspace.config.sites import NAME as SITES
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import RuleRef
@@ -90,6 +92,11 @@ def review(
                 found[Finding("settings.py" if line else "settings", line, column, "warning", "credential-header", warning)] = (
                     None
                 )
+        line, column = where_set(folder, SITES)
+        for level, code, message in lint_access(
+            collection.sites.accesses, [start.url for start in collection.start_urls], collection.sites
+        ):
+            found[Finding("settings.py" if line else "settings", line, column, level, code, message)] = None
     return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), collection
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 
-from crawlspace.admin.report import Report, report, status_sentence
+from crawlspace.admin.report import Report, iso, report, status_sentence
 from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.logins import RefusedLogin, refused_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
 from crawlspace.crawl.startup import build_space, hash_of
@@ -72,8 +73,9 @@ class Command(CollectionCommand):
             if store is not None and not opts.json and not crawlers:
                 warnings.append(_of_the_index(place, store))
             sinks = [] if store is None else sink_reports(store, place.sinks)
+            refused = {} if store is None else refused_logins(store)
         if opts.json:
-            print_json({**numbers.as_json(), "sinks": as_json(sinks)})
+            print_json({**numbers.as_json(), "sinks": as_json(sinks), "refused_logins": _of_logins(refused)})
             return 0
         if store is None:
             print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
@@ -81,6 +83,8 @@ class Command(CollectionCommand):
         print("\n".join(_lines(numbers)))
         if not is_plain(sinks):
             print("\n" + "\n".join(lines_of(sinks, place.name)))
+        for pattern, one in refused.items():
+            print(f"\n{one.sentence(pattern)} (since {_local(one.since)})")
         for warning in filter(None, warnings):
             print(f"\n{warning}")
         return 0
@@ -164,6 +168,13 @@ def _numbers(share: Share) -> str:
 
 def _local(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}" if seconds else "?"
+
+
+def _of_logins(refused: Mapping[str, RefusedLogin]) -> list[dict[str, str]]:
+    return [
+        {"entry": printable(pattern), "site": one.site, "why": one.why, "since": iso(one.since)}
+        for pattern, one in refused.items()
+    ]
 
 
 def _of_the_rules(place: Place, store: Store) -> str:

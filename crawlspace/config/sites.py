@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from crawlspace.config.url_options import SITE_KEYS, read_site_options
+from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
+from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
+from crawlspace.config.url_options import read_site_options
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.printable import quoted
@@ -16,12 +19,12 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
 
 NAME = "CRAWLSPACE_SITES"
-KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *SITE_KEYS)
+KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """The delay, concurrency, URL limits and URL options of a site."""
+    """The delay, concurrency, URL limits, URL options and log-in of a site."""
 
     delay_s: float
     concurrency: int
@@ -30,6 +33,8 @@ class SiteSettings:
     own_delay: bool = False
     """Whether the delay is set for this site, not for the collection."""
     own_concurrency: bool = False
+    access: SiteAccess | None = None
+    """What requests carry; None: nothing of its own."""
 
 
 class SiteTable:
@@ -48,6 +53,11 @@ class SiteTable:
     def of(self, host: str, port: int) -> SiteSettings:
         rule = self._matcher.match(host, port)
         return self.default if rule is None else self.settings[rule.ref.line - 1]
+
+    @property
+    def accesses(self) -> list[SiteAccess]:
+        """The log-ins and headers, one for each entry that has any."""
+        return [settings.access for settings in self.settings if settings.access is not None]
 
     @property
     def limits_differ(self) -> bool:
@@ -91,7 +101,8 @@ def read_sites(settings: Mapping[str, object], limits: Limits, urls: UrlOptions 
                 f"{NAME} has the key {quoted(pattern)}; it must be a host, as in 'www.example.com' or '*.example.com'"
             )
     by_pattern = {
-        str(pattern): _read_site(f"{NAME}[{quoted(pattern)}]", values, default, most) for pattern, values in patterns.items()
+        str(pattern): _read_site(f"{NAME}[{quoted(pattern)}]", str(pattern), values, default, most)
+        for pattern, values in patterns.items()
     }
     try:
         return SiteTable(default, by_pattern)
@@ -100,7 +111,7 @@ def read_sites(settings: Mapping[str, object], limits: Limits, urls: UrlOptions 
         raise SettingError(f"{NAME}[{quoted(first.text.split(maxsplit=2)[-1])}]: {first.message}") from error
 
 
-def _read_site(where: str, values: object, default: SiteSettings, most: int) -> SiteSettings:
+def _read_site(where: str, pattern: str, values: object, default: SiteSettings, most: int) -> SiteSettings:
     if not isinstance(values, Mapping):
         raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
     unknown = sorted(str(key) for key in values if key not in KEYS)
@@ -111,13 +122,23 @@ def _read_site(where: str, values: object, default: SiteSettings, most: int) -> 
     limits = default.limits
     deepest = optional_integer(f"{where}['max_path_depth']", values.get("max_path_depth", limits.max_path_depth), low=0)
     urls = optional_integer(f"{where}['max_urls_per_host']", values.get("max_urls_per_host", limits.max_urls_per_host), low=1)
+    access = read_site_access(where, pattern, values)
+    together = integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1)
+    if access is not None and access.most_at_once is not None:
+        if "concurrency" in values and together > access.most_at_once:
+            raise SettingError(
+                f"{where}['concurrency'] is {together}; a basic log-in sends its password with each request, so that at most"
+                f" {access.most_at_once} are sent at a time: more wrong ones might lock the account"
+            )
+        together = min(together, access.most_at_once)
     queries = optional_boolean(f"{where}['follow_query_strings']", values.get("follow_query_strings"))
     return SiteSettings(
         own_delay="delay" in values,
         urls=read_site_options(where, values, default.urls),
-        own_concurrency="concurrency" in values,
+        access=access,
+        own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
         delay_s=delay,
-        concurrency=integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1),
+        concurrency=together,
         limits=replace(
             limits,
             max_path_depth=deepest,

@@ -21,6 +21,7 @@ from crawlspace.crawl.files.turns import SiteTurns
 from crawlspace.crawl.folded_documents import FoldedDocuments
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.inherited_metadata import lacks_fields
+from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.ports import PageStore, WorkerView
 from crawlspace.crawl.rule_changes.generation import generation
@@ -44,7 +45,7 @@ from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.once_a_run import RunStart
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
-from crawlspace.state.unreachable import postponed
+from crawlspace.state.unreachable import logged_out, postponed
 from crawlspace.urls import parse
 
 LOOK_EVERY_S = 0.1
@@ -92,6 +93,7 @@ class Engine:
         self.generation = generation(store)
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
         self.robots = robots_of(collection, self.results, clock)
+        self.logins = Logins(collection.sites, store, clock)
         self.site_delays = SiteDelays(collection, clock, self.robots)
         self.frontier = Frontier(
             self._leases,
@@ -171,6 +173,10 @@ class Engine:
                 continue
             if self.turns.sets_aside(state):
                 continue
+            if self.logins.is_paused(state.site):
+                self.frontier.put_back(state)
+                self.frontier.give_up(state.site)
+                continue
             decision = self.discovery.recheck(state)
             if not decision.admitted:
                 url = parse(state.url, host_as_written=state.host_as_written)
@@ -204,6 +210,12 @@ class Engine:
         self.turns.ended(state, outcome)
         self.progress.fetched += 1
         self.progress.by_kind[outcome.kind] += 1
+        if outcome.status == Status.LOGGED_OUT:
+            del self._leased[state.id]
+            self.logins.refused(state.site, outcome.detail)
+            self.frontier.give_up(state.site)
+            self.commits.add(Change(logged_out(state, now=self._now())), outcome, state)
+            return True
         self._take(outcome)
         return True
 
@@ -318,6 +330,8 @@ class Engine:
         if (version := self.results.version()) == self._version:
             return
         self._version = version
+        for site in self.logins.look():
+            self.frontier.resume(site)
         self.discovery.forget_known()
         self.frontier.look_again()
         self.deliveries.look()

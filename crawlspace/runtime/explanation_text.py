@@ -39,6 +39,8 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
         yield _row("addresses", f"{', '.join(answer.looked_up.addresses)} (looked up {_local(answer.looked_up.at)})")
     if answer.unreachable is not None:
         yield _row("unreachable", f"{answer.unreachable.row.site}: {answer.unreachable.sentence}")
+    if answer.access:
+        yield _row("sent with it", answer.access)
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
     for number, page in enumerate(answer.seen_on):

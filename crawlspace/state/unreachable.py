@@ -67,3 +67,10 @@ def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     if state.state is State.PENDING:
         state = structs.replace(state, state=State.FAILED, status=int(Status.ROBOTS_UNAVAILABLE))
     return structs.replace(state, next_fetch=again, retries=0, lease_until=None)
+
+
+def logged_out(state: UrlState, *, now: int) -> UrlState:
+    """Return the state of a URL whose site refuses the log-in: it stays due, for when that is another one. A pending one becomes failed (616)."""
+    if state.state is State.PENDING:
+        state = structs.replace(state, state=State.FAILED, status=int(Status.LOGGED_OUT), next_fetch=now)
+    return structs.replace(state, retries=0, lease_until=None)

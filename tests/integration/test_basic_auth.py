@@ -24,7 +24,7 @@ def behind_a_password(then: Reply) -> Callable[[Request], Reply]:
     return lambda request: then if request.headers.get("authorization") == EXPECTED else asked
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=["headers", "one domain"])
+@pytest.mark.parametrize("example", EXAMPLES, ids=["one domain"])
 def test_pages_behind_a_password_are_read_and_no_other_host_gets_it(
     project: MakeProject, monkeypatch: pytest.MonkeyPatch, example: str
 ) -> None:

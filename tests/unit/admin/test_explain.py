@@ -154,6 +154,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "addresses": [],
         "looked_up": None,
         "unreachable": None,
+        "access": "",
         "seen_on": [],
         "state": {
             "url": f"{HOME}/b",

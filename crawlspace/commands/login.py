@@ -1,0 +1,91 @@
+"""`scrapy login`: see whether a site takes its log-in."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from crawlspace.config.collection import Collection, load_collection
+from crawlspace.config.site_access import SiteAccess
+from crawlspace.crawl.logins import forget_refused
+from crawlspace.errors import UsageError
+from crawlspace.printable import printable, quoted
+from crawlspace.runtime.command import CollectionCommand, print_json
+from crawlspace.runtime.login_check import Tried, try_login
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+
+class Command(CollectionCommand):
+    """Try the log-in of a site now."""
+
+    def syntax(self) -> str:
+        return "[options] <collection> <site>"
+
+    def short_desc(self) -> str:
+        return "Try the log-in of a site now"
+
+    def long_desc(self) -> str:
+        return (
+            "Request one page of a site with the log-in and the headers that CRAWLSPACE_SITES has for it: its start URL, else its home page, or "
+            "the URL given. Shows what was sent, without secrets, and what the answer is like. Where a crawl has found the log-in refused and it is "
+            "taken now, the next crawl, or the one that is running, goes on with the site. "
+            "Exit status: 0 taken; 1 refused or no answer, or the collection or its store has a fault; 2 wrong use."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--check", action="store_true", help="only show it: a crawl that waits goes on waiting")
+        parser.add_argument("--json", action="store_true", help="print the answer for a program")
+
+    def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
+        if len(args) != 2:
+            raise UsageError("name a collection and a site, as in: scrapy login demo wiki.example.com")
+        place = self.place(args[0])
+        collection = load_collection(place.name, place.settings)
+        url = _url_of(args[1], collection)
+        access = collection.sites.of(url.host, url.port).access
+        if access is None:
+            raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers for {url.host}")
+        carries = url.scheme == "https" or access.allow_plain_http
+        headers = access.headers() if carries else {}
+        verify = bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"])
+        tried = try_login(url, headers, user_agent=collection.user_agent, verify=verify)
+        is_taken = carries and tried.is_taken
+        if opts.json:
+            print_json(_as_json(url, access, tried, is_taken=is_taken))
+        else:
+            print(f"asked        {printable(url.text)}")
+            print(f"sent with it {access.sentence_for(url.scheme)}")
+            print(f"answer       {tried.sentence}")
+        if is_taken and not opts.check:
+            with place.store.changing() as opened:
+                if opened is not None and forget_refused(opened.store, access.pattern) and not opts.json:
+                    who = "the crawl that is running" if opened.crawlers() else "the next crawl"
+                    print(f"             {who} goes on with the site")
+        return 0 if is_taken else 1
+
+
+def _url_of(text: str, collection: Collection) -> Url:
+    """Return the URL to request for a site: `text` itself, a start URL of that host, or its home page. Raises UsageError."""
+    try:
+        if "://" in text:
+            return parse(text)
+        https = parse(f"https://{text}/")
+    except MalformedUrl as error:
+        raise UsageError(f"{quoted(text)} is no host and no URL: {error}") from error
+    starts = [start.url for start in collection.start_urls if start.url.host == https.host]
+    with_port = [url for url in starts if url.port == https.port or https.port == DEFAULT_PORTS["https"]]
+    return with_port[0] if with_port else https
+
+
+def _as_json(url: Url, access: SiteAccess, tried: Tried, *, is_taken: bool) -> dict[str, object]:
+    return {
+        "url": printable(url.text),
+        "access": access.sentence_for(url.scheme),
+        "taken": is_taken,
+        "status": tried.status or None,
+        "location": printable(tried.location) or None,
+        "content_type": printable(tried.content_type) or None,
+        "title": printable(tried.title) or None,
+        "failed": tried.failed or None,
+    }

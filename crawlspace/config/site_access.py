@@ -1,0 +1,158 @@
+"""What requests to a site carry so that it answers: a log-in, and headers of its own. Secrets stay references until a crawl needs them."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from crawlspace.config.credential_headers import is_credential
+from crawlspace.config.secrets import is_elsewhere, read_secret
+from crawlspace.errors import SettingError, did_you_mean
+from crawlspace.parsing import optional_boolean
+from crawlspace.printable import quoted
+
+SITE_KEYS = ("login", "headers", "allow_plain_http")
+"""In CRAWLSPACE_SITES."""
+_FIELDS = {"basic": ("user", "password"), "bearer": ("token",)}
+"""The kinds of log-in, and what each needs."""
+_SECRETS = frozenset({"password", "token"})
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""The name of a header (RFC 9110, 5.6.2)."""
+_LOGIN_EXAMPLE = '{"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}'
+_MOST_ATTEMPTS = 2
+_EVERY_HOST = frozenset({"*", "*.*"})
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAccess:
+    """The log-in and the headers of one entry of CRAWLSPACE_SITES."""
+
+    pattern: str
+    """The key of the entry."""
+    kind: str
+    """Of the log-in: "basic", "bearer", or "" without one."""
+    login: Mapping[str, str] = field(repr=False)
+    named: Mapping[str, str] = field(repr=False)
+    """Headers, with values that may be references."""
+    allow_plain_http: bool = False
+
+    @property
+    def where(self) -> str:
+        """The entry, for messages."""
+        return f"CRAWLSPACE_SITES[{quoted(self.pattern)}]"
+
+    @property
+    def most_at_once(self) -> int | None:
+        """Requests that may be sent to a site at a time: each is an attempt to log in, and a few wrong ones lock an account."""
+        return _MOST_ATTEMPTS if self.kind == "basic" else None
+
+    @property
+    def user(self) -> str:
+        return self.login.get("user", "")
+
+    @property
+    def sentence(self) -> str:
+        """What requests carry, without secrets."""
+        parts = [f"{self.kind} log-in" + (f" as {quoted(self.user)}" if self.user else "")] if self.kind else []
+        parts += [f"header {name}" for name in self.named]
+        return ", ".join(parts)
+
+    def sentence_for(self, scheme: str) -> str:
+        """Return what a request with that scheme carries, or why nothing."""
+        if scheme == "https" or self.allow_plain_http:
+            return f"{self.sentence} ({self.where})"
+        return (
+            f"nothing of {self.where} ({self.sentence}), because it would go over http: without https only with allow_plain_http"
+        )
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers with their secrets. Raises SettingError where one cannot be read."""
+        found = {
+            name: _checked(self._read("headers", name, value), f"{self.where}['headers'][{quoted(name)}]")
+            for name, value in self.named.items()
+        }
+        if self.kind == "basic":
+            password = self._read("login", "password", self.login["password"])
+            found["Authorization"] = f"Basic {base64.b64encode(f'{self.user}:{password}'.encode()).decode()}"
+        elif self.kind == "bearer":
+            token = self._read("login", "token", self.login["token"])
+            found["Authorization"] = "Bearer " + _checked(token, f"{self.where}['login']['token']")
+        return found
+
+    def literals(self) -> Iterator[str]:
+        """Yield where a secret is written into the settings itself."""
+        for key, value in self.login.items():
+            if key in _SECRETS and not is_elsewhere(value):
+                yield f"{self.where}['login'][{quoted(key)}]"
+        for name, value in self.named.items():
+            if is_credential(name) and not is_elsewhere(value):
+                yield f"{self.where}['headers'][{quoted(name)}]"
+
+    def _read(self, key: str, name: str, value: str) -> str:
+        return read_secret(f"{self.where}[{quoted(key)}][{quoted(name)}]", value)
+
+
+def read_site_access(where: str, pattern: str, values: Mapping[object, object]) -> SiteAccess | None:
+    """Return what an entry says of log-in and headers; None where it says nothing. Raises SettingError."""
+    kind, login = _login(f"{where}['login']", values.get("login"))
+    named = _texts(f"{where}['headers']", values.get("headers"), example='{"X-Api-Key": "env:WIKI_KEY"}')
+    for name in named:
+        if not _TOKEN.fullmatch(name):
+            raise SettingError(f"{where}['headers'] has {quoted(name)}, which is no name of a header")
+        if kind and name.lower() == "authorization":
+            raise SettingError(f"{where} has a log-in and a header Authorization, which the log-in sends too: leave one")
+    plain = optional_boolean(f"{where}['allow_plain_http']", values.get("allow_plain_http"))
+    if not kind and not named:
+        if plain is not None:
+            raise SettingError(f"{where}['allow_plain_http'] is about a log-in or headers, and it has neither")
+        return None
+    if pattern in _EVERY_HOST and (kind or any(map(is_credential, named))):
+        raise SettingError(f"{where} would send a log-in to every host that a link leads to: name the hosts it is for")
+    return SiteAccess(pattern, kind, login, named, bool(plain))
+
+
+def _login(where: str, value: object) -> tuple[str, dict[str, str]]:
+    if value is None:
+        return "", {}
+    login = _texts(where, value, example=_LOGIN_EXAMPLE)
+    kind = login.pop("type", "")
+    if kind not in _FIELDS:
+        meant = (
+            did_you_mean(kind, tuple(_FIELDS), f"it may be {' or '.join(map(quoted, _FIELDS))}")
+            if kind
+            else f"as in {_LOGIN_EXAMPLE}"
+        )
+        raise SettingError(f"{where} has {'the unknown type ' + quoted(kind) if kind else 'no type'}: {meant}")
+    needed = _FIELDS[kind]
+    all_needed = f"it needs {', '.join(needed)}"
+    if unknown := sorted(login.keys() - set(needed)):
+        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {did_you_mean(unknown[0], needed, all_needed)}")
+    for key in needed:
+        if not login.get(key, "").strip():
+            raise SettingError(
+                f"{where} has no {quoted(key)}; a {kind} log-in needs {' and '.join(needed)}, as in {_LOGIN_EXAMPLE}"
+            )
+    if ":" in login.get("user", ""):
+        raise SettingError(f"{where}['user'] has a colon, which a user of a basic log-in cannot have (RFC 7617)")
+    return kind, login
+
+
+def _texts(where: str, value: object, *, example: str) -> dict[str, str]:
+    """Return a dict of texts. No value is shown: it may be a secret."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise SettingError(f"{where} must be a dict, as in {example}")
+    for key, text in value.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise SettingError(f"{where}[{quoted(key)}] must be a text, as in {example}")
+    return dict(value)
+
+
+def _checked(value: str, where: str) -> str:
+    """Return the value of a header. Raises SettingError for one that cannot be sent."""
+    if not value.isascii() or not value.isprintable():
+        raise SettingError(f"{where} has a character that a header cannot have: letters, digits and signs of ASCII only")
+    return value

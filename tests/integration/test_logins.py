@@ -1,0 +1,190 @@
+"""Log-ins of CRAWLSPACE_SITES over real HTTP: who gets them, and what happens where a site refuses one."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.conftest import MakeProject, assert_same
+from tests.http import Reply, Request
+from tests.integration.stored import FAST, collection, indexed, statuses
+from tests.integration.workers import MakeTeam
+from tests.sites import Server, Site, page, redirect, serve, status, text
+
+PASSWORD = "secret of the wiki"
+BASIC = "Basic " + base64.b64encode(f"crawler:{PASSWORD}".encode()).decode()
+REFUSED = status(401, headers={"WWW-Authenticate": 'Basic realm="wiki"'})
+RULES = "allow address 127.0.0.0/8\n"
+KINDS = [
+    ("{'type': 'basic', 'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}", BASIC),
+    ("{'type': 'bearer', 'token': 'env:WIKI_PASSWORD'}", f"Bearer {PASSWORD}"),
+]
+
+
+def behind(expected: str, then: Reply) -> Callable[[Request], Reply]:
+    return lambda request: then if request.headers.get("authorization") == expected else REFUSED
+
+
+def wiki(expected: str, *, links: list[str], public: tuple[str, ...] = ()) -> Site:
+    pages = {
+        "/robots.txt": text(""),
+        "/": page("Home", text="home", links=["/a", "/b", *links]),
+        "/a": page("A", text="the page a"),
+        "/b": page("B", text="the page b"),
+    }
+    return Site({path: reply if path in public else behind(expected, reply) for path, reply in pages.items()})
+
+
+def settings(server: Server, login: str, *, more: str = "'allow_plain_http': True") -> str:
+    return f"{FAST}CRAWLSPACE_SITES = {{'{server.netloc}': {{'login': {login}, {more}}}}}\n"
+
+
+@pytest.mark.parametrize(("login", "expected"), KINDS, ids=["basic", "bearer"])
+def test_a_site_gets_its_log_in_and_no_other_host(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, login: str, expected: str
+) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    with serve(Site({"/robots.txt": text(""), "/": page("Other"), "/linked": page("Linked")}), host="127.0.0.2") as other:
+        site = wiki(expected, links=["/moved", other.url("/linked")])
+        site["/moved"] = behind(expected, redirect(other.url("/")))
+        with serve(site) as server:
+            demo = project(collection(server.url("/"), rules=RULES, settings=settings(server, login)))
+            crawled = demo.crawl("demo").succeeded()
+            assert {request.headers.get("authorization") for request in server.requests} == {expected}
+        assert {request.headers.get("authorization") for request in other.requests} == {None}
+        assert len(other.requests) == 3
+    assert set(statuses(demo).values()) == {200, 302}
+    for command in (("lint", "demo"), ("status", "demo"), ("explain", "demo", server.url("/a")), ("export", "demo")):
+        ran = demo.scrapy(*command)
+        assert PASSWORD not in ran.stdout + ran.stderr
+    assert PASSWORD not in crawled.stderr
+    kept = b"".join(path.read_bytes() for path in demo.data.rglob("*") if path.is_file())
+    assert PASSWORD.encode() not in kept
+    assert expected.encode() not in kept
+
+
+def test_headers_of_a_site(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_KEY", "k3y")
+    site = Site({"/robots.txt": text(""), "/": page("Home", links=["/a"]), "/a": page("A")})
+    with serve(site) as server:
+        given = f"CRAWLSPACE_SITES = {{'{server.netloc}': {{'headers': {{'X-Wiki': 'env:WIKI_KEY', 'Accept-Language': 'de'}}, 'allow_plain_http': True}}}}\n"
+        demo = project(collection(server.url("/"), settings=FAST + given))
+        demo.crawl("demo").succeeded()
+        assert {request.headers.get("x-wiki") for request in server.requests} == {"k3y"}
+        assert {request.headers["accept-language"] for request in server.requests} == {"de"}
+
+
+def test_without_https_nothing_is_sent_unless_that_is_allowed(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    with serve(wiki(BASIC, links=[], public=("/robots.txt", "/", "/a", "/b"))) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, KINDS[0][0], more="")))
+        demo.crawl("demo").succeeded()
+        assert {request.headers.get("authorization") for request in server.requests} == {None}
+
+
+@pytest.mark.parametrize("public", [(), ("/robots.txt",), ("/robots.txt", "/")], ids=["all", "pages", "some pages"])
+def test_a_refused_log_in_is_tried_once_and_nothing_is_deleted(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, public: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    with serve(wiki(BASIC, links=[], public=public)) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, KINDS[0][0])))
+        demo.crawl("demo").succeeded()
+        assert_same(indexed(demo), ["/", "/a", "/b"])
+        monkeypatch.setenv("WIKI_PASSWORD", "wrong")
+        server.forget()
+        demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
+        refused = demo.crawl("demo")
+        asked = [request for request in server.requests if request.path not in public]
+        assert 1 <= len(asked) <= 2, refused.stderr
+        assert refused.stderr.count("is refused by") == 1
+        assert "wrong" not in refused.stderr
+        assert_same(indexed(demo), ["/", "/a", "/b"])
+        server.forget()
+        again = demo.crawl("demo")
+        assert [request for request in server.requests if request.path not in public] == []
+        assert again.stderr.count("is refused by") == 1
+        monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+        demo.crawl("demo").succeeded()
+        assert {"/", "/a", "/b"} - set(public) <= set(server.paths())
+    assert_same(indexed(demo), ["/", "/a", "/b"])
+    assert set(statuses(demo).values()) == {200}
+    assert "is refused by" not in demo.scrapy("status", "demo").succeeded().stdout
+
+
+def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    site = wiki(BASIC, links=[])
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, KINDS[0][0])))
+        tried = demo.scrapy("login", "demo", server.netloc).succeeded()
+        assert tried.stdout == (
+            f"asked        {server.url('/')}\n"
+            f"sent with it basic log-in as 'crawler' (CRAWLSPACE_SITES['{server.netloc}'])\n"
+            "answer       status 200, text/html, titled Home\n"
+        )
+        site["/"] = site["/robots.txt"] = REFUSED  # the site's fault, not that of the password
+        demo.crawl("demo")
+        assert f"is refused by {server.netloc}" in demo.scrapy("status", "demo").succeeded().stdout
+        (one,) = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["refused_logins"]
+        assert (one["site"], one["why"]) == (server.netloc, f"{server.url('/robots.txt')} answers 401")
+        refused = demo.scrapy("login", "demo", server.netloc)
+        assert (refused.returncode, refused.stdout.splitlines()[-1]) == (1, "answer       status 401, text/html, titled 401")
+        site["/"], site["/robots.txt"] = page("Home", text="home"), text("")
+        assert "goes on" not in demo.scrapy("login", "demo", server.netloc, "--check").succeeded().stdout
+        server.forget()
+        demo.crawl("demo")
+        assert server.paths() == []
+        assert demo.scrapy("login", "demo", server.netloc).succeeded().stdout.endswith("the next crawl goes on with the site\n")
+        demo.crawl("demo").succeeded()
+        assert "/" in server.paths()
+    assert_same(indexed(demo), ["/"])
+
+
+WRONG_USE = [
+    (("demo",), 2, "name a collection and a site, as in: scrapy login demo wiki.example.com\n"),
+    (("demo", "other.example.com"), 2, "CRAWLSPACE_SITES has neither log-in nor headers for other.example.com\n"),
+    (("demo", "a b"), 2, "'a b' is no host and no URL"),
+    (
+        ("demo", "wiki.example.com"),
+        1,
+        "CRAWLSPACE_SITES['wiki.example.com']['login']['token'] is env:NOT_SET, and the environment",
+    ),
+]
+
+
+@pytest.mark.parametrize(("arguments", "exit_status", "sentence"), WRONG_USE)
+def test_wrong_use_of_the_command(project: MakeProject, arguments: tuple[str, ...], exit_status: int, sentence: str) -> None:
+    given = "CRAWLSPACE_SITES = {'wiki.example.com': {'login': {'type': 'bearer', 'token': 'env:NOT_SET'}}}\n"
+    demo = project(collection("https://wiki.example.com/", settings=given))
+    ran = demo.scrapy("login", *arguments)
+    assert ran.returncode == exit_status
+    assert ran.stderr.startswith(sentence)
+    crawled = demo.crawl("demo")
+    assert crawled.returncode == 1
+    assert "the environment has no variable NOT_SET" in crawled.stderr
+    assert "Traceback" not in crawled.stderr
+
+
+def test_several_workers_try_a_wrong_log_in_twice_at_most(team: MakeTeam, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", "wrong")
+    hosts = [f"127.0.0.{number}" for number in (2, 3, 4)]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(wiki(BASIC, links=[]), host=host)) for host in hosts]
+        login = "{'login': {'type': 'basic', 'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}, 'allow_plain_http': True}"
+        given = f"CRAWLSPACE_SITES = {{{', '.join(f'{server.netloc!r}: {login}' for server in servers)}}}\n"
+        shared = team(*(server.url("/") for server in servers), settings=given, rules=RULES)
+        for _ in range(3):
+            shared.start()
+        shared.wait()
+        assert [1 <= len(server.requests) <= 2 for server in servers] == [True] * 3
+        assert not any(state.indexed for state in shared.states().values())
+        monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+        shared.start()
+        shared.wait()
+        assert {urlsplit(url).path for url, state in shared.states().items() if state.indexed} == {"/", "/a", "/b"}

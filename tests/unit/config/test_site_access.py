@@ -1,0 +1,131 @@
+"""Log-ins and headers of CRAWLSPACE_SITES: what they mean, and what is refused with which sentence."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from crawlspace.admin.lint_access import lint_access
+from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.sites import SiteSettings, SiteTable, read_sites
+from crawlspace.errors import SettingError
+from crawlspace.rules.limits import Limits
+from crawlspace.urls import parse
+
+WHERE = "CRAWLSPACE_SITES['wiki.example.com']"
+BASIC = {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}
+BEARER = {"type": "bearer", "token": "env:WIKI_PASSWORD"}
+
+
+def read(**values: object) -> SiteAccess | None:
+    return read_site_access(WHERE, "wiki.example.com", cast("dict[object, object]", values))
+
+
+HEADERS = [
+    ({"login": BASIC}, {"Authorization": "Basic Y3Jhd2xlcjrDpCBi"}),
+    ({"login": BEARER | {"token": "t-1"}}, {"Authorization": "Bearer t-1"}),
+    ({"headers": {"X-Key": "env:WIKI_KEY", "Accept-Language": "de"}}, {"X-Key": "k1", "Accept-Language": "de"}),
+    ({"login": BASIC, "headers": {"X-Key": "env:WIKI_KEY"}}, {"X-Key": "k1", "Authorization": "Basic Y3Jhd2xlcjrDpCBi"}),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), HEADERS)
+def test_what_is_sent(monkeypatch: pytest.MonkeyPatch, values: dict[str, object], expected: dict[str, str]) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", "ä b")
+    monkeypatch.setenv("WIKI_KEY", "k1")
+    access = read(**values)
+    assert access is not None
+    assert access.headers() == expected
+    assert "ä b" not in repr(access)
+    assert "k1" not in repr(access)
+
+
+@pytest.mark.parametrize("values", [{}, {"login": None}, {"headers": {}}])
+def test_nothing_is_said(values: dict[str, object]) -> None:
+    assert read(**values) is None
+
+
+WRONG = [
+    ({"login": "basic"}, f"{WHERE}['login'] must be a dict, as in"),
+    ({"login": {"user": "a", "password": "b"}}, f"{WHERE}['login'] has no type: as in"),
+    ({"login": BASIC | {"type": "basci"}}, f"{WHERE}['login'] has the unknown type 'basci': did you mean 'basic'?"),
+    ({"login": BASIC | {"passwort": "x"}}, f"{WHERE}['login'] has an unknown key 'passwort': did you mean 'password'?"),
+    ({"login": {"type": "basic", "user": "a"}}, f"{WHERE}['login'] has no 'password'; a basic log-in needs user and password"),
+    ({"login": BASIC | {"user": "a:b"}}, f"{WHERE}['login']['user'] has a colon"),
+    ({"login": BASIC | {"password": 5}}, f"{WHERE}['login']['password'] must be a text"),
+    ({"login": {"type": "bearer"}}, f"{WHERE}['login'] has no 'token'; a bearer log-in needs token"),
+    ({"headers": ["X-Key"]}, f"{WHERE}['headers'] must be a dict, as in"),
+    ({"headers": {"X Key": "a"}}, f"{WHERE}['headers'] has 'X Key', which is no name of a header"),
+    ({"headers": {"X-Key": 1}}, f"{WHERE}['headers']['X-Key'] must be a text"),
+    ({"login": BASIC, "headers": {"authorization": "a"}}, f"{WHERE} has a log-in and a header Authorization"),
+    ({"allow_plain_http": True}, f"{WHERE}['allow_plain_http'] is about a log-in or headers, and it has neither"),
+    ({"login": BASIC, "allow_plain_http": "perhaps"}, f"{WHERE}['allow_plain_http'] is 'perhaps'"),
+]
+
+
+@pytest.mark.parametrize(("values", "sentence"), WRONG)
+def test_wrong_values(values: dict[str, object], sentence: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        read(**values)
+    assert str(raised.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("pattern", ["*", "*.*"])
+def test_no_log_in_for_every_host(pattern: str) -> None:
+    with pytest.raises(SettingError, match="to every host that a link leads to"):
+        read_site_access(WHERE, pattern, {"headers": {"X-Api-Key": "env:KEY"}})
+    assert read_site_access(WHERE, pattern, {"headers": {"Accept-Language": "de"}}) is not None
+
+
+UNREADABLE = [
+    ({"login": BASIC}, f"{WHERE}['login']['password'] is env:WIKI_PASSWORD, and the environment has no variable"),
+    ({"login": BEARER | {"token": "file:nowhere"}}, f"{WHERE}['login']['token'] is file:nowhere, which cannot be read"),
+    ({"login": BEARER | {"token": "ü"}}, f"{WHERE}['login']['token'] has a character that a header cannot have"),
+    ({"headers": {"X-Key": "a\r\nb"}}, f"{WHERE}['headers']['X-Key'] has a character that a header cannot have"),
+]
+
+
+@pytest.mark.parametrize(("values", "sentence"), UNREADABLE)
+def test_secrets_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, values: dict[str, object], sentence: str) -> None:
+    monkeypatch.delenv("WIKI_PASSWORD", raising=False)
+    access = read(**values)
+    assert access is not None
+    with pytest.raises(SettingError) as raised:
+        access.headers()
+    assert str(raised.value).startswith(sentence)
+
+
+def sites(**values: object) -> SiteTable:
+    settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "CRAWLSPACE_SITES": {"wiki.example.com": values}}
+    return read_sites(settings, Limits())
+
+
+def of_wiki(**values: object) -> SiteSettings:
+    return sites(**values).of("wiki.example.com", 443)
+
+
+def test_a_password_is_sent_by_two_requests_at_a_time() -> None:
+    assert of_wiki(login=BASIC).concurrency == 2
+    assert of_wiki(login=BASIC, concurrency=1).concurrency == 1
+    assert of_wiki(login=BEARER).concurrency == 8
+    with pytest.raises(SettingError, match="is 3; a basic log-in sends its password with each request"):
+        of_wiki(login=BASIC, concurrency=3)
+
+
+FINDINGS = [
+    ({"login": BASIC}, "https://wiki.example.com/", []),
+    ({"headers": {"Accept-Language": "de"}}, "http://wiki.example.com/", []),
+    ({"login": BASIC | {"password": "b"}}, "https://wiki.example.com/", ["error literal-secret"]),
+    ({"headers": {"X-Api-Key": "b"}}, "https://wiki.example.com/", ["error literal-secret"]),
+    ({"login": BASIC}, "https://wikis.example.com/", ["warning unused-login"]),
+    ({"login": BASIC}, "http://wiki.example.com/", ["warning plain-login"]),
+    ({"login": BASIC, "allow_plain_http": True}, "https://wiki.example.com/", ["warning plain-login"]),
+]
+
+
+@pytest.mark.parametrize(("values", "start", "expected"), FINDINGS)
+def test_findings(values: dict[str, object], start: str, expected: list[str]) -> None:
+    table = sites(**values)
+    found = list(lint_access(table.accesses, [parse(start)], table))
+    assert [f"{level} {code}" for level, code, _ in found] == expected

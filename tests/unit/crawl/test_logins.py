@@ -1,0 +1,95 @@
+"""Which sites are not asked because their log-in was refused, for several processes and runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.clock import FakeClock
+from crawlspace.config.sites import SiteTable, read_sites
+from crawlspace.crawl.logins import REFUSED, Logins, forget_refused, refused_logins
+from crawlspace.rules.limits import Limits
+from crawlspace.state.memory.store import MemoryStore
+
+PATTERN = "*.example.com"
+WIKI, SHOP, OTHER = "wiki.example.com:443", "shop.example.com:8443", "www.example.org:443"
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", "one")
+
+
+def sites(*, plain: bool = False) -> SiteTable:
+    login = {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}
+    access = {"login": login, **({"allow_plain_http": True} if plain else {})}
+    settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "CRAWLSPACE_SITES": {PATTERN: access}}
+    return read_sites(settings, Limits())
+
+
+def logins(store: MemoryStore, clock: FakeClock | None = None) -> Logins:
+    return Logins(sites(), store, clock or FakeClock())
+
+
+@pytest.mark.parametrize(
+    ("site", "scheme", "plain", "sent"),
+    [
+        (WIKI, "https", False, True),
+        (SHOP, "https", False, True),
+        (WIKI, "http", False, False),
+        (WIKI, "http", True, True),
+        (OTHER, "https", True, False),
+    ],
+)
+def test_who_gets_it(site: str, scheme: str, plain: bool, sent: bool) -> None:
+    found = Logins(sites(plain=plain), MemoryStore(), FakeClock()).headers(site, scheme=scheme)
+    assert bool(found) is sent
+
+
+def test_a_refused_log_in_pauses_all_sites_of_its_entry() -> None:
+    one = logins(MemoryStore())
+    one.refused(WIKI, "401")
+    assert [one.is_paused(site) for site in (WIKI, SHOP, OTHER)] == [True, True, False]
+
+
+def test_others_learn_of_it_and_of_its_end() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    one, other = logins(store, clock), logins(store, clock)
+    assert not other.is_paused(WIKI)
+    one.refused(WIKI, "401")
+    other.look()
+    assert other.is_paused(WIKI)
+    assert logins(store).is_paused(WIKI)
+    assert forget_refused(store, PATTERN)
+    assert not forget_refused(store, PATTERN)
+    assert (one.look(), other.look()) == ({WIKI}, {WIKI})
+    assert not other.is_paused(WIKI)
+
+
+def test_another_password_is_tried_and_the_note_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    logins(store).refused(WIKI, "401")
+    monkeypatch.setenv("WIKI_PASSWORD", "another")
+    again = logins(store)
+    assert not again.is_paused(WIKI)
+    assert refused_logins(store) == {}
+    again.refused(WIKI, "401")
+    assert logins(store).is_paused(WIKI)
+
+
+def test_it_is_logged_and_noted_once(caplog: pytest.LogCaptureFixture) -> None:
+    store, clock = MemoryStore(), FakeClock()
+    one = logins(store, clock)
+    one.refused(WIKI, "the first")
+    clock.advance(10)
+    one.refused(SHOP, "the second")
+    assert caplog.text.count("is refused by wiki.example.com:443 (the first)") == 1
+    assert "the second" not in caplog.text
+    assert [(one.site, one.why) for one in refused_logins(store).values()] == [(WIKI, "the first")]
+    assert "one" not in {*(store.get_meta(REFUSED) or "").split('"')}
+
+
+@pytest.mark.parametrize("written", ["", "{", "[]", '{"a": 1}'])
+def test_what_cannot_be_read_refuses_nothing(written: str) -> None:
+    store = MemoryStore()
+    store.set_meta(REFUSED, written)
+    assert not logins(store).is_paused(WIKI)
