@@ -64,6 +64,9 @@ class BatchMark(msgspec.Struct, frozen=True):
 class MarkKeeper(Protocol):
     """An index on a server that has the mark of each batch."""
 
+    def check_mark(self, mark: BatchMark) -> None:
+        """Log a warning if it does not have the mark of the batch before this one, which comes next. Raises IndexUnavailable."""
+
     def lacks_mark(self) -> bool:
         """Return whether it has no mark and should have one: it is another index, or is not there. Raises IndexUnavailable."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
 from crawlspace.index.by_reference import ContentReferences
-from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, next_mark, note_mark
+from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, MarkKeeper, next_mark, note_mark, stored_mark
 from crawlspace.index.places import place_of
 from crawlspace.index.servers import note_server
 from crawlspace.index.sink import Refusal, Sink
@@ -144,6 +145,20 @@ class Drain:
     def backlog(self) -> int:
         """Return the number of orders that wait for this sink."""
         return self._store.backlog(self._sink.name)
+
+    def mark_to_check(self) -> BatchMark | None:
+        """Return the mark of the batch that comes next, by which `check_mark` sees whether the index is the one that was sent the last
+        ones; None where nothing was sent before, or the sink has no marks. Uses the store only."""
+        if not isinstance(self._sink, MarkKeeper):
+            return None
+        last = stored_mark(self._store, self._sink.name)
+        return None if last is None or not last.batch else BatchMark(last.generation, last.batch + 1, last.sequence)
+
+    def check_mark(self, mark: BatchMark) -> None:
+        """Log a warning if the index is not the one that was sent the last batches. Uses the sink only."""
+        assert isinstance(self._sink, MarkKeeper)
+        with suppress(IndexUnavailable):  # reported where there is something to send
+            self._sink.check_mark(mark)
 
     def take(self) -> tuple[IndexOrder, ...]:
         """Return the next batch; empty if there is none or the sink must wait. Uses the store only."""

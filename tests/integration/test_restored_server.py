@@ -32,6 +32,9 @@ def test_a_crawl_says_so_until_it_is_repaired(project: MakeProject, kind: str) -
         assert BEHIND not in demo.crawl("demo").succeeded().stderr
         assert there(search) == ALL
         search.put_back(older)
+        idle = demo.crawl("demo").succeeded().stderr
+        assert "nothing was due" in idle
+        assert (idle.count(BEHIND), idle.count(WAY)) == (1, 1)
         for text in ("changed", "changed again"):
             site["/a"] = page("Page a", text=text)
             demo.scrapy("recrawl", "demo", server.url("/a")).succeeded()

@@ -68,6 +68,13 @@ class Marker:
             return None
         return _item(mark, self._owner, max(version + 1, *(order.version for order in orders)))
 
+    async def check(self, mark: BatchMark) -> None:
+        """Log a warning if the index is not as it should be before a batch, which comes next."""
+        if self._is_kept:
+            found, _ = await self._read()
+            if found is not None or self.is_complete:
+                self._reports.may_follow(mark, found)
+
     def settle(self, answered: Judged) -> bool:
         """Take the answer to an item; return whether the batch has to be sent again for it."""
         if answered.answer is ItemResult.ITS_OWN:

@@ -91,6 +91,9 @@ class OpenSearchSink(SearchServerSink):
     def mark(self) -> BatchMark | None:
         return self._client.run(self._marks.read())
 
+    def check_mark(self, mark: BatchMark) -> None:
+        self._client.run(self._check_mark(mark))
+
     def lacks_mark(self) -> bool:
         return self._client.run(self._lacks_mark())
 
@@ -149,6 +152,10 @@ class OpenSearchSink(SearchServerSink):
         mapping = table(next(iter(table(reply.body).values()), None))
         self._languages = languages_of(mapping)
         await self._marks.prepare(mapping, may_add=self._body is None)
+
+    async def _check_mark(self, mark: BatchMark) -> None:
+        await self._make_ready(may_create=False)
+        await self._marks.check(mark)
 
     async def _lacks_mark(self) -> bool:
         reply = await self._client.request("GET", f"/{self._index}/_mapping")

@@ -54,6 +54,12 @@ class SolrMarker:
             mark = BatchMark(mark.generation, 0)
         return _item(_document(mark, self._owner, max(version + 1, *(order.version for order in orders))))
 
+    async def check(self, mark: BatchMark) -> None:
+        """Log a warning if the index is not as it should be before a batch, which comes next."""
+        found, _ = await self._read()
+        if found is not None or not await self._there.has_documents(self._owner):
+            self._reports.may_follow(mark, found)
+
     def settle(self, answered: Judged) -> bool:
         """Take the answer to an item; return whether the batch has to be sent again for it."""
         if answered.answer is ItemResult.ITS_OWN:

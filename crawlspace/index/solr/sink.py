@@ -96,6 +96,10 @@ class SolrSink(SearchServerSink):
         self._client.run(self._make_ready(may_create=False))
         return self._client.run(self._marks.read())
 
+    def check_mark(self, mark: BatchMark) -> None:
+        self._client.run(self._make_ready(may_create=False))
+        self._client.run(self._marks.check(mark))
+
     def lacks_mark(self) -> bool:
         self._client.run(self._make_ready(may_create=False))
         return self._client.run(self._marks.is_missing())

@@ -41,6 +41,8 @@ class BaseDrainIndex:
         self._loop: Any = None
         self._idle: dict[str, asyncio.Event] = {}
         """By sink: set while nothing is being sent to it."""
+        self._checked: set[str] = set()
+        """Sinks of which it was seen whether they have what was sent to them last."""
         self._closing = False
 
     @classmethod
@@ -116,6 +118,7 @@ class BaseDrainIndex:
         session = self._session
         assert session is not None
         try:
+            await self._check_mark(drain)
             while not self._closing:
                 has_more = session.fill(drain)
                 if not await self._send_one(drain) or not (has_more or session.engine.deliveries.waiting(drain.sink) >= BATCH):
@@ -128,6 +131,7 @@ class BaseDrainIndex:
     async def _send_rest(self, drain: Drain) -> None:
         session = self._session
         assert session is not None
+        await self._check_mark(drain)
         fills = session.engine.is_done()  # else the next crawl does
         if fills and session.shared is not None:  # in a short crawl it is not known yet who sends
             await maybe_deferred_to_future(deferToThread(session.shared.is_sender, drain))
@@ -135,6 +139,17 @@ class BaseDrainIndex:
             pass
         if session.shared is not None and session.shared.is_over:
             await self._see_rest_sent(session.shared, drain)
+
+    async def _check_mark(self, drain: Drain) -> None:
+        """See once whether an index was put back from an older copy: there may be nothing to send to it in this run."""
+        session = self._session
+        if session is None or drain.sink in self._checked:
+            return
+        self._checked.add(drain.sink)
+        in_thread = session.shared is not None
+        mark = await maybe_deferred_to_future(deferToThread(drain.mark_to_check)) if in_thread else drain.mark_to_check()
+        if mark is not None:
+            await maybe_deferred_to_future(deferToThread(drain.check_mark, mark))
 
     async def _see_rest_sent(self, shared: Sharing, drain: Drain) -> None:
         """Wait until a sink has all orders, whoever sends them; where that worker has expired, send them in its place."""
