@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from scrapy import Request
 from scrapy.crawler import CrawlerProcess
-from scrapy.http import Response
+from scrapy.http import TextResponse
 from scrapy.linkextractors import LinkExtractor
 from scrapy_redis.spiders import RedisSpider
 
@@ -20,7 +20,7 @@ class SharedPages(RedisSpider):
     redis_key = "shared-pages:start_urls"
     links = LinkExtractor()
 
-    def parse(self, response: Response) -> Iterator[Request]:
+    def parse(self, response: TextResponse) -> Iterator[Request]:
         for link in self.links.extract_links(response):
             yield Request(link.url)
 

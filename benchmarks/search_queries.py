@@ -84,7 +84,7 @@ def _links(folder: Path, page: str, links: str, kind: str) -> Iterator[tuple[str
 
 def _with_one_page(links: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     targets = defaultdict(set)
-    spellings = {}
+    spellings: dict[str, str] = {}
     for text, path in links:
         targets[text.casefold()].add(path)
         spellings.setdefault(text.casefold(), text)

@@ -41,6 +41,11 @@ Page = tuple[str, str]
 """Host and path."""
 
 
+def text_of(answer: object) -> str:
+    """Return the text of a value of Redis; empty for none."""
+    return answer.decode() if isinstance(answer, bytes) else ""
+
+
 def main(arguments: list[str] | None = None) -> list[Row]:
     parser = argparse.ArgumentParser(description="Kill workers of a shared crawl at random moments and see what is lost.")
     parser.add_argument("--kills", type=int, default=40)
@@ -146,13 +151,13 @@ class _Crew:
         """Kill a worker, if requested the one that drains the outbox. Returns its name, and the pages it had leased."""
         client = self.collection.client()
         by_process = {process.pid: name for name, process in self.running.items()}
-        drains = (client.hget(PREFIX + "drain", EMBEDDED) or b"").decode()
+        drains = text_of(client.hget(PREFIX + "drain", EMBEDDED))
         victim = by_process.get(int(drains.split(":")[1])) if drains and drainer else None
         name = victim or chance.choice(sorted(self.running))
         process = self.running.pop(name)
         process.send_signal(signal.SIGSTOP)  # else a joining worker could take over its leases before they are read
         time.sleep(_SETTLED_S)
-        workers = [worker.decode() for worker in client.zrange(PREFIX + "workers", 0, -1)]
+        workers = [text_of(worker) for worker in client.zrange(PREFIX + "workers", 0, -1)]
         own = [worker for worker in workers if worker.split(":")[1] == str(process.pid)]
         role = "new" if not own else "drains" if own[0] == drains else "fetches"
         held = [page for worker in own for page in self._held(worker)]

@@ -109,7 +109,7 @@ def _down() -> Mapping[str, object]:
     return {"type": "opensearch", "url": f"http://127.0.0.1:{free_port()}", "index": "bench"}
 
 
-def _crawl(pages: int, first: int, sinks: Mapping[str, object], port: int | None) -> _Crawl:
+def _crawl(pages: int, first: int, sinks: Mapping[str, Mapping[str, object]], port: int | None) -> _Crawl:
     with tempfile.TemporaryDirectory(prefix="bench-sink-down-") as temp:
         files = BenchCollection(Path(temp))
         is_first, is_last = threading.Event(), threading.Event()
@@ -126,7 +126,7 @@ def _crawl(pages: int, first: int, sinks: Mapping[str, object], port: int | None
             with files.log.open("wb") as output:
                 process = start([*SCRAPY, "crawl", NAME], environment=files.environment, output=output.fileno())
             try:
-                looks = []
+                looks: list[_Look] = []
                 for number, moment in ((first, is_first), (pages, is_last)):
                     _wait(moment, process, files)
                     looks.append(_look(number, process.pid, files, port))
@@ -134,7 +134,8 @@ def _crawl(pages: int, first: int, sinks: Mapping[str, object], port: int | None
                     raise BenchmarkFailed(f"the crawl ended with exit status {process.returncode}:\n{tail(files.log)}")
             finally:
                 stop(process)
-        return _Crawl(*looks, _waiting(files, port))
+        first_look, last_look = looks
+        return _Crawl(first_look, last_look, _waiting(files, port))
 
 
 def _wait(moment: threading.Event, process: subprocess.Popen[bytes], files: BenchCollection) -> None:

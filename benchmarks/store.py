@@ -11,7 +11,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -104,17 +104,22 @@ def _all_at_once(store: SqliteStore, crawled: list[int], size: int, of: str) -> 
         for start in range(0, len(crawled), _UNCHANGED_AT_ONCE):
             store.lost_links(crawled[start : start + _UNCHANGED_AT_ONCE])
 
-    def reclassify(kind: str) -> float:
+    def reclassify(change: Callable[[Sequence[int]], Reclassified]) -> float:
         seconds = 0.0
         for start in range(0, len(crawled), _RECLASSIFIED_AT_ONCE):
-            found = Reclassified(**{kind: crawled[start : start + _RECLASSIFIED_AT_ONCE]})
+            found = change(crawled[start : start + _RECLASSIFIED_AT_ONCE])
             seconds += _seconds(lambda found=found: store.reclassify(found, now=NOW))
         return 1e6 * seconds / len(crawled)
 
     yield Row("store", f"µs a URL to scan, {of}", f"{1e6 * _seconds(scan) / size:.1f}")
     yield Row("store", f"µs a page to look for lost links, {of}", f"{1e6 * _seconds(look_at_links) / len(crawled):.0f}")
-    for kind in ("held", "returned", "excluded"):
-        yield Row("store", f"µs a page to be {kind} by the rules, {of}", f"{reclassify(kind):.1f}")
+    changes: dict[str, Callable[[Sequence[int]], Reclassified]] = {
+        "held": lambda ids: Reclassified(held=ids),
+        "returned": lambda ids: Reclassified(returned=ids),
+        "excluded": lambda ids: Reclassified(excluded=ids),
+    }
+    for kind, change in changes.items():
+        yield Row("store", f"µs a page to be {kind} by the rules, {of}", f"{reclassify(change):.1f}")
 
 
 def pending_url(number: int, *, site: int | None = None) -> NewUrl:
