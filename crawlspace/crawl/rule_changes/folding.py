@@ -120,18 +120,32 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
         for state in states
         if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
     }
-    store.discover(list(into.values()), now=now)
+    inserted = store.discover(list(into.values()), now=now).ids
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
         store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
-    others = known_by_url(store, into.values())
-    waiting = {id: other for id, new in into.items() if (other := others[new.url]).state != State.DONE}
-    # URLs that were never fetched lead to what the folded ones lead to, which lead nowhere any more
-    store.move_links({id: other.id if other.state == State.PENDING else None for id, other in waiting.items()})
-    held = [state for state in states if state.in_index and state.id in waiting]
+    without_document = _without_document(store, into, inserted)
+    store.move_links(without_document)
+    held = [state for state in states if state.in_index and state.id in without_document]
     if pending := [state.id for state in held if state.state == State.PENDING]:  # they would be fetched
         store.reclassify(Reclassified(given_up=pending), now=now)
     held_ids = [state.id for state in held]
     return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
+
+
+def _without_document(store: FoldingStore, into: Mapping[int, NewUrl], inserted: Mapping[str, int]) -> dict[int, int | None]:
+    """Return those of the folded URLs of which the other one has no document, each with the id of that one, if that was never fetched.
+
+    Such a one leads to what the folded URL leads to, which leads nowhere any more.
+    """
+    known = known_by_url(store, [new for new in into.values() if new.url not in inserted])
+    found: dict[int, int | None] = {}
+    for id, new in into.items():
+        other = inserted.get(new.url)
+        if other is not None:
+            found[id] = other
+        elif (one := known[new.url]).state != State.DONE:
+            found[id] = one.id if one.state == State.PENDING else None
+    return found
 
 
 def _may_lack_a_link(state: FoldedUrl) -> bool:
