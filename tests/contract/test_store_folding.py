@@ -58,6 +58,14 @@ def test_links_are_moved(known: Known, store: Store, moves: dict[str, str | None
     assert store.depth_marks() == {}
 
 
+def test_inserted_urls_have_the_ids_that_are_told(known: Known, store: Store) -> None:
+    known.discover(B)
+    for effects in (known.discover(A, B, C, A), known.discover(A, D)):
+        assert effects.ids == {url: known.store.get(url).id for url in effects.ids}  # type: ignore[union-attr]
+        assert f"http://{B}" not in effects.ids
+    assert known.discover(A, B, C, D).ids == {}
+
+
 def test_links_are_folded_on_every_page_that_has_one(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
     known.record(

@@ -107,7 +107,7 @@ def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDep
         by_id = {one.id: one for one in rows}
         shared = {one.key for one in rows if by_key[one.key] is not one}
         for new in (new for new in urls if new.key in shared):
-            del found[new.url]
+            found.pop(new.url, None)
             if (state := store.get(new.url)) is not None:
                 found[new.url] = by_id[state.id]
     return found
