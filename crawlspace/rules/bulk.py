@@ -105,7 +105,10 @@ class BulkDecisions:
         if origin.folding is None or (origin.folding.concerns_queries_only and url.find("?", origin.length) < 0):
             return None
         known = origin.url_of(url)
-        return origin.folding.folded(known.path, known.query)
+        into = origin.folding.folded(known.path, known.query)
+        if into is not None:  # it is decided about next; folding leaves nothing in it that is not in normal form
+            self._last = into.text, into.host_as_written, self._origin_at(origin.folding.beginning, into.host_as_written)
+        return into
 
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Exclusion | None:
         """Return why a URL is excluded; None if it is in the crawl space.
@@ -207,7 +210,11 @@ class BulkDecisions:
         slash = text.find("/", len("https://"))
         if slash < 0 or _PLAIN_REST.fullmatch(text, slash) is None or "/." in text or text[-1] == "?":
             return None
-        key = (text[:slash], host_as_written)
+        return self._origin_at(text[:slash], host_as_written)
+
+    def _origin_at(self, beginning: str, host_as_written: str | None) -> _Origin | None:
+        """Return the properties of an origin; None if it is unusual."""
+        key = (beginning, host_as_written)
         try:
             return self._origins[key]
         except KeyError:

@@ -91,12 +91,13 @@ NO_OPTIONS = UrlOptions()
 class OriginFolding:
     """How the URLs with one scheme, host and port are folded."""
 
-    __slots__ = ("_beginning", "_host", "_keeps_host", "_port", "_scheme", "_written", "concerns_queries_only", "options")
+    __slots__ = ("_host", "_keeps_host", "_port", "_scheme", "_written", "beginning", "concerns_queries_only", "options")
 
     def __init__(self, url: UrlParts, host: str, options: UrlOptions) -> None:
         """`host` is the folded one of a URL with that origin, and `options` are those for its URLs."""
         port = "" if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}"
-        self._beginning = f"{url.scheme}://{host}{port}"
+        self.beginning = f"{url.scheme}://{host}{port}"
+        """The folded URLs up to their path."""
         self._scheme = url.scheme
         self._host = host
         self._port = url.port
@@ -112,7 +113,7 @@ class OriginFolding:
         new_query = None if query is None else self.options.query(query)
         if self._keeps_host and new_path == path and new_query == query:
             return None
-        text = f"{self._beginning}{new_path}"
+        text = f"{self.beginning}{new_path}"
         if new_query is not None:
             text = f"{text}?{new_query}"
         return Url(text, self._scheme, self._host, self._port, new_path, new_query, self._written)

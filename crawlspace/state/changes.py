@@ -59,6 +59,8 @@ class Effects:
 
     discovered: int = 0
     """URLs inserted."""
+    ids: dict[str, int] = field(default_factory=dict, compare=False)
+    """Their ids by URL; a store may leave them out, and whoever needs them looks up the others."""
     pending_sites: dict[str, int] = field(default_factory=dict)
     """New pending URLs by site: inserted ones, and those that a change made pending again. 0 for a site of which known URLs only moved to
     another queue."""

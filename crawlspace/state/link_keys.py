@@ -39,3 +39,14 @@ def folded_links(pages: Sequence[tuple[int, bytes]], into: Mapping[int, int]) ->
             keys = unpack_keys(new)
             changed.append((new if len(set(keys)) == len(keys) else pack_keys(dict.fromkeys(keys)), id))
     return changed
+
+
+def moved_links(links: Mapping[int, Sequence[int]], into: Mapping[int, int | None]) -> dict[int, list[int]]:
+    """Return the new links, by id, of pages whose links become those of others, and of those others. `links` has those of all of them."""
+    moved: dict[int, dict[int, None]] = {}
+    for id, page in into.items():
+        if page is not None and links.get(id):
+            if page not in moved:
+                moved[page] = dict.fromkeys(links.get(page, ()))
+            moved[page].update(dict.fromkeys(links[id]))
+    return {**{id: list(keys) for id, keys in moved.items()}, **{id: [] for id in into if id in links}}

@@ -175,6 +175,12 @@ class DepthStore(Protocol):
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         """Write the keys that pages lead to, by id, in one transaction; no depth is lowered or marked for it."""
 
+    def move_links(self, into: Mapping[int, int | None]) -> None:
+        """Have pages lead to what others led to, by the ids of those, which lead nowhere any more; in one transaction.
+
+        What a page leads to already comes first. None: no page gets these links. No depth is lowered or marked for it.
+        """
+
     def fold_links(self, into: Mapping[int, int]) -> None:
         """Have all pages that lead to a key of `into` lead to its value, in many transactions; no depth is lowered or marked for it."""
 

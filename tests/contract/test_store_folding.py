@@ -30,6 +30,42 @@ def test_links_are_written_as_they_are_given(known: Known, store: Store) -> None
     assert store.lost_links([a, b, c]) == set()
 
 
+E, F = "a.example/e", "a.example/f"
+
+MOVES = [
+    # whose links go to which page, and what each leads to then; before, A leads to B and C, B to C and D, C to A
+    ({A: E},             {E: [B, C], B: [C, D], C: [A]}),
+    ({A: None},          {B: [C, D], C: [A]}),
+    ({A: B},             {B: [C, D, B], C: [A]}),
+    ({A: E, B: E},       {E: [B, C, D], C: [A]}),
+    ({A: C, B: C},       {C: [A, B, C, D]}),
+    ({A: E, B: None},    {E: [B, C], C: [A]}),
+    ({D: E, F: A},       {A: [B, C], B: [C, D], C: [A]}),
+    ({},                 {A: [B, C], B: [C, D], C: [A]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("moves", "after"), MOVES)
+def test_links_are_moved(known: Known, store: Store, moves: dict[str, str | None], after: dict[str, list[str]]) -> None:
+    known.discover(A, B, C, D, E, F)
+    known.record(
+        known.change(A, links=[key(B), key(C)]), known.change(B, links=[key(C), key(D)]), known.change(C, links=[key(A)])
+    )
+    store.move_links({known.get(url).id: None if into is None else known.get(into).id for url, into in moves.items()})
+    assert {id: list(keys) for id, keys in store.links_of(ids(known, A, B, C, D, E, F)).items()} == {
+        known.get(url).id: [key(link) for link in links] for url, links in after.items()
+    }
+    assert store.depth_marks() == {}
+
+
+def test_inserted_urls_have_the_ids_that_are_told(known: Known, store: Store) -> None:
+    known.discover(B)
+    for effects in (known.discover(A, B, C, A), known.discover(A, D)):
+        assert effects.ids == {url: known.store.get(url).id for url in effects.ids}  # type: ignore[union-attr]
+        assert f"http://{B}" not in effects.ids
+    assert known.discover(A, B, C, D).ids == {}
+
+
 def test_links_are_folded_on_every_page_that_has_one(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
     known.record(

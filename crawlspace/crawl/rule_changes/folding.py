@@ -39,10 +39,9 @@ class FoldingStore(UrlDepths, Protocol):
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]: ...
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
-    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
     def fold_links(self, into: Mapping[int, int]) -> None: ...
+    def move_links(self, into: Mapping[int, int | None]) -> None: ...
     def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None: ...
-    def relink(self, links: Mapping[int, Sequence[int]]) -> None: ...
 
 
 class KnownFolds:
@@ -101,16 +100,16 @@ def folded_into(state: UrlState | FoldedUrl, into: Url, *, key: int) -> NewUrl:
 
 def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDepth]:
     """Return what is known of URLs that may be known, by URL."""
-    by_key: dict[int, list[UrlDepth]] = {}
-    for one in store.depths_of(new.key for new in urls):
-        by_key.setdefault(one.key, []).append(one)
-    found = {}
-    for new in urls:
-        rows = by_key.get(new.key, ())
-        if len(rows) == 1:
-            found[new.url] = rows[0]
-        elif rows and (state := store.get(new.url)) is not None:  # two URLs may share a key
-            found[new.url] = next(one for one in rows if one.id == state.id)
+    rows = store.depths_of([new.key for new in urls])
+    by_key = {one.key: one for one in rows}
+    found = {new.url: by_key[new.key] for new in urls if new.key in by_key}
+    if len(by_key) < len(rows):  # two URLs may share a key
+        by_id = {one.id: one for one in rows}
+        shared = {one.key for one in rows if by_key[one.key] is not one}
+        for new in (new for new in urls if new.key in shared):
+            found.pop(new.url, None)
+            if (state := store.get(new.url)) is not None:
+                found[new.url] = by_id[state.id]
     return found
 
 
@@ -121,34 +120,37 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
         for state in states
         if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
     }
-    store.discover(list(into.values()), now=now)
+    inserted = store.discover(list(into.values()), now=now).ids
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
         store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
-    others = known_by_url(store, into.values())
-    waiting = {id: other for id, new in into.items() if (other := others[new.url]).state != State.DONE}
-    _move_links(store, waiting)
-    held = [state for state in states if state.in_index and state.id in waiting]
+    without_document = _without_document(store, into, inserted)
+    store.move_links(without_document)
+    held = [state for state in states if state.in_index and state.id in without_document]
     if pending := [state.id for state in held if state.state == State.PENDING]:  # they would be fetched
         store.reclassify(Reclassified(given_up=pending), now=now)
     held_ids = [state.id for state in held]
     return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
 
 
+def _without_document(store: FoldingStore, into: Mapping[int, NewUrl], inserted: Mapping[str, int]) -> dict[int, int | None]:
+    """Return those of the folded URLs of which the other one has no document, each with the id of that one, if that was never fetched.
+
+    Such a one leads to what the folded URL leads to, which leads nowhere any more.
+    """
+    known = known_by_url(store, [new for new in into.values() if new.url not in inserted])
+    found: dict[int, int | None] = {}
+    for id, new in into.items():
+        other = inserted.get(new.url)
+        if other is not None:
+            found[id] = other
+        elif (one := known[new.url]).state != State.DONE:
+            found[id] = one.id if one.state == State.PENDING else None
+    return found
+
+
 def _may_lack_a_link(state: FoldedUrl) -> bool:
     """Return whether no link may lead to a URL: an orphan, one that the rules kept out, or one that was folded before, by a start that was killed."""
     return state.orphaned is not None or state.status in OUT_OF_SPACE or state.held == Held.FOLDED
-
-
-def _move_links(store: FoldingStore, into: Mapping[int, UrlDepth]) -> None:
-    """Have URLs that were never fetched lead to what the folded ones lead to, which lead nowhere any more."""
-    links = store.links_of(into.keys())
-    pending = {one.id for id, one in into.items() if id in links and one.state == State.PENDING}
-    moved: dict[int, dict[int, None]] = {id: dict.fromkeys(keys) for id, keys in store.links_of(pending).items()}
-    for id, keys in links.items():
-        if into[id].id in pending:
-            moved.setdefault(into[id].id, {}).update(dict.fromkeys(keys))
-    if links:
-        store.relink({**{id: array("q", keys) for id, keys in moved.items()}, **dict.fromkeys(links, ())})
 
 
 def _parts(ids: Sequence[int], most: int) -> Iterator[Sequence[int]]:

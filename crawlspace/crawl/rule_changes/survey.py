@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import merge, nlargest
@@ -71,10 +71,10 @@ class Survey:
     actions_changed: bool = False
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
     """By site, URLs excluded by the limit of the host only, with and without a document."""
-    rules: dict[str, Counter[str]] = field(default_factory=dict)
+    rules: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """Numbers by rule for each kind; `hosts` likewise."""
-    hosts: dict[str, Counter[str]] = field(default_factory=dict)
-    examples: dict[str, list[str]] = field(default_factory=dict)
+    hosts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def leave(self, known: KnownUrl, verdict: Exclusion) -> None:
         """Add a URL that leaves the crawl space."""
@@ -176,9 +176,9 @@ class Survey:
 
     def _count(self, kind: str, known: KnownUrl, by: str | None) -> None:
         if by is not None:
-            self.rules.setdefault(kind, Counter())[by] += 1
-        self.hosts.setdefault(kind, Counter())[known.site.rpartition(":")[0]] += 1
-        examples = self.examples.setdefault(kind, [])
+            self.rules[kind][by] += 1
+        self.hosts[kind][known.site.rpartition(":")[0]] += 1
+        examples = self.examples[kind]
         if len(examples) < _EXAMPLES:
             examples.append(known.url)
 
@@ -206,9 +206,7 @@ def survey(
             if into is None:
                 verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
             else:  # it does not count for its host: the URL that it is folded into does
-                verdict = verdicts.of(
-                    into.text, site=into.site, depth=depth, host_as_written=into.host_as_written, is_missing=True
-                )
+                verdict = verdicts.of(into.text, site=site, depth=depth, host_as_written=into.host_as_written, is_missing=True)
             if held == Held.FOLDED and (into is None or verdict is not None):
                 found.unfolded.append(key)
             if verdict is not None:

@@ -23,6 +23,7 @@ from crawlspace.state.depths import (
     merged,
     reach_of,
 )
+from crawlspace.state.link_keys import moved_links
 
 _Before = dict[int, tuple[UrlState, frozenset[int]]]
 """URLs before a change, and their links, by id."""
@@ -91,6 +92,9 @@ class MemoryDepths:
                 self._links[id] = tuple(keys)
             else:
                 self._links.pop(id, None)
+
+    def move_links(self, into: Mapping[int, int | None]) -> None:
+        self.relink(moved_links(self._links, into))
 
     def fold_links(self, into: Mapping[int, int]) -> None:
         for id, keys in self._links.items():

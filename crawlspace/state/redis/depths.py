@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
-from crawlspace.state.link_keys import folded_links, pack_keys, unpack_keys
+from crawlspace.state.link_keys import folded_links, moved_links, pack_keys, unpack_keys
 from crawlspace.state.redis.encoding import key_bytes, number_of, raw, understood
 from crawlspace.state.redis.keys import Key
 
@@ -117,6 +117,12 @@ class RedisDepths(ABC):
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         self._write("relink", links=[(id, raw(pack_keys(keys))) for id, keys in links.items()])
+
+    def move_links(self, into: Mapping[int, int | None]) -> None:
+        links = self.links_of(into.keys())
+        pages = {page for id, page in into.items() if id in links and page is not None}
+        if links:
+            self.relink(moved_links({**self.links_of(pages), **links}, into))
 
     def fold_links(self, into: Mapping[int, int]) -> None:
         last = 0

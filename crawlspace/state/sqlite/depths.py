@@ -12,7 +12,7 @@ import apsw
 
 from crawlspace.model import LINKS_ONLY, Held, State, UrlState
 from crawlspace.state.depths import ANY_PAGE, LEADING, DepthMark, NewDepth, PageLinks, UrlDepth, is_farther, leads_on, merged
-from crawlspace.state.link_keys import folded_links, pack_keys, unpack_keys
+from crawlspace.state.link_keys import folded_links, moved_links, pack_keys, unpack_keys
 from crawlspace.state.sqlite.part import SqlitePart
 from crawlspace.state.sqlite.rows import integers
 
@@ -88,6 +88,10 @@ class SqliteDepths(SqlitePart):
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         with self._writing() as db:
             relink(db, links)
+
+    def move_links(self, into: Mapping[int, int | None]) -> None:
+        with self._writing() as db:
+            _move_links(db, into)
 
     def fold_links(self, into: Mapping[int, int]) -> None:
         last = 0
@@ -195,6 +199,16 @@ def _links_to(db: apsw.Connection, keys: frozenset[int], *, after: int) -> tuple
 def relink(db: apsw.Connection, links: Mapping[int, Sequence[int]]) -> None:
     db.executemany("DELETE FROM links WHERE id = ?", [(id,) for id, keys in links.items() if not keys])
     db.executemany("INSERT OR REPLACE INTO links VALUES (?, ?)", [(id, pack_keys(keys)) for id, keys in links.items() if keys])
+
+
+def _move_links(db: apsw.Connection, into: Mapping[int, int | None]) -> None:
+    """Give most pages the row of the others as it is; the rest led somewhere already, or get the links of several."""
+    moves = [(page, id) for id, page in into.items() if page is not None]
+    db.executemany("UPDATE OR IGNORE links SET id = ? WHERE id = ?", moves)
+    left = _links_of(db, into.keys())
+    if left:
+        pages = [page for id in left if (page := into[id]) is not None]
+        relink(db, moved_links({**_links_of(db, pages), **left}, into))
 
 
 def _write(db: apsw.Connection, key: int, one: DepthMark) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import count
 
 import apsw
 
@@ -122,7 +123,7 @@ class Discovery:
             [(row.depth, row.source, row.depth_from, row.id) for row in known.values() if row.changed],
         )
         if fresh:
-            self._insert(fresh.values())
+            self._insert(fresh)
 
     def carry(self) -> None:
         """Lower the depth of what URLs with a lower depth link to, lowest first, until nothing changes; report what was crawled already."""
@@ -187,14 +188,15 @@ class Discovery:
             row.depth, row.depth_from = new.depth, new.depth_from
             row.changed = True
 
-    def _insert(self, fresh: Iterable[_Fresh]) -> None:
-        rows = list(fresh)
+    def _insert(self, fresh: Mapping[str, _Fresh]) -> None:
+        rows = list(fresh.values())
         first = take(self._db, "id", len(rows))
+        self._effects.ids = dict(zip(fresh, count(first), strict=False))
         by_site = Counter([row.new.site for row in rows])
         over_https = Counter([row.new.site for row in rows if row.new.url.startswith("https:")])
         schemes = {
-            site: (SCHEME_BITS["https"] if over_https[site] else 0) | (SCHEME_BITS["http"] if over_https[site] < count else 0)
-            for site, count in by_site.items()
+            site: (SCHEME_BITS["https"] if over_https[site] else 0) | (SCHEME_BITS["http"] if over_https[site] < number else 0)
+            for site, number in by_site.items()
         }
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
         self._db.executemany(
@@ -220,13 +222,13 @@ class Discovery:
         )
         self._db.executemany(
             "UPDATE site SET urls = urls + ?, schemes = schemes | ? WHERE id = ?",
-            [(count, schemes[site], site_ids[site]) for site, count in by_site.items()],
+            [(number, schemes[site], site_ids[site]) for site, number in by_site.items()],
         )
         self._tally["state 0"] += len(rows)
         self._effects.discovered += len(rows)
         pending = self._effects.pending_sites
-        for site, count in by_site.items():
-            pending[site] = pending.get(site, 0) + count
+        for site, number in by_site.items():
+            pending[site] = pending.get(site, 0) + number
 
     def _farther(self, id: int, reach: int) -> list[tuple[int, int, int, int | None]]:
         """Yield id, depth, state and status of the URLs that a URL links to and whose depth is larger than `reach`."""

@@ -11,7 +11,7 @@ import apsw
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.duplicates import NOTED, Settlement
 from crawlspace.state.sqlite.counters import Tally, take
-from crawlspace.state.sqlite.rows import integers, pack_whole, unpack_document, unpack_whole
+from crawlspace.state.sqlite.rows import integers, pack_kept, unpack_document, unpack_whole
 from crawlspace.urls import url_key
 
 Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]
@@ -82,15 +82,18 @@ def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
     if not ids:
         return
     rows = db.execute(
-        f"SELECT outbox.sink, outbox.parked, outbox.sequence, outbox.url, {_DOCUMENT} FROM carray(?) AS leaving"
+        f"SELECT outbox.sink, outbox.parked, outbox.sequence, {_DOCUMENT} FROM carray(?) AS leaving"
         " CROSS JOIN url ON url.id = leaving.value"
         " CROSS JOIN outbox INDEXED BY outbox_key ON outbox.key = url.key AND outbox.url = url.url AND outbox.op = 1"
-        f" {_DOCUMENT_TABLES} WHERE document.id IS NOT NULL",
+        f" {_DOCUMENT_TABLES} WHERE document.id IS NOT NULL AND outbox.document IS NULL",
         (integers(ids),),
     )
     db.executemany(
         f"UPDATE outbox SET document = ? WHERE sink = ? AND parked = ? AND op = {_PUSH} AND sequence = ?",
-        [(pack_whole(_document(db, url, *parts)), sink, parked, sequence) for sink, parked, sequence, url, *parts in list(rows)],
+        [
+            (pack_kept(body, text, duplicates_of(db, id, group) if shared else []), sink, parked, sequence)
+            for sink, parked, sequence, _, body, text, id, group, shared in list(rows)
+        ],
     )
 
 

@@ -68,7 +68,12 @@ _KEPT = tuple(field.name for field in fields(Document) if field.name not in ("ur
 
 def pack_whole(document: Document) -> bytes:
     """Return all of a document but its URL."""
-    return msgspec.msgpack.encode([pack_document(document), document.text, document.duplicates])
+    return pack_kept(pack_document(document), document.text, document.duplicates)
+
+
+def pack_kept(body: bytes, text: str, duplicates: list[str]) -> bytes:
+    """Return the same of a document that is stored: what is kept of it, its text, and the URLs that are noted on it."""
+    return msgspec.msgpack.encode([body, text, duplicates])
 
 
 def unpack_whole(packed: bytes, *, url: str) -> Document:

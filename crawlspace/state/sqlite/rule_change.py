@@ -155,8 +155,13 @@ def _hold(
     left_out = set(but)
     chosen = [id for id in ids if id not in left_out] if left_out else ids
     bound = integers(chosen)
-    tally["retrying"] -= int(db.execute(f"SELECT count(*) FROM url WHERE {_IDS} AND retries > 0", (bound,)).get)
-    _count_pending(db, bound, f"state = {int(State.PENDING)} AND lease_until IS NOT NULL", effects)
+    leased = f"state = {int(State.PENDING)} AND lease_until IS NOT NULL"
+    ((retrying, has_leased),) = db.execute(
+        f"SELECT ifnull(sum(retries > 0), 0), ifnull(max({leased}), 0) FROM url WHERE {_IDS}", (bound,)
+    )
+    tally["retrying"] -= retrying
+    if has_leased:
+        _count_pending(db, bound, leased, effects)
     outbox.keep(db, chosen)
     _drop_texts(db, bound)
     without = "checksum IS NULL"

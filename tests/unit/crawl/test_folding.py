@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.rule_changes.folding import known_by_url
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Held, Outcome, OutcomeKind
+from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, Source
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -335,3 +336,12 @@ def test_documents_wait_where_most_of_the_other_site_is_missing(site: FoldedSite
     window = 20
     assert len(site.indexed) >= 1 + len(pages) - window
     assert set(site.held().values()) == {Held.FOLDED}
+
+
+def test_urls_that_share_a_key_are_told_apart() -> None:
+    store = MemoryStore(sinks=())
+    one, two, three = (NewUrl(7, f"{HOME}{name}", "a.example:80", Source.INDEX_FOLLOW, 0, 1, 0, 1) for name in "abc")
+    other = NewUrl(8, D, "a.example:80", Source.INDEX_FOLLOW, 0, 1, 0, 1)
+    store.discover([two, one, other], now=0)
+    found = known_by_url(store, [one, two, three, other, one, three])
+    assert {url: row.id for url, row in found.items()} == {two.url: 1, one.url: 2, D: 3}

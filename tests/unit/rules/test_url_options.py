@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlspace.decision import Reason
+from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
@@ -160,3 +161,21 @@ def test_a_change_of_the_options_is_a_change_of_the_rules() -> None:
     described = UrlFolding(lambda *_: SORT, of_hosts="", of_the_rest="sort")
     sorts = CrawlSpace(parse_crawl_rules("", file="crawl.rules"), Limits(), [], folding=described)
     assert plain.content_hash != sorts.content_hash
+
+
+@given(OPTIONS, TEXTS, st.sampled_from([None, "Www.h.example", "H.example"]), st.booleans())
+def test_the_bulk_pass_decides_about_a_folded_url_as_about_any_other(
+    options: UrlOptions, text: str, host_as_written: str | None, queries: bool
+) -> None:
+    rules = "forbid domain H.example\nforbid prefix http://*/a"
+    verdicts, others = (
+        BulkDecisions(space(options, rules, follow_query_strings=queries, max_url_length=30), None) for _ in range(2)
+    )
+    try:
+        known = parse(text, host_as_written=host_as_written)
+    except MalformedUrl:
+        return
+    into = verdicts.folded(known.text, host_as_written=known.host_as_written)
+    if into is not None:
+        asked = {"site": into.site, "depth": 0, "host_as_written": into.host_as_written}
+        assert verdicts.of(into.text, **asked) == others.of(into.text, **asked)  # type: ignore[arg-type]
