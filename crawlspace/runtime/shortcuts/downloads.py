@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def download_at_once(downloader: Downloader | None) -> None:
     """Have a request whose slot has room and no delay go to the download handler directly."""
-    if not isinstance(downloader, Downloader):
+    if type(downloader) is not Downloader:  # a class of the user's may do each step in another way
         return
     enqueue = downloader._enqueue_request
     middlewares.ensure_awaitable = _awaitable  # type: ignore[attr-defined, assignment]

@@ -28,7 +28,7 @@ def scrape_at_once(scraper: Scraper | None, parse: Callable[..., Any]) -> None:
 
     Scrapy's own way is taken for other callbacks, for downloads that failed, after an exception, and where there are spider middlewares.
     """
-    if not isinstance(scraper, Scraper) or not all(isinstance(one, BaseOneOutcome) for one in scraper.spidermw.middlewares):
+    if type(scraper) is not Scraper or not all(isinstance(one, BaseOneOutcome) for one in scraper.spidermw.middlewares):
         return
     scrape = scraper._scrape
 
