@@ -78,7 +78,7 @@ class Frontier:
         self._wake(now)
         for source in self._sources.order():
             for queue_index in indexes_of(source):
-                if (state := self._next_in(queue_index, now)) is not None:
+                if self._lines[queue_index] and (state := self._next_in(queue_index, now)) is not None:
                     self._sources.picked(source)
                     return state
         return None

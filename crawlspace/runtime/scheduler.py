@@ -25,6 +25,9 @@ from crawlspace.runtime.requests import OWN, ROBOTS, STATE, page_request, robots
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
 from crawlspace.runtime.scrapy_internals import is_busy, wake
 from crawlspace.runtime.session import Session
+from crawlspace.runtime.shortcuts.downloads import download_at_once
+from crawlspace.runtime.shortcuts.scraping import scrape_at_once
+from crawlspace.runtime.shortcuts.signals import send_if_heard
 from crawlspace.runtime.spiders.failures import lost
 from crawlspace.runtime.spiders.own_parsing import OwnParsing, is_own
 from crawlspace.runtime.spiders.source_hash import spider_code
@@ -87,6 +90,11 @@ class FrontierScheduler(BaseScheduler):
         self._callbacks = _Callbacks(spider.page_parser(), spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))
         self._session.share(self._crawler, self._redirected)
+        engine = self._crawler.engine
+        send_if_heard(self._crawler.signals)
+        download_at_once(getattr(engine, "downloader", None))
+        if spider.linking is not None and self._callbacks.parse == spider.parse:
+            scrape_at_once(engine.scraper, self._callbacks.parse)
         self._files = FileReading(self._session, self._crawler)
         self._stored_links = StoredLinks(self._session, spider.linking, self._crawler)
 

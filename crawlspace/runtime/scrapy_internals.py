@@ -1,4 +1,5 @@
-"""The private names of Scrapy that are used, each with its reason; those of its HTTP client are in download/http_internals.py.
+"""The private names of Scrapy that are used, each with its reason; those of its HTTP client are in download/http_internals.py, those of
+its scraper and downloader in shortcuts/.
 
 This is what to compare when Scrapy changes. What other modules need of them has a public name here.
 """

@@ -31,6 +31,32 @@ def test_parsing_that_raises(open_crawl: MakeCrawl, caplog: pytest.LogCaptureFix
     assert "\x1b" not in fetched.outcome.detail + caplog.text
 
 
+def test_a_fault_of_every_page_is_logged_in_a_line_for_each_with_one_traceback(
+    open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture
+) -> None:
+    crawl = open_crawl(START)
+    middleware = OneOutcome.from_crawler(crawl.crawler)
+    response = Response(START, request=crawl.request())
+    for number in range(3):
+        try:
+            raise ValueError(f"page {number}")
+        except ValueError as error:
+            middleware.process_spider_exception(response, error)
+    try:
+        raise ValueError("elsewhere")
+    except ValueError as error:
+        middleware.process_spider_exception(response, error)
+    found = [record.getMessage().splitlines() for record in caplog.records if "(699)" in record.getMessage()]
+    assert [("Traceback (most recent call last):" in lines, len(lines) > 1) for lines in found] == [
+        (True, True),
+        (False, False),
+        (False, False),
+        (True, True),
+    ]
+    assert "ValueError: page 2 (" in found[2][0]
+    assert "test_outcome.py:" in found[2][0]
+
+
 @pytest.mark.parametrize("request_", [None, Request(START)])
 def test_what_is_no_page_of_a_collection_is_left_to_scrapy(open_crawl: MakeCrawl, request_: Request | None) -> None:
     middleware = OneOutcome.from_crawler(open_crawl(START).crawler)

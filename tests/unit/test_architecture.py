@@ -50,7 +50,12 @@ MOST_MODULES = 24
 KNOWS_SCRAPY = frozenset({"runtime", "addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
-INTERNALS = {"crawlspace.runtime.scrapy_internals", "crawlspace.runtime.download.http_internals"}
+INTERNALS = {
+    "crawlspace.runtime.scrapy_internals",
+    "crawlspace.runtime.download.http_internals",
+    "crawlspace.runtime.shortcuts.downloads",
+    "crawlspace.runtime.shortcuts.scraping",
+}
 """Where private names of libraries are used, each with its reason."""
 OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 

@@ -22,9 +22,9 @@ def exchange_of(request: Request, response: Response) -> Exchange:
     return Exchange(
         request.url,
         request.method,
-        [(name, values) for name, values in request.headers.items() if not _is_credential(name)],
+        [(name, values) for name, values in dict.items(request.headers) if not _is_credential(name)],
         response.status,
-        list(response.headers.items()),
+        list(dict.items(response.headers)),  # not by Scrapy's method, which looks each of them up in turn
         response.body if file is None or file.path is None else file.kept(),
         time(),
         response.protocol or "HTTP/1.1",

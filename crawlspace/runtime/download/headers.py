@@ -11,9 +11,8 @@ from crawlspace.content_type import declared
 
 def header_values(headers: Headers, name: str) -> list[str]:
     """Return all values of a header, as they were sent."""
-    if _key(name) not in headers.keys():  # noqa: SIM118 - the mapping itself would make the key anew each time
-        return []
-    return [value.decode("latin-1") for value in headers.getlist(name)]
+    values: list[bytes] | None = dict.get(headers, _key(name))  # the mapping itself would make the key anew each time
+    return [value.decode("latin-1") for value in values] if values else []
 
 
 def declared_type(headers: Headers) -> str | None:

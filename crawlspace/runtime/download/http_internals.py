@@ -19,6 +19,7 @@ from scrapy.core.downloader.handlers.http11 import (
     _ScrapyAgent,
     _TunnelingTCP4ClientEndpoint,
 )
+from scrapy.http import Headers
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.python.failure import Failure
 from twisted.web import _newclient
@@ -126,6 +127,16 @@ class Body(Protocol):
 
 class DownloadAgent(_ScrapyAgent):
     """What downloads one response, with a method that returns what takes its body: Scrapy has no way to set that."""
+
+    @staticmethod
+    def _headers_from_twisted_response(response: Any) -> Headers:
+        """Return the headers of a response. Scrapy converts them for the signal `headers_received`, and then all of them once more."""
+        headers: Headers | None = getattr(response, "crawlspace_headers", None)
+        if headers is None:
+            headers = response.crawlspace_headers = _ScrapyAgent._headers_from_twisted_response(response)
+        copy = Headers()
+        dict.update(copy, {name: [*values] for name, values in dict.items(headers)})
+        return copy
 
     def body_for(
         self, request: Request, values_of: Callable[[bytes], list[bytes]], *, length: int, page_limit: int

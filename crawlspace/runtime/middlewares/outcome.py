@@ -32,6 +32,7 @@ class BaseOneOutcome:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._tracebacks = Tracebacks()
         if has_spider_middlewares(crawler.settings, besides=BaseOneOutcome):
             self.process_spider_output = with_record
 
@@ -45,7 +46,7 @@ class BaseOneOutcome:
         if state is None or isinstance(exception, CloseSpider):  # the page is fetched by the next start
             return None
         meta[FAILED] = True
-        logger.error("%s could not be parsed (699):\n%s", state.url, traceback_of(exception))
+        logger.error("%s could not be parsed (699): %s", state.url, self._tracebacks.of(exception))
         self._report(response, exception)
         return [Fetched(unexpected(state.id, state.url, why=printable(str(exception))))]
 
@@ -58,7 +59,25 @@ class BaseOneOutcome:
             stats.inc_value(f"spider_exceptions/{type(exception).__name__}")
 
 
-def traceback_of(exception: BaseException) -> str:
+class Tracebacks:
+    """Describes exceptions for the log, each kind with its traceback once: a fault in somebody's code may occur on every page."""
+
+    def __init__(self) -> None:
+        self._shown: set[tuple[type, str, int]] = set()
+
+    def of(self, exception: BaseException) -> str:
+        """Return an exception in a line, with its place; below it, where none of its type was raised there before, the traceback."""
+        frame, number = next(reversed([*traceback.walk_tb(exception.__traceback__)]), (None, 0))
+        file = "" if frame is None else frame.f_code.co_filename
+        sentence = f"{printable(f'{type(exception).__qualname__}: {exception}')} ({file}:{number})"
+        kind = (type(exception), file, number)
+        if kind in self._shown:
+            return sentence
+        self._shown.add(kind)
+        return f"{sentence}; with its traceback, this once:\n{_traceback_of(exception)}"
+
+
+def _traceback_of(exception: BaseException) -> str:
     """Return the traceback of an exception, each of its lines fit to be printed: a message may hold a whole page."""
     lines = "".join(traceback.format_exception(exception)).splitlines()
     return "\n".join(printable_message(line) for line in lines)

@@ -25,7 +25,7 @@ from twisted.python.failure import Failure
 from crawlspace.printable import printable
 from crawlspace.runtime.download.errors import NotAsked
 from crawlspace.runtime.items import Fetched, failed, is_document
-from crawlspace.runtime.middlewares.outcome import BaseOneOutcome, traceback_of
+from crawlspace.runtime.middlewares.outcome import BaseOneOutcome, Tracebacks
 from crawlspace.runtime.other_requests.own import MOST_OF_A_PAGE, OpenPage, Own, OwnRequests
 from crawlspace.runtime.other_requests.robots import RobotsUnavailable
 from crawlspace.runtime.requests import LATER, OWN, PREPARED, SLOT, STATE, detached
@@ -63,6 +63,7 @@ class OwnParsing:
         self._spider = spider
         self._responses = responses
         self._logger = spider.logger
+        self._tracebacks = Tracebacks()
         self.requests = OwnRequests(session.engine, sent_ago_s=session.sending.ago_s)
         self._pages: dict[int, OpenPage] = {}
         """By the id of the URL, while `parse()` runs."""
@@ -229,7 +230,7 @@ class OwnParsing:
             yield fetched
 
     def _failed(self, page: OpenPage | None, error: Exception) -> None:
-        self._logger.error("%sits parsing failed (699):\n%s", _of(page), traceback_of(error))
+        self._logger.error("%sits parsing failed (699): %s", _of(page), self._tracebacks.of(error))
         if page is not None:
             page.fault = page.fault or printable(str(error))
 
