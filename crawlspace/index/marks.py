@@ -17,7 +17,7 @@ import msgspec
 
 from crawlspace.model import IndexOrder
 
-MOST_IN_BATCH = 1_000
+MOST_IN_BATCH = 2_000
 """Orders. A larger batch would not be found again among those that wait."""
 
 
