@@ -326,10 +326,12 @@ async def _serve_until(server: Server, listener: socket.socket, stop: asyncio.Ev
     listening.close()
     for _ in range(100):  # what has just been accepted takes a few rounds of the loop until it is known here
         await asyncio.sleep(0)
-    left = list(talks)
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
-    for writer in writers:  # also those whose talk is over, and whose last words nobody reads
-        writer.transport.abort()
-    await asyncio.sleep(0)  # the transports close their sockets in the loop's next round
+    while talks or writers:  # one that is known only now has its talk begun and its transport open, too
+        left = list(talks)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        while writers:  # also those whose talk is over, and whose last words nobody reads
+            writers.pop().transport.abort()
+        for _ in range(10):  # the transports close their sockets in the loop's next round
+            await asyncio.sleep(0)

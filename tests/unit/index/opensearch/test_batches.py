@@ -52,13 +52,13 @@ def test_a_batch_is_divided_among_the_connections(
 def test_a_server_is_sent_more_at_once_than_a_file(proxy: FaultProxy, tmp_path: Path) -> None:
     store = MemoryStore(sinks=("search", "embedded"))
     known = Known(store)
-    names = [f"a.example/{number}" for number in range(1_100)]
+    names = [f"a.example/{number}" for number in range(2_100)]
     known.discover(*names)
     known.record(*(known.page(name, name) for name in names))
     with ExitStack() as stack:
         to_server = sink(stack, proxy, tmp_path)
         to_file = stack.enter_context(closing(EmbeddedIndex(tmp_path / "index.db")))
-        assert [len(Drain(store, one, FakeClock()).take()) for one in (to_server, to_file)] == [1_000, 200]
+        assert [len(Drain(store, one, FakeClock()).take()) for one in (to_server, to_file)] == [2_000, 200]
 
 
 @pytest.mark.parametrize("quoted", ["half a pair \ud800", "nothing unusual"])
