@@ -82,4 +82,6 @@ class SearchedCollection(ArchivedCollection):
         if state.next_fetch is None or state.held is not None:
             return True  # left in the index for another crawler, or its page is no document any more
         # in a crawl that goes on, a page may have been in flight whenever its document was to be sent
-        return state.fields_mark == UNSENT and (self._configuration.continuous or not self._is_well(url))
+        # one without a checksum was left in the index when its page came back and failed: nothing is kept of what it was
+        is_to_fetch = state.fields_mark == UNSENT or state.checksum is None
+        return is_to_fetch and (self._configuration.continuous or not self._is_well(url))
