@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from secrets import token_bytes
 from typing import Protocol
 
@@ -17,6 +18,7 @@ import msgspec
 from crawlspace.clock import Clock
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.config.sites import SiteTable
+from crawlspace.errors import StoreAway
 from crawlspace.printable import quoted
 
 logger = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ class LoginMeta(Protocol):
 
 
 class Logins:
-    """What requests to sites carry, and the sites that are not to be asked. Raises StoreError."""
+    """What requests to sites carry, and the sites that are not to be asked. Raises StoreError, but waits for a server that is away."""
 
     def __init__(self, sites: SiteTable, store: LoginMeta, clock: Clock) -> None:
         """Raises SettingError for a secret that cannot be read."""
@@ -61,6 +63,8 @@ class Logins:
         self._clock = clock
         self._headers = {access.pattern: access.headers() for access in sites.accesses}
         self._paused: set[str] = set()
+        self._unwritten: dict[str, RefusedLogin] = {}
+        """Those that could not be noted yet."""
         self._outdated: set[RefusedLogin] = set()
         """Of other secrets than those that are sent now."""
         self._refused: dict[str, RefusedLogin] = {}
@@ -108,17 +112,28 @@ class Logins:
         salt = token_bytes(16).hex()
         one = RefusedLogin(int(self._clock.now()), site, why, salt, self._mark(access.pattern, salt))
         self._refused[access.pattern] = one
-        note_refused(self._store, {**refused_logins(self._store), access.pattern: one})
+        self._unwritten[access.pattern] = one
         logger.error("%s", one.sentence(access.pattern))
+        with suppress(StoreAway):
+            self._write()
 
     def look(self) -> set[str]:
         """Learn of log-ins that were refused elsewhere; return sites that may be asked again, because `scrapy login` has seen theirs work."""
         if not self._headers:
             return set()
-        self._refused = self._read()
+        try:
+            self._write()
+            self._refused = self._read()
+        except StoreAway:
+            return set()
         back = {site for site in self._paused if not self.is_paused(site)}
         self._paused -= back
         return back
+
+    def _write(self) -> None:
+        if self._unwritten:
+            note_refused(self._store, {**refused_logins(self._store), **self._unwritten})
+            self._unwritten = {}
 
     def _read(self) -> dict[str, RefusedLogin]:
         """Return the refused log-ins that are as those that are sent now."""

@@ -7,6 +7,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.crawl.logins import REFUSED, Logins, forget_refused, refused_logins
+from crawlspace.errors import StoreAway
 from crawlspace.rules.limits import Limits
 from crawlspace.state.memory.store import MemoryStore
 
@@ -86,6 +87,29 @@ def test_it_is_logged_and_noted_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "the second" not in caplog.text
     assert [(one.site, one.why) for one in refused_logins(store).values()] == [(WIKI, "the first")]
     assert "one" not in {*(store.get_meta(REFUSED) or "").split('"')}
+
+
+class AwayStore(MemoryStore):
+    is_away = False
+
+    def get_meta(self, name: str) -> str | None:
+        if self.is_away:
+            raise StoreAway("Redis cannot be reached")
+        return super().get_meta(name)
+
+
+def test_a_server_that_is_away_is_told_when_it_is_back() -> None:
+    store = AwayStore()
+    one = logins(store)
+    store.is_away = True
+    one.refused(WIKI, "401")
+    assert one.look() == set()
+    assert one.is_paused(WIKI)
+    store.is_away = False
+    assert refused_logins(store) == {}
+    assert one.look() == set()
+    assert list(refused_logins(store)) == [PATTERN]
+    assert one.is_paused(WIKI)
 
 
 @pytest.mark.parametrize("written", ["", "{", "[]", '{"a": 1}'])
