@@ -260,7 +260,7 @@ class UrlState(Struct, gc=False):
     held: Held | None = None
     """Why the deletion of its document, or of the URL itself, is held; the stored state is kept meanwhile."""
     held_mark: int = 0
-    """The site's count of normal responses when a deletion was held for the host; 1: the rules take out the document, not its URL."""
+    """HOST: the site's count of normal responses then. RULES, 1: they take out the document, not its URL. MANY, 1: as an orphan."""
     asked: bool = False
     """Requested by a user: it waits in source USER until its next fetch is complete."""
     inherited: str | None = None

@@ -118,7 +118,7 @@ def approved(state: UrlState, *, now: int) -> Transition:
         return Transition(excluded(state, Status.EXCLUDED), Op.DELETE)
     forget = state.held in (Held.HOST, Held.FOLDED) or state.state in (State.GONE, State.FAILED) or state.orphaned is not None
     gone = structs.replace(state, checksum=None, canonical=None, retries=0, lease_until=None, held=None, held_mark=0)
-    return Transition(gone, Op.DELETE, forget=forget)
+    return Transition(_without_validators(gone, before=state), Op.DELETE, forget=forget)
 
 
 def discarded(state: UrlState, *, next_run: int) -> Transition:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,8 @@ from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import UrlDepth
 from crawlspace.state.views import Counts
 
+HELD_AS_ORPHAN = 1
+"""As `held_mark` beside `Held.MANY`: the deletion is held because no way leads to the URL, and no longer than that."""
 BATCH = 500
 """URLs changed in one transaction."""
 
@@ -54,7 +56,7 @@ def delete_orphans(
             return None
         if too_many and state.indexed:
             found.held += 1
-            return Change(structs.replace(state, held=Held.MANY, held_mark=0), keep_in_index=True)
+            return Change(structs.replace(state, held=Held.MANY, held_mark=HELD_AS_ORPHAN), keep_in_index=True)
         found.forgotten += 1
         return Change(state, forget=True)
 
@@ -63,6 +65,19 @@ def delete_orphans(
         found.deletes += effects.deletes
         found.pushes += effects.pushes
     return found
+
+
+def release_linked(store: OrphanStore, ids: Sequence[int], *, now: int) -> None:
+    """Drop the held deletions of orphans that a way leads to again. What is held for another reason stays held."""
+
+    def change(state: UrlState) -> Change | None:
+        if state.held is not Held.MANY or state.held_mark != HELD_AS_ORPHAN or state.lease_until is not None:
+            return None
+        return Change(structs.replace(state, held=None, held_mark=0), keep_in_index=True)
+
+    if store.counts().held:
+        for first in range(0, len(ids), BATCH):
+            store.revise(ids[first : first + BATCH], change, now=now)
 
 
 def _may_be_deleted(state: UrlState) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Protocol
 
+from crawlspace.crawl.depths.orphans import OrphanStore, release_linked
 from crawlspace.model import OUT_OF_SPACE, NewUrl, UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, PageLinks, UrlDepth, least_reach
@@ -43,13 +44,12 @@ class DepthReader(Protocol):
     def get_meta(self, name: str) -> str | None: ...
 
 
-class DepthWriter(DepthReader, Protocol):
+class DepthWriter(DepthReader, OrphanStore, Protocol):
     """The same, to be written."""
 
     def set_depths(self, new: Sequence[NewDepth]) -> None: ...
     def set_depth_marks(self, marks: dict[int, DepthMark | None]) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
-    def get_by_id(self, id: int) -> UrlState | None: ...
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
 
 
@@ -67,6 +67,8 @@ class FoundDepths:
     """Keys of URLs outside the crawl space whose depth came from one that has another now: they are settled once they are back."""
     nearer: list[int] = field(default_factory=list)
     """Keys of URLs that are nearer because an orphan that leads to them is none any more; among `lowered`."""
+    linked_again: list[int] = field(default_factory=list)
+    """Ids of orphans that a way leads to again."""
     checked: int = 0
     """URLs whose depth was found anew."""
     orphaned: int = 0
@@ -110,6 +112,8 @@ def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepth
             new = NewDepth(one.id, one.depth, max(depth, one.depth), page, None)
             if depth < one.depth:
                 found.lowered.append((one.id, depth, page))
+            if one.orphaned is not None:
+                found.linked_again.append(one.id)
         if (one.depth, one.depth_from, one.orphaned) != new[2:]:
             found.changes.append(new)
             found.outside += outside.get(one.id, ())
@@ -120,6 +124,7 @@ def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
     """Write a settlement; return what follows for URLs that are nearer than before."""
     if found.outside or found.nearer:
         store.set_depth_marks(dict.fromkeys((*found.outside, *found.nearer), DepthMark(ANY_PAGE)))
+    release_linked(store, found.linked_again, now=now)  # first: after a kill they are still orphans, and found again
     for first in range(0, len(found.changes), BATCH):
         store.set_depths(found.changes[first : first + BATCH])
     effects = Effects()

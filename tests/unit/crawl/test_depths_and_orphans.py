@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.errors import SettingError
@@ -15,6 +16,7 @@ from crawlspace.state.depths import LOWERED
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.conftest import assert_same
 from tests.unit.crawl.test_engine_life import HOME
 from tests.unit.crawl.test_rediscovery import Site
 
@@ -137,6 +139,37 @@ def test_too_many_orphans_are_held(site: Site) -> None:
     assert {url for url, held in site.held().items() if held is Held.MANY} == {"a", "b", "c"}
     site.crawl(after=MONTH)
     assert len(site.held()) == 3, "a new run does not delete bit by bit what an earlier one has held"
+
+
+def hold_orphans(site: Site) -> None:
+    site.settings = {"CRAWLSPACE_ORPHANS": "delete:1", "CRAWLSPACE_MAX_DELETIONS": 1, "CRAWLSPACE_START_REFRESH": "1d"}
+    lose_a(site)
+    assert set(site.held()) == {"a", "b", "c"}
+
+
+def test_an_orphan_that_is_linked_again_is_held_no_longer(site: Site) -> None:
+    """Though it is not due: a person who approves what is held would delete pages that are linked."""
+    hold_orphans(site)
+    site.pages[HOME] = "home is new again"
+    site.links[HOME] = [B, D]
+    site.crawl(after=2)
+    assert_same([url for url, _ in site.asked], [HOME])
+    assert depths(site) == {"": 0, "a": None, "b": 1, "c": 2, "d": 1}
+    assert site.held() == {"a": Held.MANY}
+    UrlChanges(site.store, clock=site.clock).approve()
+    site.crawl(after=MONTH)
+    assert site.indexed == {"", "b", "c", "d"}
+
+
+def test_what_is_held_for_its_own_answer_stays_held_when_a_way_leads_to_it_again(site: Site) -> None:
+    hold_orphans(site)
+    del site.pages[B]
+    site.crawl(after=MONTH)
+    site.pages[HOME] = "home is new again"
+    site.links[HOME] = [B, C, D]
+    site.crawl(after=2)
+    assert depths(site) == {"": 0, "a": None, "c": 1, "d": 1}
+    assert site.held() == {"a": Held.MANY, "b": Held.MANY}
 
 
 def test_a_start_url_that_is_removed_becomes_an_orphan(site: Site) -> None:

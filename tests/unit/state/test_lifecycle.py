@@ -250,6 +250,12 @@ def test_an_orphan_whose_deletion_is_discarded_is_one_as_if_since_the_next_run(o
     assert discarded(held, next_run=7).state.orphaned == then
 
 
+def test_a_page_whose_document_was_deleted_by_approval_is_fetched_unconditionally() -> None:
+    """A 304 would leave it without its document for ever."""
+    now = approved(structs.replace(PAGE, held=Held.MANY), now=NOW).state
+    assert (PAGE.etag is None, now.etag, now.last_modified) == (False, None, None)
+
+
 def test_what_is_held_for_the_hosts_sake_is_forgotten_when_approved() -> None:
     assert approved(HELD, now=NOW).forget
 
