@@ -320,7 +320,9 @@ class Oracle:
             return
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
-            if OUTSIDE not in self.verdicts(kept.url):
+            # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it
+            is_depth_known = page is not None or not self._configuration.max_depth
+            if OUTSIDE not in self.verdicts(kept.url) and is_depth_known:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif page is not None and remembered == {done(page)} and not (kept.why == "many" and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
