@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from crawlspace.crawl.sinks.deliveries import have_filled, lacks_documents
 from crawlspace.crawl.sinks.index_repair import UNSENT
+from crawlspace.state.duplicates import held_checksum
 from tests.histories.archived import ArchivedCollection
 from tests.histories.collection import row_of
 from tests.histories.documents import Indexed
@@ -83,5 +84,6 @@ class SearchedCollection(ArchivedCollection):
             return True  # left in the index for another crawler, or its page is no document any more
         # in a crawl that goes on, a page may have been in flight whenever its document was to be sent
         # one without a checksum was left in the index when its page came back and failed: nothing is kept of what it was
-        is_to_fetch = state.fields_mark == UNSENT or state.checksum is None
+        # one with a checksum of its own was held for the rules; it is sent after its next fetch, changed or not
+        is_to_fetch = state.fields_mark == UNSENT or state.checksum in (None, held_checksum(state.id))
         return is_to_fetch and (self._configuration.continuous or not self._is_well(url))

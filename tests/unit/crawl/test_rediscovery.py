@@ -96,6 +96,18 @@ def test_a_tightened_rule_costs_nothing(site: Site) -> None:
     assert site.asked == []
 
 
+def test_a_document_that_was_held_for_a_rule_is_sent_after_its_next_fetch_though_unchanged(site: Site) -> None:
+    """A sink that was filled meanwhile does not have it."""
+    site.settings = {"CRAWLSPACE_MAX_DELETIONS": 0, "CRAWLSPACE_MAX_DELETIONS_PERCENT": 0}
+    site.crawl()
+    site.write(start=HOME, rules=f"forbid prefix {PAGES[1]}\n{ONLY_HERE}")
+    site.crawl()
+    assert PAGES[1].removeprefix(HOME) in site.held()
+    held = len(site.held())
+    site.write(start=HOME, rules=ONLY_HERE)
+    assert (site.crawl().progress.pushes, site.held()) == (held, {})
+
+
 def test_pages_can_be_left_to_their_own_time(site: Site) -> None:
     site.crawl()
     site.write(start=HOME, rules=BOTH)
