@@ -52,7 +52,8 @@ class ArchivedCollection(CheckedCollection):
         key = self._configuration.content_key
         for url in sorted(before.keys() | after.keys()):
             was, now = before.get(url), after.get(url)
-            held = url in self._known and self._known[url].held is not None  # it is sent with what is known of it now
+            # It is sent with what is known of it now. What was held is in the index as it was sent before; equal pages are apart since then.
+            held = url in self._kept or (url in self._known and self._known[url].held is not None)
             seen = [one and (key(one.title, one.text), held or (one.duplicates, one.field)) for one in (was, now)]
             if seen[0] != seen[1]:
                 yield f"REINDEX {url}: {was} before, {now} afterwards"

@@ -86,6 +86,8 @@ class Collection:
         self._elsewhere: dict[str, Indexed | None] = {}
         self._returned: set[str] = set()
         """What may have come back into the crawl space since the last settled state."""
+        self._kept: set[str] = set()
+        """Of which a person has discarded a held deletion."""
         self._index_before: dict[str, Indexed] | None = {}
         """What was in the index after the last crawl, where that came to its end; None else."""
 
@@ -108,6 +110,8 @@ class Collection:
         if name == "approve":
             held = {url for url, state in self._known.items() if state.held is not None}
             self._elsewhere.update(dict.fromkeys(held & self._elsewhere.keys()))
+        elif name == "discard":
+            self._kept |= {url for url, state in self._known.items() if state.held is not None}
         indexed = {url for url in self._elsewhere if url in self._known and self._known[url].indexed}
         step = self._crawler.command(name, chosen, crawled=crawled)
         self._look()
