@@ -1,6 +1,7 @@
 """Fold the known URLs after a change of the URL options: of all that are one URL now, that one stays, and takes over from the others.
 
-In batches of a few short transactions, each of which leaves all in order, so that a start after a kill folds what is left:
+In batches, a transaction each where the store can, else a few short ones, each of which leaves all in order, so that a start after a kill
+folds what is left:
 
 1. Links that lead to a folded URL lead to the other one.
 2. The other one is inserted if it is not known, pending, with the depth and the metadata of the folded one, and with its links until it
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
@@ -21,7 +23,7 @@ from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import FoldedUrl, KnownUrl
-from crawlspace.urls import Url
+from crawlspace.urls import Url, url_key
 
 
 class UrlDepths(Protocol):
@@ -37,6 +39,7 @@ class FoldingStore(UrlDepths, Protocol):
     changed_at_once: int
 
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
+    def one_transaction(self) -> AbstractContextManager[None]: ...
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]: ...
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def fold_links(self, into: Mapping[int, int]) -> None: ...
@@ -60,7 +63,7 @@ class KnownFolds:
     def add(self, known: KnownUrl, into: Url) -> None:
         in_index = known.indexed or known.left_to_others
         (self.with_document if in_index else self.without_document).append(known.id)
-        self.keys[known.key] = into.key
+        self.keys[known.key] = url_key(into.text)
 
     @property
     def survivors(self) -> int:
@@ -120,6 +123,11 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
         for state in states
         if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
     }
+    with store.one_transaction():
+        return _write(store, states, into, now=now)
+
+
+def _write(store: FoldingStore, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> Effects:
     inserted = store.discover(list(into.values()), now=now).ids
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
         store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
