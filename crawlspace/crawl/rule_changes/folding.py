@@ -25,6 +25,9 @@ from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import FoldedUrl, KnownUrl
 from crawlspace.urls import Url, url_key
 
+_READ_AT_ONCE = 5_000
+"""Of one batch: so many are in memory as objects, which is faster, too."""
+
 
 class UrlDepths(Protocol):
     """Where URLs are found by key."""
@@ -117,27 +120,37 @@ def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDep
 
 
 def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
-    states = store.urls_to_fold(ids)
-    into = {
-        state.id: folded_into(state, url, key=keys[state.key])
-        for state in states
-        if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
-    }
+    pending, held, forgotten = array("q"), array("q"), array("q")
     with store.one_transaction():
-        return _write(store, states, into, now=now)
+        for some in _parts(ids, _READ_AT_ONCE):
+            states = store.urls_to_fold(some)
+            into = {
+                state.id: folded_into(state, url, key=keys[state.key])
+                for state in states
+                if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
+            }
+            without_document = _insert(store, states, into, now=now)
+            for state in states:
+                if not state.in_index or state.id not in without_document:
+                    if state.id in into:
+                        forgotten.append(state.id)
+                    continue
+                held.append(state.id)
+                if state.state == State.PENDING:  # it would be fetched
+                    pending.append(state.id)
+        if pending:
+            store.reclassify(Reclassified(given_up=pending), now=now)
+        return store.reclassify(Reclassified(forgotten=forgotten, held_folded=held), now=now)
 
 
-def _write(store: FoldingStore, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> Effects:
+def _insert(store: FoldingStore, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> dict[int, int | None]:
+    """Insert the URLs that others are folded into, with the links of those; return what `_without_document` does."""
     inserted = store.discover(list(into.values()), now=now).ids
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
         store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
     without_document = _without_document(store, into, inserted)
     store.move_links(without_document)
-    held = [state for state in states if state.in_index and state.id in without_document]
-    if pending := [state.id for state in held if state.state == State.PENDING]:  # they would be fetched
-        store.reclassify(Reclassified(given_up=pending), now=now)
-    held_ids = [state.id for state in held]
-    return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
+    return without_document
 
 
 def _without_document(store: FoldingStore, into: Mapping[int, NewUrl], inserted: Mapping[str, int]) -> dict[int, int | None]:
