@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
+from struct import Struct as Packing
 from typing import Protocol
 from zlib import crc32
 
@@ -68,6 +69,9 @@ class UrlParts(Protocol):
     def host_as_written(self) -> str: ...
 
 
+_KEY = Packing("<q")
+
+
 def as_url(parts: UrlParts) -> Url:
     """Return a `Url` with these parts, or the argument itself if it is one."""
     if isinstance(parts, Url):
@@ -83,9 +87,10 @@ def url_key(text: str) -> int:
     """
     raw = text.encode()
     query = raw.find(b"?")
-    folder = raw[: raw.rfind(b"/", 0, query if query >= 0 else len(raw)) + 1]
+    folder = raw[: (raw.rfind(b"/") if query < 0 else raw.rfind(b"/", 0, query)) + 1]
     digest = blake2b(raw, digest_size=6).digest()
-    return int.from_bytes(digest + (crc32(folder) & 0xFFFF).to_bytes(2, "little"), "little", signed=True)
+    key: int = _KEY.unpack(digest + (crc32(folder) & 0xFFFF).to_bytes(2, "little"))[0]
+    return key
 
 
 def document_id(text: str) -> str:

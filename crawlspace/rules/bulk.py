@@ -19,7 +19,7 @@ from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import Check, CrawlSpace, Find, first_refusal, refused_by_domain_only
 from crawlspace.rules.url_options import OriginFolding
-from crawlspace.urls import Url, as_url, parse
+from crawlspace.urls import Url, UrlParts, as_url, parse
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,8 @@ class BulkDecisions:
         self._global_space = global_space
         self._origins: dict[tuple[str, str | None], _Origin | None] = {}
         self._last: tuple[str, str | None, _Origin | None] = "", None, None
+        self._into: Url | None = None
+        """The URL that `_last` is about, if one was folded into it."""
         site_limits = space.site_limits
         limits = [space.limits, *(site_limits.all() if site_limits is not None else ())]
         self.max_link_depth = space.limits.max_link_depth
@@ -104,10 +106,11 @@ class BulkDecisions:
             return folding.folded(parse(url, host_as_written=host_as_written))
         if origin.folding is None or (origin.folding.concerns_queries_only and url.find("?", origin.length) < 0):
             return None
-        known = origin.url_of(url)
-        into = origin.folding.folded(known.path, known.query)
+        length, mark = origin.length, url.find("?", origin.length)
+        into = origin.folding.folded(url[length:], None) if mark < 0 else origin.folding.folded(url[length:mark], url[mark + 1 :])
         if into is not None:  # it is decided about next; folding leaves nothing in it that is not in normal form
             self._last = into.text, into.host_as_written, self._origin_at(origin.folding.beginning, into.host_as_written)
+            self._into = into
         return into
 
     def of(self, url: str, *, site: str, depth: int, host_as_written: str | None, is_missing: bool = False) -> Exclusion | None:
@@ -121,7 +124,7 @@ class BulkDecisions:
             verdict = self._decided(url, depth, host_as_written)
         else:
             try:
-                known = origin.url_of(url)
+                known = self._into or origin.url_of(url)
                 refusal = first_refusal(origin.finds, known)
                 if refusal is not None:
                     verdict = self._refused(refusal, known, origin, depth)
@@ -150,7 +153,7 @@ class BulkDecisions:
                 logger.exception("A URL counts as outside the global space, because the check failed: %s", text)
         return Exclusion(Status.EXCLUDED, decision.reason, decision.rule)
 
-    def _refused(self, refusal: Step, url: _KnownUrl, origin: _Origin, depth: int) -> Exclusion:
+    def _refused(self, refusal: Step, url: UrlParts, origin: _Origin, depth: int) -> Exclusion:
         """Return the exclusion of a URL that a check has refused."""
         is_only_by_domain = (
             refusal.check is Reason.DOMAIN
@@ -204,6 +207,7 @@ class BulkDecisions:
             return origin
         origin = self._origin_found(text, host_as_written)
         self._last = text, host_as_written, origin
+        self._into = None
         return origin
 
     def _origin_found(self, text: str, host_as_written: str | None) -> _Origin | None:

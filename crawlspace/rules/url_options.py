@@ -91,7 +91,17 @@ NO_OPTIONS = UrlOptions()
 class OriginFolding:
     """How the URLs with one scheme, host and port are folded."""
 
-    __slots__ = ("_host", "_keeps_host", "_port", "_scheme", "_written", "beginning", "concerns_queries_only", "options")
+    __slots__ = (
+        "_host",
+        "_keeps_host",
+        "_keeps_rest",
+        "_port",
+        "_scheme",
+        "_written",
+        "beginning",
+        "concerns_queries_only",
+        "options",
+    )
 
     def __init__(self, url: UrlParts, host: str, options: UrlOptions) -> None:
         """`host` is the folded one of a URL with that origin, and `options` are those for its URLs."""
@@ -104,18 +114,21 @@ class OriginFolding:
         self._written = _as_written(url, host)
         self._keeps_host = host == url.host
         self.options = options
-        self.concerns_queries_only = self._keeps_host and options.trailing_slash is Folding.KEEP
+        keeps_path = options.trailing_slash is Folding.KEEP
+        self._keeps_rest = keeps_path and not (options.sort_query or options.drop_parameters)
+        """Only the host may change."""
+        self.concerns_queries_only = self._keeps_host and keeps_path
         """URLs without a query stay as they are."""
 
     def folded(self, path: str, query: str | None) -> Url | None:
         """Return the folded URL; None if nothing changes."""
-        new_path = self.options.path(path)
-        new_query = None if query is None else self.options.query(query)
+        new_path, new_query = path, query
+        if not self._keeps_rest:
+            new_path = self.options.path(path)
+            new_query = None if query is None else self.options.query(query)
         if self._keeps_host and new_path == path and new_query == query:
             return None
-        text = f"{self.beginning}{new_path}"
-        if new_query is not None:
-            text = f"{text}?{new_query}"
+        text = f"{self.beginning}{new_path}" if new_query is None else f"{self.beginning}{new_path}?{new_query}"
         return Url(text, self._scheme, self._host, self._port, new_path, new_query, self._written)
 
 

@@ -37,6 +37,8 @@ MAX_REDIRECTS = 999
 def rank_of(redirects: int, url: str) -> int:
     """Return the rank of a URL as it is stored: fewer redirects first, then the shorter path in characters, with the query."""
     path_length = len(url) - url.index("/", 8)
+    if not redirects and path_length <= MAX_PATH_LENGTH:
+        return path_length
     return min(redirects, MAX_REDIRECTS) * (MAX_PATH_LENGTH + 1) + min(path_length, MAX_PATH_LENGTH)
 
 

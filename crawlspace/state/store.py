@@ -14,7 +14,8 @@ What follows for **inherited metadata** is decided in `inherited_metadata.py` an
 known, inherit the metadata of its rules. `record` returns when that is done. Where several workers share a store it is a transaction of
 its own, which whoever comes next makes up for if a worker is killed before.
 
-All stores pass the same contract suite. All times are whole seconds since 1970. Every method that writes is one transaction. Methods raise
+All stores pass the same contract suite. All times are whole seconds since 1970. Every method that writes is one transaction,
+unless `one_transaction` joins several. Methods raise
 StoreFull, StoreDamaged, StoreLocked or StoreError, and then have changed nothing.
 """
 
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from crawlspace.decision import Reason
@@ -128,6 +130,9 @@ class RuleChangeStore(Protocol):
 
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
         """Return those of some ten thousand URLs that are stored, in the order of the ids."""
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        """Make the calls that write inside a `with` statement one transaction, where a store can; else each of them stays one."""
 
     def drop_inherited(self) -> None:
         """Remove metadata inherited from pages that are outside the crawl space by now (760, 761), or from no stored page.

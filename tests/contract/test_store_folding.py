@@ -11,7 +11,7 @@ from crawlspace.model import Held, State, UrlState
 from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.lifecycle import Transition, approved, discarded
 from crawlspace.state.store import Store
-from tests.contract.conftest import NOW, Known, key
+from tests.contract.conftest import NOW, Known, key, new
 
 A, B, C, D = (f"a.example/{name}" for name in "abcd")
 
@@ -64,6 +64,27 @@ def test_inserted_urls_have_the_ids_that_are_told(known: Known, store: Store) ->
         assert effects.ids == {url: known.store.get(url).id for url in effects.ids}  # type: ignore[union-attr]
         assert f"http://{B}" not in effects.ids
     assert known.discover(A, B, C, D).ids == {}
+
+
+def test_many_urls_are_inserted_in_their_order_with_the_least_of_what_they_are_found_with(known: Known, store: Store) -> None:
+    names = [f"{A}/{number}" for number in range(250)]
+    found = [new(name, depth=2) for name in names]
+    found[120:120] = [new(names[3], depth=1), new(names[249], depth=5)]
+    assert store.discover(found, now=NOW).discovered == 250
+    states = sorted(store.urls(), key=lambda state: state.id)
+    in_order = [*names[:120], names[249], *names[120:249]]
+    assert [state.url for state in states] == [f"http://{name}" for name in in_order]
+    assert [state.depth for state in states] == [1 if name == names[3] else 2 for name in in_order]
+
+
+def test_calls_in_one_transaction_read_what_was_written_before(known: Known, store: Store) -> None:
+    with store.one_transaction():
+        known.discover(A, B)
+        (a,) = ids(known, A)
+        store.relink({a: [key(B)]})
+        store.reclassify(Reclassified(forgotten=ids(known, B)), now=NOW)
+    assert [state.id for state in store.urls()] == [a]
+    assert list(store.links_of([a])[a]) == [key(B)]
 
 
 def test_links_are_folded_on_every_page_that_has_one(known: Known, store: Store) -> None:

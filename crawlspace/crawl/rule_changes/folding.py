@@ -1,6 +1,7 @@
 """Fold the known URLs after a change of the URL options: of all that are one URL now, that one stays, and takes over from the others.
 
-In batches of a few short transactions, each of which leaves all in order, so that a start after a kill folds what is left:
+In batches, a transaction each where the store can, else a few short ones, each of which leaves all in order, so that a start after a kill
+folds what is left:
 
 1. Links that lead to a folded URL lead to the other one.
 2. The other one is inserted if it is not known, pending, with the depth and the metadata of the folded one, and with its links until it
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
@@ -21,7 +23,10 @@ from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import FoldedUrl, KnownUrl
-from crawlspace.urls import Url
+from crawlspace.urls import Url, url_key
+
+_READ_AT_ONCE = 5_000
+"""Of one batch: so many are in memory as objects, which is faster, too."""
 
 
 class UrlDepths(Protocol):
@@ -37,6 +42,7 @@ class FoldingStore(UrlDepths, Protocol):
     changed_at_once: int
 
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
+    def one_transaction(self) -> AbstractContextManager[None]: ...
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]: ...
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def fold_links(self, into: Mapping[int, int]) -> None: ...
@@ -60,7 +66,7 @@ class KnownFolds:
     def add(self, known: KnownUrl, into: Url) -> None:
         in_index = known.indexed or known.left_to_others
         (self.with_document if in_index else self.without_document).append(known.id)
-        self.keys[known.key] = into.key
+        self.keys[known.key] = url_key(into.text)
 
     @property
     def survivors(self) -> int:
@@ -114,22 +120,37 @@ def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDep
 
 
 def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
-    states = store.urls_to_fold(ids)
-    into = {
-        state.id: folded_into(state, url, key=keys[state.key])
-        for state in states
-        if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
-    }
+    pending, held, forgotten = array("q"), array("q"), array("q")
+    with store.one_transaction():
+        for some in _parts(ids, _READ_AT_ONCE):
+            states = store.urls_to_fold(some)
+            into = {
+                state.id: folded_into(state, url, key=keys[state.key])
+                for state in states
+                if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
+            }
+            without_document = _insert(store, states, into, now=now)
+            for state in states:
+                if not state.in_index or state.id not in without_document:
+                    if state.id in into:
+                        forgotten.append(state.id)
+                    continue
+                held.append(state.id)
+                if state.state == State.PENDING:  # it would be fetched
+                    pending.append(state.id)
+        if pending:
+            store.reclassify(Reclassified(given_up=pending), now=now)
+        return store.reclassify(Reclassified(forgotten=forgotten, held_folded=held), now=now)
+
+
+def _insert(store: FoldingStore, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> dict[int, int | None]:
+    """Insert the URLs that others are folded into, with the links of those; return what `_without_document` does."""
     inserted = store.discover(list(into.values()), now=now).ids
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
         store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
     without_document = _without_document(store, into, inserted)
     store.move_links(without_document)
-    held = [state for state in states if state.in_index and state.id in without_document]
-    if pending := [state.id for state in held if state.state == State.PENDING]:  # they would be fetched
-        store.reclassify(Reclassified(given_up=pending), now=now)
-    held_ids = [state.id for state in held]
-    return store.reclassify(Reclassified(forgotten=sorted(into.keys() - held_ids), held_folded=held_ids), now=now)
+    return without_document
 
 
 def _without_document(store: FoldingStore, into: Mapping[int, NewUrl], inserted: Mapping[str, int]) -> dict[int, int | None]:

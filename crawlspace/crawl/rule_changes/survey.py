@@ -72,8 +72,8 @@ class Survey:
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
     """By site, URLs excluded by the limit of the host only, with and without a document."""
     rules: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """Numbers by rule for each kind; `hosts` likewise."""
-    hosts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """Numbers by rule for each kind; `sites` likewise."""
+    sites: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def leave(self, known: KnownUrl, verdict: Exclusion) -> None:
@@ -172,12 +172,12 @@ class Survey:
     @property
     def by_host(self) -> dict[str, dict[str, int]]:
         """The same by host, for those with the most URLs; OTHERS stands for the rest."""
-        return _by_host(self.hosts)
+        return _by_host({kind: _of_hosts(counter) for kind, counter in self.sites.items()})
 
     def _count(self, kind: str, known: KnownUrl, by: str | None) -> None:
         if by is not None:
             self.rules[kind][by] += 1
-        self.hosts[kind][known.site.rpartition(":")[0]] += 1
+        self.sites[kind][known.site] += 1
         examples = self.examples[kind]
         if len(examples) < _EXAMPLES:
             examples.append(known.url)
@@ -237,6 +237,13 @@ def survey(
         found.known += len(page)
         last = page[-1].id
     return found
+
+
+def _of_hosts(sites: Counter[str]) -> Counter[str]:
+    hosts = Counter[str]()
+    for site, number in sites.items():
+        hosts[site.rpartition(":")[0]] += number
+    return hosts
 
 
 def _by_host(hosts: Mapping[str, Counter[str]]) -> dict[str, dict[str, int]]:

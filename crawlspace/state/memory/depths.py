@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from msgspec import structs
 
@@ -92,6 +93,9 @@ class MemoryDepths:
                 self._links[id] = tuple(keys)
             else:
                 self._links.pop(id, None)
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def move_links(self, into: Mapping[int, int | None]) -> None:
         self.relink(moved_links(self._links, into))

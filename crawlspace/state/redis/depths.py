@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import msgspec
@@ -117,6 +117,9 @@ class RedisDepths(ABC):
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         self._write("relink", links=[(id, raw(pack_keys(keys))) for id, keys in links.items()])
+
+    def one_transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def move_links(self, into: Mapping[int, int | None]) -> None:
         links = self.links_of(into.keys())

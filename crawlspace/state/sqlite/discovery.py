@@ -1,14 +1,17 @@
 """Inserts new URLs, and lowers the depth of known ones and of what they link to."""
 
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import count
+from itertools import chain, count
 
 import apsw
+from msgspec import structs
 
 from crawlspace.model import NewUrl, State
 from crawlspace.state.changes import Effects
@@ -20,6 +23,14 @@ from crawlspace.state.sqlite.rows import integers
 from crawlspace.state.sqlite.sites import SCHEME_BITS
 
 _CACHED_SITES = 100_000
+_INSERTED_AT_ONCE = 100
+"""In one statement: a fifth less time than one at a time, and the text of more would not stay prepared."""
+_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT = (
+    "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, rank, host_as_written, discovered_at, depth_from)"
+    f" VALUES {_ROW}"
+)
+_INSERT_MANY = _INSERT + f", {_ROW}" * (_INSERTED_AT_ONCE - 1)
 
 
 def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now: int) -> Effects:
@@ -82,14 +93,6 @@ class _Known:
     changed: bool = False
 
 
-@dataclass(slots=True)
-class _Fresh:
-    new: NewUrl
-    depth: int
-    source: int
-    depth_from: int
-
-
 class Discovery:
     """The discoveries of one transaction. `nearer` holds ids whose depth went down, with the depth they had."""
 
@@ -105,19 +108,16 @@ class Discovery:
         if not urls:
             return
         known = self._known(urls)
-        fresh: dict[str, _Fresh] = {}
+        fresh: dict[str, NewUrl] = {}
         for new in urls:
             row = known.get(new.url)
             if row is not None:
                 self._find_again(row, new)
-                continue
-            twin = fresh.get(new.url)
-            if twin is None:
-                fresh[new.url] = _Fresh(new, new.depth, new.source, new.depth_from)
-            else:
-                twin.source = min(twin.source, new.source)
-                if new.depth < twin.depth:
-                    twin.depth, twin.depth_from = new.depth, new.depth_from
+            elif (twin := fresh.setdefault(new.url, new)) is not new:
+                nearer = new if new.depth < twin.depth else twin
+                fresh[new.url] = structs.replace(
+                    twin, source=min(twin.source, new.source), depth=nearer.depth, depth_from=nearer.depth_from
+                )
         self._db.executemany(
             "UPDATE url SET depth = ?, source = ?, depth_from = ? WHERE id = ?",
             [(row.depth, row.source, row.depth_from, row.id) for row in known.values() if row.changed],
@@ -188,44 +188,43 @@ class Discovery:
             row.depth, row.depth_from = new.depth, new.depth_from
             row.changed = True
 
-    def _insert(self, fresh: Mapping[str, _Fresh]) -> None:
-        rows = list(fresh.values())
-        first = take(self._db, "id", len(rows))
+    def _insert(self, fresh: Mapping[str, NewUrl]) -> None:
+        first = take(self._db, "id", len(fresh))
         self._effects.ids = dict(zip(fresh, count(first), strict=False))
-        by_site = Counter([row.new.site for row in rows])
-        over_https = Counter([row.new.site for row in rows if row.new.url.startswith("https:")])
+        by_site = Counter([new.site for new in fresh.values()])
+        over_https = Counter([new.site for new in fresh.values() if new.url.startswith("https:")])
         schemes = {
             site: (SCHEME_BITS["https"] if over_https[site] else 0) | (SCHEME_BITS["http"] if over_https[site] < number else 0)
             for site, number in by_site.items()
         }
         site_ids = {site: self._sites.find_or_add(self._db, site) for site in by_site}
-        self._db.executemany(
-            "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, rank, host_as_written, discovered_at, depth_from)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [
-                (
-                    id,
-                    row.new.key,
-                    row.new.url,
-                    site_ids[row.new.site],
-                    row.source,
-                    row.new.shift,
-                    row.depth,
-                    row.new.redirects,
-                    row.new.rank,
-                    row.new.host_as_written,
-                    self._now,
-                    row.depth_from,
-                )
-                for id, row in enumerate(rows, first)
-            ],
-        )
+        rows = [
+            (
+                id,
+                new.key,
+                new.url,
+                site_ids[new.site],
+                new.source,
+                new.shift,
+                new.depth,
+                new.redirects,
+                new.rank,
+                new.host_as_written,
+                self._now,
+                new.depth_from,
+            )
+            for id, new in enumerate(fresh.values(), first)
+        ]
+        at_once = len(rows) - len(rows) % _INSERTED_AT_ONCE
+        for start in range(0, at_once, _INSERTED_AT_ONCE):
+            self._db.execute(_INSERT_MANY, tuple(chain.from_iterable(rows[start : start + _INSERTED_AT_ONCE])))
+        self._db.executemany(_INSERT, rows[at_once:])
         self._db.executemany(
             "UPDATE site SET urls = urls + ?, schemes = schemes | ? WHERE id = ?",
             [(number, schemes[site], site_ids[site]) for site, number in by_site.items()],
         )
-        self._tally["state 0"] += len(rows)
-        self._effects.discovered += len(rows)
+        self._tally["state 0"] += len(fresh)
+        self._effects.discovered += len(fresh)
         pending = self._effects.pending_sites
         for site, number in by_site.items():
             pending[site] = pending.get(site, 0) + number

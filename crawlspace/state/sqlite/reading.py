@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from itertools import starmap
 
 import apsw
 
@@ -67,12 +68,9 @@ def scan(db: apsw.Connection, after: int, limit: int) -> list[KnownUrl]:
 
 
 def urls_to_fold(db: apsw.Connection, ids: Collection[int]) -> list[FoldedUrl]:
-    found = []
-    for row in db.execute(_TO_FOLD, (integers(ids),)):
-        one = FoldedUrl(*row)
-        one.source = SOURCES[row[5]]
-        one.in_index = bool(row[14])
-        found.append(one)
+    found = list(starmap(FoldedUrl, db.execute(_TO_FOLD, (integers(ids),))))
+    for one in found:
+        one.source = SOURCES[one.source]
     return found
 
 

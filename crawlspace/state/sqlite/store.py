@@ -40,7 +40,7 @@ from crawlspace.urls import url_key
 class SqliteStore(SqliteArchive, SqliteDepths):
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
-    changed_at_once = 30_000
+    changed_at_once = 50_000
 
     def __init__(
         self,
@@ -62,6 +62,8 @@ class SqliteStore(SqliteArchive, SqliteDepths):
         self._sites = SiteIds()
         self._lock: CrawlLock | None = None
         self._run_began: int | None = None
+        self._is_joined = False
+        """Whether what is written is part of an open transaction."""
         self._file = SqliteFile(path, read_only=read_only, alone=alone)
 
     @classmethod
@@ -157,6 +159,15 @@ class SqliteStore(SqliteArchive, SqliteDepths):
         with self._writing() as db:
             writing = Writing(db, self._sites, now)
             return self._finish(writing, rule_change.reclassify(writing, found))
+
+    @contextmanager
+    def one_transaction(self) -> Iterator[None]:
+        with self._writing():
+            self._is_joined = True
+            try:
+                yield
+            finally:
+                self._is_joined = False
 
     def drop_inherited(self) -> None:
         with self._writing() as db:
@@ -353,6 +364,9 @@ class SqliteStore(SqliteArchive, SqliteDepths):
 
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
+        if self._is_joined:
+            yield self._file.db
+            return
         try:
             with self._file.writing() as db:
                 yield db

@@ -132,6 +132,23 @@ def test_a_full_disk_loses_nothing_and_the_same_call_succeeds_later(tmp_path: Pa
     store.close()
 
 
+def test_of_one_transaction_all_is_written_or_nothing(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "state.db")
+
+    def fail_after_writing() -> None:
+        with store.one_transaction():
+            store.discover([new("a.example/a")], now=NOW)
+            store.set_meta("name", "value")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_after_writing()
+    assert (list(store.urls()), store.get_meta("name"), store.counts().hosts) == ([], None, 0)
+    store.discover([new("a.example/a")], now=NOW)
+    assert [state.site for state in store.urls()] == ["a.example:80"]
+    store.close()
+
+
 def test_a_read_only_store_reads(tmp_path: Path) -> None:
     path = filled(tmp_path)
     store = SqliteStore(path, read_only=True)
