@@ -72,6 +72,8 @@ NOT_PLAIN = [
     b"HTTP/1.1 100 Continue\r\n\r\n" + OK + END,
     b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + OK + END,
     b"HTTP/1.1 204 No Content\r\n\r\n",
+    b"HTTP/1.1 204 No Content\r\n" + END,
+    b"HTTP/1.1 103 Early Hints\r\n" + END,
     b"\r\n" + OK + END,
     b"HTTP/1.1 200 OK\n" + END,
 ]  # fmt: skip
