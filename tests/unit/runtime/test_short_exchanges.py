@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,6 +13,7 @@ from scrapy import Request, signals
 from scrapy.exceptions import StopDownload
 
 from crawlspace.runtime.rule_middleware import RuleMiddleware
+from crawlspace.runtime.shortcuts import exchanges
 from crawlspace.runtime.shortcuts.exchanges import LARGEST, ShortAgent
 from tests.unit.runtime.fetching import HTML, OK, PAGE, Fetching, answer
 
@@ -163,9 +165,19 @@ class Types:
         return None
 
 
-@pytest.mark.parametrize(("kind", "others", "left"), [(b"html", 0, False), (b"css", 0, True), (b"html", 1, True)])
+CHECKED = [
+    # type of the page, how somebody else listens too; left to Scrapy
+    (b"html", None, False),
+    (b"css", None, True),
+    (b"html", {"signal": signals.headers_received}, True),
+    (b"html", {"signal": dispatcher.Any}, True),
+    (b"html", {"signal": signals.headers_received, "sender": dispatcher.Any}, True),
+]
+
+
+@pytest.mark.parametrize(("kind", "also", "left"), CHECKED)
 def test_our_check_of_the_type_is_made_on_the_way(
-    monkeypatch: pytest.MonkeyPatch, left_to_scrapy: list[str], kind: bytes, others: int, *, left: bool
+    monkeypatch: pytest.MonkeyPatch, left_to_scrapy: list[str], kind: bytes, also: dict[str, Any] | None, *, left: bool
 ) -> None:
     rules: Any = Types()
     outcomes = []
@@ -173,9 +185,19 @@ def test_our_check_of_the_type_is_made_on_the_way(
         fetching = Fetching(monkeypatch, is_short=is_short)
         middleware = RuleMiddleware(rules)
         fetching.signals.connect(middleware.headers_received, signals.headers_received)
-        if others:
-            fetching.signals.connect(hears_headers, signals.headers_received)
+        if also is not None:
+            fetching.signals.connect(hears_headers, **also)
         outcomes.append(answer(fetching, PAGE.replace(b"html", kind)))
+        if also is not None:
+            fetching.signals.disconnect(hears_headers, **also)
     assert bool(left_to_scrapy) is left
     assert outcomes[0] == outcomes[1]
     assert outcomes[0]["flags"] == (["download_stopped"] if kind == b"css" else [])
+
+
+def test_the_latency_counts_from_the_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an answer is left to Scrapy."""
+    monkeypatch.setattr(exchanges, "monotonic", lambda: monotonic() - 1_000)
+    fetching = Fetching(monkeypatch)
+    answer(fetching, PAGE[:20], PAGE[20:])
+    assert fetching.request.meta["download_latency"] >= 1_000

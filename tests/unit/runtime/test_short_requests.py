@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -153,6 +154,31 @@ def test_a_request_that_is_written_in_parts_is_sent_in_order(monkeypatch: pytest
     assert len(fetching.results) == 1
     fetching.network.write()
     assert fetching.wire.written.count(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n") == 2
+
+
+def test_what_is_left_of_a_request_goes_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a server answers before it has the whole request."""
+    fetching = Fetching(monkeypatch)
+    fetching.wire.takes = 10
+    fetching.fetch()
+    fetching.send(PAGE)
+    fetching.wire.takes = None
+    fetching.fetch()
+    fetching.network.write()
+    assert fetching.wire.written == 2 * b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n"
+
+
+def test_what_is_logged_of_tls_is_logged_by_scrapy(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetching = Fetching(monkeypatch, DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING=True)
+    fetching.fetch()
+    assert fetching.wire.written == b"", "it is left to Scrapy"
+
+
+def test_connections_are_kept_by_timers_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def keep() -> None:
+        assert Fetching(monkeypatch).network.time.getDelayedCalls() == []
+
+    asyncio.run(keep())
 
 
 def test_the_delay_counts_from_the_writing(monkeypatch: pytest.MonkeyPatch) -> None:
