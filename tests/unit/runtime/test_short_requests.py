@@ -16,6 +16,7 @@ from twisted.internet.testing import MemoryReactorClock
 from twisted.web.client import URI, Agent
 
 from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.shortcuts import exchanges
 from crawlspace.runtime.shortcuts.exchanges import sent_in_short
 from tests.unit.runtime.connections import ANSWER
 from tests.unit.runtime.fetching import PAGE, URL, Fetching, answer
@@ -156,6 +157,28 @@ def test_a_request_that_is_written_in_parts_is_sent_in_order(monkeypatch: pytest
     assert fetching.wire.written.count(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n") == 2
 
 
+def test_the_time_counts_from_the_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where an answer is left to Scrapy."""
+    fetching = Fetching(monkeypatch)
+    time = fetching.network.time
+    monkeypatch.setattr(exchanges, "monotonic", time.seconds)
+    fetching.fetch(download_timeout=20)
+    time.advance(15)
+    fetching.send(PAGE[:20])
+    time.pump([4])
+    assert not fetching.results
+    time.pump([1, 1])
+    assert fetching.outcome["error"][0] is DownloadTimeoutError
+
+
+def test_a_kept_connection_that_was_lost_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    fetching = Fetching(monkeypatch)
+    fetching.network.close()
+    fetching.fetch()
+    assert (fetching.results, fetching.wire.written) == ([], b"")
+    assert len(fetching.network.time.tcpClients) == 1
+
+
 def test_what_is_left_of_a_request_goes_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where a server answers before it has the whole request."""
     fetching = Fetching(monkeypatch)
@@ -229,4 +252,8 @@ def test_the_same_with_tls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
         outcome = fetching.outcome
         assert outcome.pop("certificate").dumpPEM() in (tmp_path / "certificate.pem").read_bytes()
         outcomes.append({**outcome, "sent": None})
+        fetching.network.time.advance(3)
+        fetching.network.pool.closeCachedConnections()
+        fetching.network.write()
+        assert fetching.network.ago_s == 3, "that it closes is no request"
     assert outcomes[0] == outcomes[1]
