@@ -33,8 +33,9 @@ from crawlspace.runtime.download.http_internals import (
     use_agent,
     use_factory,
     wrap_new_connection,
+    wrap_timers,
 )
-from crawlspace.runtime.download.kept_connections import end_in_time, ended_before_answer, no_second_sending
+from crawlspace.runtime.download.kept_connections import LoopTimers, end_in_time, ended_before_answer, no_second_sending
 from crawlspace.runtime.files.download import FileAgent
 from crawlspace.runtime.logformat import make_libraries_printable
 from crawlspace.runtime.requests import EXCHANGE, STATE, request_id
@@ -86,6 +87,7 @@ class TimingHandler(HTTP11DownloadHandler):
         if session is None:
             return
         use_agent(FileAgent)
+        wrap_timers(pool, LoopTimers)
         self._take_new_connection = no_second_sending(pool)
         remember_host_names(HOST_NAMES)
         bound_idle_connections(pool, min(MOST_IDLE, _most_files() // 2))
@@ -163,21 +165,46 @@ class Watch:
         while (below := getattr(wire, "transport", None)) is not None:  # TLS is a transport over that of the socket
             wire = below
         self._wire, self._write, self._send = wire, wire.writeSomeData, connection.request
-        connection.request, wire.writeSomeData = self.request, self.write
+        connection.request, connection.watch, wire.writeSomeData = self.request, self, self.write
         self._site: str | None = None
         """The site of the last request on this connection; with a proxy that is not the host it is connected to."""
         self._awaits_answer = self._is_unwritten = self._refused = self._is_kept = False
+        self._writes_at_once = wire is connection.transport
+        """What is written need not wait for the loop: no TLS, and nothing else waits to be written."""
 
     def request(self, request: Any) -> Any:
         """Send a request, as HTTP11ClientProtocol does."""
-        self._site = site_of(request.absoluteURI)
+        return self.read(request) if self.begins(request.absoluteURI) else fail(NotAsked())
+
+    def begins(self, url: bytes) -> bool:
+        """Note that a request is to be sent; return whether it may be. The connection is closed if not."""
+        self._site = site_of(url)
         self._is_kept = self._began is None
         self._incarnation_asked, self._began = self._incarnation() if self._began is None else self._began, None
         if not self._may_ask_for_s(self._site):
             self._connection.transport.abortConnection()  # nothing else would close it
-            return fail(NotAsked())
+            return False
         self._awaits_answer = self._is_unwritten = True
+        return True
+
+    def read(self, request: Any) -> Any:
+        """Send a request that may be sent; return its answer to be."""
         return self._send(request).addBoth(self._over)
+
+    def write_now(self, data: bytes) -> None:
+        """Write a request, at once as far as the system takes it."""
+        transport = self._connection.transport
+        if self._writes_at_once and transport.connected and not transport.disconnecting:
+            written = self.write(data)
+            if written == len(data):
+                return
+            self._writes_at_once = False
+            data = data[max(written, 0) :] if isinstance(written, int) else data  # an exception: the transport meets it too
+        transport.write(data)
+
+    def answered(self) -> None:
+        """The answer to a request is there: what is written from now on belongs to no request."""
+        self._awaits_answer = False
 
     def write(self, data: bytes) -> Any:
         """Write to the socket, as FileDescriptor.writeSomeData does: an exception means that the connection is lost."""

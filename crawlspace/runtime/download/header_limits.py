@@ -7,9 +7,10 @@ answer of a proxy to CONNECT has the same bounds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from twisted.internet.error import ConnectionDone
+from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 
 from crawlspace.runtime.download.errors import HeadersTooLarge
@@ -97,8 +98,20 @@ class LimitedParser(ResponseParser, chunked=LimitedChunkedDecoder):
         super().switchToBodyMode(decoder)
 
 
+class Reader(Protocol):
+    """Takes what comes, in the place of a parser."""
+
+    def received(self, data: bytes) -> None: ...
+
+    def lost(self) -> None:
+        """The connection is lost: have a parser read what came so far, to which that is reported next."""
+
+
 class LimitedProtocol(ClientProtocol):
     """An HTTP connection with these bounds. It is closed at once, without ceremony, when what comes is no answer to a request."""
+
+    reader: Reader | None = None
+    """What reads the answer to a request that was not sent by the method below."""
 
     def request(self, request: Any) -> Any:
         answer = super().request(request)
@@ -106,10 +119,17 @@ class LimitedProtocol(ClientProtocol):
         return answer
 
     def dataReceived(self, data: bytes) -> None:  # noqa: N802
-        if not self.reads_response:
+        if self.reader is not None:
+            self.reader.received(data)
+        elif not self.reads_response:
             self._abort()
         else:
             super().dataReceived(data)
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:  # noqa: N802
+        if self.reader is not None:
+            self.reader.lost()
+        super().connectionLost(reason)
 
     def response_complete(self, rest: bytes) -> None:
         if rest:  # it would be taken for the next answer

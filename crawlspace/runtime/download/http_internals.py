@@ -20,6 +20,8 @@ from scrapy.core.downloader.handlers.http11 import (
     _TunnelingTCP4ClientEndpoint,
 )
 from scrapy.http import Headers
+from scrapy.utils import _download_handlers
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.python.failure import Failure
 from twisted.web import _newclient
@@ -30,13 +32,25 @@ from crawlspace.runtime.scrapy_internals import STOPPED
 
 if TYPE_CHECKING:
     from scrapy import Request
+    from scrapy.http import Response
 
 ParseError = _newclient.ParseError
 RequestNotSent = _newclient.RequestNotSent
 """These two errors are exported by no public module; the others of the client are in twisted.web.client."""
 
+make_response = _download_handlers.make_response
+normalize_bind_address = _download_handlers.normalize_bind_address
+"""How Scrapy's handlers make a response, and read a setting; the module is private."""
+
 TunnelEndpoint = _TunnelingTCP4ClientEndpoint
 """What connects through a proxy. It has no public name, and its answer no bounds."""
+
+
+class WrittenRequest(_newclient.Request):
+    """A request that was written to its connection before the connection was given it. What sends a request would always write it."""
+
+    def writeTo(self, transport: Any) -> Deferred[None]:  # noqa: N802
+        return succeed(None)
 
 
 class ChunkedDecoder(_ChunkedTransferDecoder):
@@ -74,6 +88,10 @@ class ClientProtocol(_LenientHTTP11ClientProtocol):
         """Replace the class of the parser, which Twisted chooses by itself."""
         assert self._parser is not None
         self._parser.__class__ = parser
+
+    def return_to_pool(self) -> None:
+        """Have the connection kept for another request; the callback for that is private."""
+        self._quiescentCallback(self)
 
     def do_not_keep(self) -> None:
         """Close the connection after this response; whether it is kept is an attribute of the request, which is private."""
@@ -138,6 +156,33 @@ class DownloadAgent(_ScrapyAgent):
         dict.update(copy, {name: [*values] for name, values in dict.items(headers)})
         return copy
 
+    _written: _Written | None = None
+
+    def read_as_usual(
+        self, request: Request, read: Callable[[Any], Deferred[Any]], *, began: float, timeout_s: float
+    ) -> Deferred[Response]:
+        """Have Scrapy make the response to a request that is written already. `read` returns what it reads of the answer.
+
+        `began`: when the request was written, by time.monotonic(); `timeout_s`: what is left of its time.
+        """
+        self._written = _Written(read, began)
+        response = _ScrapyAgent.download_request(self, request)
+        timer: Any = self._timeout_cl  # the interface has methods without self
+        if timer.active():
+            timer.reset(max(0.0, timeout_s))
+        return response
+
+    def call_later(self, delay_s: float, function: Callable[[], None]) -> Any:
+        """Set a timer of the pool, which has a clock of its own, in a private attribute."""
+        pool: Any = self._pool
+        return pool._reactor.callLater(delay_s, function)
+
+    def _get_agent(self, request: Request, timeout: float) -> Any:
+        return self._written or super()._get_agent(request, timeout)
+
+    def _cb_latency(self, result: Any, request: Request, start_time: float) -> Any:
+        return super()._cb_latency(result, request, start_time if self._written is None else self._written.began)
+
     def body_for(
         self, request: Request, values_of: Callable[[bytes], list[bytes]], *, length: int, page_limit: int
     ) -> Body | None:
@@ -159,6 +204,16 @@ class DownloadAgent(_ScrapyAgent):
         deliver = txresponse.deliverBody
         txresponse.deliverBody = lambda reader: deliver(_into(body, reader))
         return super()._cb_bodyready(txresponse, request)
+
+
+class _Written:
+    """Takes the place of Twisted's agent for a request that is written already."""
+
+    def __init__(self, read: Callable[[Any], Deferred[Any]], began: float) -> None:
+        self._read, self.began = read, began
+
+    def request(self, method: bytes, uri: bytes, headers: Any, body: Any) -> Deferred[Any]:
+        return self._read(WrittenRequest(method, uri, headers, body, persistent=True))
 
 
 def _into(body: Body, reader: Any) -> Any:
@@ -202,6 +257,17 @@ def use_factory(pool: HTTPConnectionPool, factory: type[ConnectionFactory]) -> N
     pool._factory = factory
 
 
+def kept_connection(pool: HTTPConnectionPool, key: Any) -> Any:
+    """Return a connection that was kept, None if there is none. The pool's public method would make another then."""
+    connections = pool._connections.get(key)
+    while connections:
+        connection = connections.pop(0)
+        pool._timeouts.pop(connection).cancel()
+        if connection.state == "QUIESCENT":
+            return connection
+    return None
+
+
 def new_connection(pool: HTTPConnectionPool, key: Any, endpoint: Any) -> Any:
     """Return a connection that is not a kept one. The pool's public method prefers those."""
     return pool._newConnection(key, endpoint)
@@ -210,6 +276,11 @@ def new_connection(pool: HTTPConnectionPool, key: Any, endpoint: Any) -> Any:
 def wrap_new_connection(pool: HTTPConnectionPool, wrap: Callable[[Callable[..., Any], Any], Callable[..., Any]]) -> None:
     """Have connections made by `wrap(make, clock)`. The pool is where they are made; Scrapy has no setting for it."""
     pool._newConnection = wrap(pool._newConnection, pool._reactor)  # type: ignore[method-assign]
+
+
+def wrap_timers(pool: HTTPConnectionPool, wrap: Callable[[Any], Any]) -> None:
+    """Have the pool set its timers by `wrap(reactor)`; it has no other use for its reactor."""
+    pool._reactor = wrap(pool._reactor)
 
 
 def bound_idle_connections(pool: HTTPConnectionPool, most: int) -> None:

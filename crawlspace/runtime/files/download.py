@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.kinds import FILE_TYPES
 from crawlspace.content_type import declared, essence, is_generic
-from crawlspace.runtime.download.http_internals import DownloadAgent
 from crawlspace.runtime.files.body import IN_MEMORY, FileBody
 from crawlspace.runtime.requests import CONTENTS, FILE, STATE
+from crawlspace.runtime.shortcuts.exchanges import ShortAgent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def files_folder(collection: Collection) -> Path:
     return collection.data_folder / "files"
 
 
-class FileAgent(DownloadAgent):
+class FileAgent(ShortAgent):
     """Downloads the page or file of a URL of the collection."""
 
     def body_for(

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from twisted.internet.abstract import FileDescriptor
+from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.error import ConnectionDone
 from twisted.internet.testing import MemoryReactorClock
@@ -36,10 +37,13 @@ class Wire(FileDescriptor):
         self.socket = self
         self.options: dict[int, int] = {}
         """Of the connection, as last set."""
+        self.takes: int | None = None
+        """Bytes that the system takes at once; None: all."""
         self.aborts_later = False
         """As a socket's does, in the loop's next turn; here, never."""
 
     def writeSomeData(self, data: bytes) -> int:
+        data = data[: self.takes]
         self.written += data
         return len(data)
 
@@ -49,6 +53,9 @@ class Wire(FileDescriptor):
 
     def setTcpNoDelay(self, enabled: bool) -> None:
         """There is no socket."""
+
+    def getPeer(self) -> IPv4Address:
+        return IPv4Address("TCP", "192.0.2.1", 80)
 
     def getHandle(self) -> None:
         """Inside a tunnel this is no socket."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from twisted.internet.task import Clock
 from twisted.web.client import HTTPConnectionPool
 
 from crawlspace.runtime.download.http_internals import bound_idle_connections
+from crawlspace.runtime.download.kept_connections import LoopTimers
 
 MOST = 3
 
@@ -62,3 +64,23 @@ def test_what_is_kept_ends_after_its_time() -> None:
     assert pool.open == ""
     keys: list[Any] = list(pool.pool._timeouts)
     assert keys == []
+
+
+def test_timers_are_those_of_the_loop_where_there_is_one() -> None:
+    reactor = Clock()
+    timers = LoopTimers(reactor)
+    calls: list[str] = []
+
+    async def wait() -> None:
+        over = asyncio.Event()
+        timers.callLater(0, calls.append, "cancelled").cancel()
+        timer = timers.callLater(0, calls.append, "called")
+        timers.callLater(0, over.set)
+        await asyncio.wait_for(over.wait(), 60)
+        assert timer.args == ("called",)
+
+    asyncio.run(wait())
+    assert (calls, reactor.getDelayedCalls()) == (["called"], [])
+    timers.callLater(1, calls.append, "without a loop")
+    reactor.advance(1)
+    assert calls == ["called", "without a loop"]
