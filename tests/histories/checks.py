@@ -117,7 +117,8 @@ class CheckedCollection(Collection):
                     missing[host] += 1
                 elif down[host] != "mostly":
                     yield f"LOST    {url}, though its site was down: {row_of(was)}, now {row_of(now)}"
-            if was.indexed and not (now is not None and now.state in NO_DOCUMENT and was.checksum in there):
+            has_nothing = url in run.orphans if now is None else now.state in NO_DOCUMENT
+            if was.indexed and not (has_nothing and was.checksum in there):
                 lost.append(url)  # a better address took its place before its own deletion could be held: that is no deletion
         for host, number in missing.items():
             documents = sum(1 for url, was in before.items() if host_of(url) == host and was.checksum is not None)
