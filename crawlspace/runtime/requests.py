@@ -36,7 +36,11 @@ CONTENTS = "crawlspace_contents"
 """What was read from a file."""
 EXCHANGE = "crawlspace_exchange"
 """What was sent and received, for the archive."""
-_OF_THE_CRAWL = frozenset({FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE})
+SESSION = "crawlspace_session"
+"""The entry of CRAWLSPACE_SITES whose session a request carries, its number, and when that was set."""
+_OF_THE_CRAWL = frozenset(
+    {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION}
+)
 
 
 class LeasedRequest(UrlAsGiven, Request):

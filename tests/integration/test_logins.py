@@ -124,8 +124,8 @@ def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pyt
         demo = project(collection(server.url("/"), settings=settings(server, KINDS[0][0])))
         tried = demo.scrapy("login", "demo", server.netloc).succeeded()
         assert tried.stdout == (
-            f"asked        {server.url('/')}\n"
-            f"sent with it basic log-in as 'crawler' (CRAWLSPACE_SITES['{server.netloc}'])\n"
+            f"log-in       basic log-in as 'crawler' (CRAWLSPACE_SITES['{server.netloc}'])\n"
+            f"page         {server.url('/')}\n"
             "answer       status 200, text/html, titled Home\n"
         )
         site["/"] = site["/robots.txt"] = REFUSED  # the site's fault, not that of the password

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.printable import printable
+from crawlspace.runtime.download.errors import LoggedOutError
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.other_requests.robots import robots_body
 from crawlspace.runtime.requests import ROBOTS
@@ -47,6 +48,10 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
     fetch = request.meta[ROBOTS]
     if has_another_turn(failure, session):
         session.engine.frontier.unblock(fetch.site)  # it comes again with the site's next turn
+        return
+    if isinstance(failure.value, LoggedOutError):
+        session.engine.frontier.unblock(fetch.site)
+        session.engine.logins.pause(fetch.site, session.engine.frontier)
         return
     meaning = meaning_of_failure(failure, session, url=request.url)
     _take(session, stop, fetch, status=int(meaning.status), body="", detail=printable(str(failure.value)))
