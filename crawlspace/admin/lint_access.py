@@ -12,9 +12,15 @@ from crawlspace.urls import Url
 
 
 def lint_access(
-    accesses: Sequence[SiteAccess], starts: Sequence[Url], sites: SiteTable
+    accesses: Sequence[SiteAccess], starts: Sequence[Url], sites: SiteTable, *, keeps_sessions: bool = True
 ) -> Iterator[tuple[Literal["error", "warning"], str, str]]:
     """Yield level, code and message of each finding."""
+    if not keeps_sessions and any(access.session is not None for access in accesses):
+        yield (
+            "warning",
+            "no-session-key",
+            "CRAWLSPACE_SESSION_KEY is not set: the shared store keeps no sessions, and each worker logs in for itself in each run",
+        )
     for access in accesses:
         for where in access.literals():
             yield (

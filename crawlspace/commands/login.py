@@ -52,10 +52,10 @@ class Command(CollectionCommand):
         if access is None:
             raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers for {url.host}")
         from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415 - the client takes half a second
-        from crawlspace.runtime.access.sending import Sending  # noqa: PLC0415
+        from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
 
         collection.seal.check()
-        sending = Sending(collection.user_agent, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
+        sending = LoginRequests(collection.user_agent, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")

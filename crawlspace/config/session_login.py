@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cssselect import HTMLTranslator, SelectorError
 
@@ -23,6 +24,8 @@ _KEYS = {
     "oauth2": ("url", "client_id", "client_secret", "scope", "audience", "client_in", "logged_out"),
     "cookies": ("file", "cookies", "logged_out"),
 }
+_MOST_BYTES = 1_000_000
+"""Of a file with cookies."""
 _STEP_KEYS = ("fields", "form")
 _SIGN_KEYS = ("status", "redirect", "text", "selector")
 _STATUSES = {"form": (401, 403), "oauth2": (401,), "cookies": (401, 403)}
@@ -113,6 +116,8 @@ class SessionLogin:
         if self.client is not None:
             given.update({"client_id": self.client.id, "client_secret": self.client.secret})
         given.update(self.cookies)
+        if self.file:
+            return [_read_file(f"{where}['file']", self.file)]
         return [read_secret(f"{where}[{quoted(name)}]", value) for name, value in given.items()]
 
 
@@ -147,6 +152,17 @@ def read_session_login(where: str, kind: str, values: Mapping[str, object]) -> S
         if not isinstance(host, str) or not host.strip() or "/" in host:
             raise SettingError(f"{where}['hosts'] has {quoted(host)}; it must be a host, as in 'sso.example.com'")
     return SessionLogin(kind, signs, url, tuple(steps), frozenset(str(host).lower() for host in hosts))
+
+
+def _read_file(where: str, name: str) -> str:
+    try:
+        with Path(name).expanduser().open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise SettingError(f"{where} is {quoted(name)}, which cannot be read: {error.strerror}") from error
+    if len(content) > _MOST_BYTES:
+        raise SettingError(f"{where} is {quoted(name)}, which has more than {_MOST_BYTES:,} bytes")
+    return content.decode("utf-8", "replace")
 
 
 def _step(where: str, values: Mapping[str, object]) -> FormStep:

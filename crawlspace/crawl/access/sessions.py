@@ -79,7 +79,7 @@ class LookedOut(Enum):
 
 
 @dataclass(slots=True)
-class _Entry:
+class _LoginSeen:
     """What this process knows of the session of an entry."""
 
     carried: Carried | None = None
@@ -100,7 +100,7 @@ class Sessions:
         self._store = store
         self._clock = clock
         self._seal = seal
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, _LoginSeen] = {}
 
     def current(self, access: SiteAccess) -> Carried | None:
         """Return the session to be carried; None where somebody has to log in first."""
@@ -188,16 +188,16 @@ class Sessions:
         entry.is_lost = True
         return LookedOut.AGAIN
 
-    def _entry(self, access: SiteAccess) -> _Entry:
+    def _entry(self, access: SiteAccess) -> _LoginSeen:
         entry = self._entries.get(access.pattern)
         if entry is None:
-            entry = self._entries[access.pattern] = _Entry()
+            entry = self._entries[access.pattern] = _LoginSeen()
             if (kept := self._kept().get(access.pattern)) is not None:
                 self._take(entry, kept)
                 entry.unproven = 0  # what an earlier run has tried is no attempt of this one
         return entry
 
-    def _take(self, entry: _Entry, kept: KeptSession) -> bool:
+    def _take(self, entry: _LoginSeen, kept: KeptSession) -> bool:
         content = self._seal.opened(kept.content)
         if content is None:
             return False
@@ -205,7 +205,7 @@ class Sessions:
         entry.unproven = kept.unproven
         return True
 
-    def _carry(self, entry: _Entry, kept: KeptSession, content: str) -> Carried:
+    def _carry(self, entry: _LoginSeen, kept: KeptSession, content: str) -> Carried:
         renewed_from = None
         if kept.expires is not None:
             renewed_from = kept.expires - min(_EARLY_S, (kept.expires - kept.since) * _EARLY)

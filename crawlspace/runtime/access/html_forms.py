@@ -9,6 +9,7 @@ from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 import lxml.html
 from lxml import etree
 from scrapy import Request
+from scrapy.http import TextResponse
 
 from crawlspace.printable import printable, quoted
 
@@ -53,10 +54,10 @@ def has_form(response: Response, fields: Mapping[str, str], *, selector: str = "
 
 
 def _parsed(response: Response) -> lxml.html.HtmlElement:
-    encoding = getattr(response, "encoding", None) or "utf-8"
+    body = response.text.encode() if isinstance(response, TextResponse) else response.body
     try:
-        root = lxml.html.document_fromstring(response.body, parser=lxml.html.HTMLParser(encoding=encoding), base_url=response.url)
-    except (etree.ParserError, LookupError) as error:
+        root = lxml.html.document_fromstring(body, parser=lxml.html.HTMLParser(encoding="utf-8"), base_url=response.url)
+    except etree.ParserError as error:
         raise NoFormError(f"{printable(response.url)} is no page: {printable(str(error))}") from error
     if (base := root.find(".//base[@href]")) is not None:
         root.getroottree().docinfo.URL = urljoin(response.url, base.get("href"))

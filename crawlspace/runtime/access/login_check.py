@@ -13,7 +13,7 @@ from crawlspace.content.html import extract
 from crawlspace.printable import printable
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
-from crawlspace.runtime.access.sending import Sending
+from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.access.signs import LoggedOut
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
 
@@ -56,7 +56,7 @@ def try_login(
     url: Url,
     access: SiteAccess,
     *,
-    sending: Sending,
+    sending: LoginRequests,
     allows: Callable[[str], bool],
     tell: Callable[[str], object],
 ) -> Tried:

@@ -14,7 +14,7 @@ from crawlspace.errors import SettingError
 from crawlspace.printable import printable
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
-from crawlspace.runtime.access.sending import Sending
+from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _PATIENCE = 600
 class Renewal:
     """Logs in when there is no session, once for all requests that wait for it."""
 
-    def __init__(self, logins: Logins, sending: Sending) -> None:
+    def __init__(self, logins: Logins, sending: LoginRequests) -> None:
         self._logins = logins
         self._sessions = logins.sessions
         self._sending = sending

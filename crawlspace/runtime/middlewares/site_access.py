@@ -34,10 +34,10 @@ class BaseSiteAccess:
         self._signs: dict[str, LoggedOut] = {}
         if logins.have_sessions:
             from crawlspace.runtime.access.renewal import Renewal  # noqa: PLC0415 - half a second, which only log-ins with sessions need
-            from crawlspace.runtime.access.sending import Sending  # noqa: PLC0415
+            from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
             from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
 
-            self._renewal = Renewal(logins, Sending(user_agent, verify))
+            self._renewal = Renewal(logins, LoginRequests(user_agent, verify))
             self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
 
     @classmethod

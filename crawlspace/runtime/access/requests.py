@@ -27,7 +27,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class LoginRequests:
     """How the requests of log-ins are sent."""
 
     user_agent: str
