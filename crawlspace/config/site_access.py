@@ -16,7 +16,7 @@ from crawlspace.printable import quoted
 
 SITE_KEYS = ("login", "headers", "allow_plain_http")
 """In CRAWLSPACE_SITES."""
-_FIELDS = {"basic": ("user", "password"), "bearer": ("token",)}
+_FIELDS = {"basic": ("user", "password"), "digest": ("user", "password"), "bearer": ("token",)}
 """The kinds of log-in that are sent with each request, and what each needs."""
 _KINDS = (*_FIELDS, *EXAMPLES)
 _SECRETS = frozenset({"password", "token"})
@@ -50,7 +50,7 @@ class SiteAccess:
     @property
     def most_at_once(self) -> int | None:
         """Requests that may be sent to a site at a time: each is an attempt to log in, and a few wrong ones lock an account."""
-        return _MOST_ATTEMPTS if self.kind == "basic" else None
+        return _MOST_ATTEMPTS if self.kind in {"basic", "digest"} else None
 
     @property
     def user(self) -> str:
@@ -81,16 +81,21 @@ class SiteAccess:
             for name, value in self.named.items()
         }
         if self.kind == "basic":
-            password = self._read("login", "password", self.login["password"])
-            found["Authorization"] = f"Basic {base64.b64encode(f'{self.user}:{password}'.encode()).decode()}"
+            found["Authorization"] = f"Basic {base64.b64encode(f'{self.user}:{self.password()}'.encode()).decode()}"
         elif self.kind == "bearer":
             token = self._read("login", "token", self.login["token"])
             found["Authorization"] = "Bearer " + _checked(token, f"{self.where}['login']['token']")
         return found
 
+    def password(self) -> str:
+        """Return that of a basic or digest log-in. Raises SettingError where it cannot be read."""
+        return self._read("login", "password", self.login["password"])
+
     def sent(self) -> list[str]:
         """Return all that requests carry or log in with: another secret, or another log-in, makes another list. Raises SettingError."""
         values = [value for header in sorted(self.headers().items()) for value in header]
+        if self.kind == "digest":
+            values += ["digest", self.user, self.password()]
         if self.session is not None:
             values += [repr(self.session), *self.session.secrets(f"{self.where}['login']")]
         return values
@@ -160,7 +165,7 @@ def _login(where: str, value: object) -> tuple[str, dict[str, str], SessionLogin
                 f"{where} has no {quoted(key)}; a {kind} log-in needs {' and '.join(needed)}, as in {_LOGIN_EXAMPLE}"
             )
     if ":" in login.get("user", ""):
-        raise SettingError(f"{where}['user'] has a colon, which a user of a basic log-in cannot have (RFC 7617)")
+        raise SettingError(f"{where}['user'] has a colon, which a user of a {kind} log-in cannot have (RFC 7617)")
     return kind, login, None
 
 

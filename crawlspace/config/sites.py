@@ -127,7 +127,7 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
     if access is not None and access.most_at_once is not None:
         if "concurrency" in values and together > access.most_at_once:
             raise SettingError(
-                f"{where}['concurrency'] is {together}; a basic log-in sends its password with each request, so that at most"
+                f"{where}['concurrency'] is {together}; a {access.kind} log-in goes with each request, so that at most"
                 f" {access.most_at_once} are sent at a time: more wrong ones might lock the account"
             )
         together = min(together, access.most_at_once)

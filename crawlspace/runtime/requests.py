@@ -38,6 +38,8 @@ EXCHANGE = "crawlspace_exchange"
 """What was sent and received, for the archive."""
 SESSION = "crawlspace_session"
 """The entry of CRAWLSPACE_SITES whose session a request carries, its number, and when that was set."""
+NONCE = "crawlspace_nonce"
+"""What a site with a digest log-in has asked for, where a request answers it."""
 _OF_THE_CRAWL = frozenset(
     {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION}
 )

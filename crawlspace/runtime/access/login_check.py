@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from scrapy import Request
 
 from crawlspace.content.html import extract
 from crawlspace.printable import printable
+from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
@@ -71,6 +73,11 @@ def try_login(
                 session = sending.log_in(access, allows, tell)
                 carry(request, access, session.content)
         response = sending.get(request)
+        if access.kind == "digest" and response.status == HTTPStatus.UNAUTHORIZED and access.carries(url.scheme):
+            digest = DigestLogin(access.user, access.password())
+            if digest.take([value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")], answered=""):
+                request.headers["Authorization"] = digest.authorization("GET", url.text)
+                response = sending.get(request)
     except LogInFailedError as error:
         return Tried(failed=printable(str(error)))
     kind = (response.headers.get(b"Content-Type") or b"").decode("latin-1").partition(";")[0].strip()

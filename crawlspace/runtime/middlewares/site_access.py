@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import NotConfigured
 
+from crawlspace.cache import Recent
 from crawlspace.crawl.access.sessions import LookedOut
+from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
-from crawlspace.runtime.requests import EXCHANGE, OWN, ROBOTS, SESSION, STATE, request_id
+from crawlspace.runtime.requests import EXCHANGE, NONCE, OWN, ROBOTS, SESSION, STATE, request_id
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
     from crawlspace.crawl.logins import Logins
     from crawlspace.runtime.access.signs import LoggedOut
 
+SITES = 10_000
+
 
 class BaseSiteAccess:
     """For pages, robots.txt and requests of a spider's own. A redirect makes a request of its own, so that its target's host counts."""
@@ -32,6 +37,7 @@ class BaseSiteAccess:
     def __init__(self, logins: Logins, *, user_agent: str = "", verify: bool = True) -> None:
         self._logins = logins
         self._signs: dict[str, LoggedOut] = {}
+        self._digests: Recent[str, DigestLogin] = Recent(SITES)
         if logins.have_sessions:
             from crawlspace.runtime.access.renewal import Renewal  # noqa: PLC0415 - half a second, which only log-ins with sessions need
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
@@ -56,7 +62,9 @@ class BaseSiteAccess:
         site, scheme = found
         for name, value in self._logins.headers(site, scheme=scheme).items():
             request.headers.setdefault(name, value)
-        access = self._logins.access(site) if self._signs else None
+        access = self._logins.access(site)
+        if access is not None and access.kind == "digest" and access.carries(scheme):
+            self._prove(request, self._digest(access, site))
         if access is None or access.session is None or not access.carries(scheme):
             return None
         if self._signs[access.pattern].is_login_address(request.url):
@@ -69,6 +77,10 @@ class BaseSiteAccess:
 
     def process_response(self, request: Request, response: Response) -> Request | Response:
         """See whether a response was made for somebody who is not logged in; then the request is made once more, with a new session."""
+        if response.status == HTTPStatus.UNAUTHORIZED or NONCE in request.meta:
+            challenged = self._challenged(request, response)
+            if challenged is not None:
+                return challenged
         sent = request.meta.get(SESSION)
         if sent is None:
             return response
@@ -95,6 +107,32 @@ class BaseSiteAccess:
             return response
         raise LoggedOutError(f"{request.url} shows {sign}")
 
+    def _challenged(self, request: Request, response: Response) -> Request | None:
+        """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""
+        found = _site_of(request)
+        access = None if found is None else self._logins.access(found[0])
+        if found is None or access is None or access.kind != "digest" or not access.carries(found[1]):
+            return None
+        answered = request.meta.get(NONCE, "")
+        digest = self._digest(access, found[0])
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            digest.taken(answered)
+            return None
+        asks = [value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")]
+        return _again(request) if digest.take(asks, answered=answered) else None
+
+    def _digest(self, access: SiteAccess, site: str) -> DigestLogin:
+        digest = self._digests.get(site)
+        if digest is None:
+            digest = DigestLogin(access.user, access.password())
+            self._digests.put(site, digest)
+        return digest
+
+    def _prove(self, request: Request, digest: DigestLogin) -> None:
+        if digest.nonce:
+            request.headers["Authorization"] = digest.authorization(request.method, request.url)
+            request.meta[NONCE] = digest.nonce
+
     async def _wait(self, request: Request, access: SiteAccess, site: str) -> None:
         self._carry(request, access, await self._renewal.session(access, site))
 
@@ -118,7 +156,7 @@ class BaseSiteAccess:
 
 def _again(request: Request) -> Request:
     again = request.copy()
-    for key in (SESSION, EXCHANGE):
+    for key in (SESSION, NONCE, EXCHANGE):
         again.meta.pop(key, None)
     again.dont_filter = True
     return again
