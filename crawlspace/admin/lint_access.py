@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from crawlspace.config.credential_headers import is_credential
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.config.sites import SiteTable
 from crawlspace.urls import Url
@@ -31,7 +30,7 @@ def lint_access(
         own = [start for start in starts if sites.of(start.host, start.port).access is access]
         if not own:
             yield "warning", "unused-login", f"{access.where} matches no start URL: is its host spelt as in start_urls.txt?"
-        if not (access.kind or any(map(is_credential, access.named))):
+        if not access.logs_in:
             continue
         if access.allow_plain_http:
             yield (

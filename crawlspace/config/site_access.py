@@ -53,6 +53,11 @@ class SiteAccess:
         return _MOST_ATTEMPTS if self.kind in {"basic", "digest"} else None
 
     @property
+    def logs_in(self) -> bool:
+        """Whether requests carry what not everybody has: a log-in, or a header with credentials."""
+        return bool(self.kind) or any(map(is_credential, self.named))
+
+    @property
     def user(self) -> str:
         return self.login.get("user", "")
 

@@ -17,6 +17,7 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
+from crawlspace.urls import parse
 
 NAME = "CRAWLSPACE_SITES"
 KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS)
@@ -45,6 +46,7 @@ class SiteTable:
         self.default = default
         self.settings = list(patterns.values())
         self._by_pattern = patterns
+        self._have_logins = any(access.logs_in for access in self.accesses)
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
         written = repr([(pattern, settings.limits) for pattern, settings in patterns.items()])
@@ -58,6 +60,14 @@ class SiteTable:
     def accesses(self) -> list[SiteAccess]:
         """The log-ins and headers, one for each entry that has any."""
         return [settings.access for settings in self.settings if settings.access is not None]
+
+    def requires_login(self, url: str) -> bool:
+        """Return whether a page is fetched with a log-in, or with credentials of another kind."""
+        if not self._have_logins:
+            return False
+        parsed = parse(url)
+        access = self.of(parsed.host, parsed.port).access
+        return access is not None and access.logs_in and access.carries(parsed.scheme)
 
     @property
     def limits_differ(self) -> bool:

@@ -43,6 +43,9 @@ def test_a_site_is_crawled_behind_a_form_with_one_log_in(project: MakeProject) -
         assert door.logins == 1
         assert_same(indexed(demo), all_pages())
         assert statuses(demo)["/login"] == 616
+        exported = demo.folder / "all.jsonl"
+        demo.scrapy("export", "demo", "-O", str(exported)).succeeded()
+        assert {json.loads(line)["fields"]["requires_login"] for line in exported.read_text().splitlines()} == {"true"}
         server.forget()
         demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
         demo.crawl("demo").succeeded()
