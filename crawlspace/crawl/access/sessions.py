@@ -154,6 +154,11 @@ class Sessions:
         kept[access.pattern] = msgspec.structs.replace(last, content=self._seal.closed(content), unproven=entry.unproven)
         self._keep(kept)
 
+    def is_shown(self, access: SiteAccess, number: int) -> bool:
+        """Return whether this process was shown a page with that session."""
+        entry = self._entry(access)
+        return entry.carried is not None and entry.carried.number == number and entry.shown_at > float("-inf")
+
     def shown(self, access: SiteAccess, page: int | str, number: int, *, sent: float) -> None:
         """A page was shown to a request with that session."""
         entry = self._entry(access)

@@ -38,7 +38,6 @@ class Renewal:
         self._sending = sending
         self._waiting: dict[str, list[Deferred[None]]] = {}
         self._cookies: dict[str, tuple[int, SessionCookies]] = {}
-        self._number_of_logins = 0
 
     def cookies(self, access: SiteAccess, carried: Carried) -> SessionCookies:
         """Return the jar of a session, which changes with the answers to its requests."""
@@ -84,7 +83,6 @@ class Renewal:
             found = await maybe_deferred_to_future(deferToThread(self._log_in, access))
             self._sessions.took(access, found.content, lasts_s=found.lasts_s)
             self._logins.took(site)
-            self._number_of_logins += 1
             logger.info("logged in by %s: %s", access.where, access.sentence)
         except LogInFailedError as error:
             (self._logins.refused if error.refused else self._logins.failed)(site, printable(str(error)))

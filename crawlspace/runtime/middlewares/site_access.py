@@ -67,8 +67,6 @@ class BaseSiteAccess:
             self._prove(request, self._digest(access, site))
         if access is None or access.session is None or not access.carries(scheme):
             return None
-        if self._signs[access.pattern].is_login_address(request.url):
-            raise LoggedOutError(f"{request.url} is the page of the log-in")
         carried = self._logins.sessions.current(access)
         if carried is None:
             return self._wait(request, access, site)
@@ -93,6 +91,8 @@ class BaseSiteAccess:
             self._shown(request, response, access, number)
             self._logins.sessions.shown(access, page, number, sent=sent_at)
             return response
+        if signs.is_login_address(request.url) and self._logins.sessions.is_shown(access, number):
+            raise LoggedOutError(f"{request.url} is the page of the log-in")
         what_follows = self._logins.sessions.looked_out(access, page, number, sent=sent_at)
         if what_follows is LookedOut.AGAIN:
             return _again(request)
