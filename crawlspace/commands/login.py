@@ -50,12 +50,12 @@ class Command(CollectionCommand):
         url = _url_of(args[1], collection)
         access = collection.sites.of(url.host, url.port).access
         if access is None:
-            raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers for {url.host}")
+            raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for {url.host}")
         from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415 - the client takes half a second
         from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
 
         collection.seal.check()
-        sending = LoginRequests(collection.user_agent, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
+        sending = LoginRequests(collection.user_agent, collection.sites, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")

@@ -19,6 +19,8 @@ SITE_KEYS = ("login", "headers", "allow_plain_http")
 _FIELDS = {"basic": ("user", "password"), "digest": ("user", "password"), "bearer": ("token",)}
 """The kinds of log-in that are sent with each request, and what each needs."""
 _KINDS = (*_FIELDS, *EXAMPLES)
+CERTIFICATE = "certificate"
+"""The kind of a log-in by a client certificate alone."""
 _SECRETS = frozenset({"password", "token"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header (RFC 9110, 5.6.2)."""
@@ -66,6 +68,8 @@ class SiteAccess:
         """What requests carry, without secrets."""
         if self.session is not None:
             parts = [self.session.sentence]
+        elif self.kind == CERTIFICATE:
+            parts = ["a client certificate"]
         else:
             parts = [f"{self.kind} log-in" + (f" as {quoted(self.user)}" if self.user else "")] if self.kind else []
         parts += [f"header {name}" for name in self.named]
@@ -125,15 +129,16 @@ class SiteAccess:
 
 
 def read_site_access(where: str, pattern: str, values: Mapping[object, object]) -> SiteAccess | None:
-    """Return what an entry says of log-in and headers; None where it says nothing. Raises SettingError."""
+    """Return what an entry says of log-in and headers, or of a client certificate; None where it says nothing. Raises SettingError."""
     kind, login, session = _login(f"{where}['login']", values.get("login"))
     named = _texts(f"{where}['headers']", values.get("headers"), example='{"X-Api-Key": "env:WIKI_KEY"}')
     for name in named:
         if not _TOKEN.fullmatch(name):
             raise SettingError(f"{where}['headers'] has {quoted(name)}, which is no name of a header")
-        if kind not in {"", "form", "cookies"} and name.lower() == "authorization":
+        if kind not in {"", CERTIFICATE, "form", "cookies"} and name.lower() == "authorization":
             raise SettingError(f"{where} has a log-in and a header Authorization, which the log-in sends too: leave one")
     plain = optional_boolean(f"{where}['allow_plain_http']", values.get("allow_plain_http"))
+    kind = kind or (CERTIFICATE if values.get("client_certificate") is not None else "")
     if not kind and not named:
         if plain is not None:
             raise SettingError(f"{where}['allow_plain_http'] is about a log-in or headers, and it has neither")

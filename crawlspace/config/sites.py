@@ -8,6 +8,8 @@ from hashlib import blake2b
 
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.site_tls import KEYS as TLS_KEYS
+from crawlspace.config.site_tls import SiteTls, read_site_tls
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
 from crawlspace.config.url_options import read_site_options
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
@@ -20,7 +22,7 @@ from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOpt
 from crawlspace.urls import parse
 
 NAME = "CRAWLSPACE_SITES"
-KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS)
+KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS, *TLS_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class SiteSettings:
     own_concurrency: bool = False
     access: SiteAccess | None = None
     """What requests carry; None: nothing of its own."""
+    tls: SiteTls | None = None
+    """Certificates of its connections; None: none of its own."""
 
 
 class SiteTable:
@@ -146,6 +150,7 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
         own_delay="delay" in values,
         urls=read_site_options(where, values, default.urls),
         access=access,
+        tls=read_site_tls(where, values),
         own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
         delay_s=delay,
         concurrency=together,

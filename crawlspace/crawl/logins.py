@@ -10,6 +10,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from http import HTTPStatus
 from math import inf
 from secrets import token_bytes
 from typing import Protocol, Self
@@ -19,7 +20,7 @@ import msgspec
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import SiteAccess
+from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
 from crawlspace.crawl.access.sessions import SessionMeta, Sessions
 from crawlspace.errors import StoreAway
@@ -83,11 +84,15 @@ class Logins:
         `seal`: for sessions, of a store that nobody shares if it is left out. `retry_wait_s`: before the second attempt of a log-in that
         failed for no reason of its own; `ends`: whether the run does, so that it gives up after some.
         """
-        self._sites = sites
+        self.sites = sites
         self._store = store
         self._clock = clock
         self._headers = {access.pattern: access.headers() for access in sites.accesses}
-        self._sent = {access.pattern: access.sent() for access in sites.accesses}
+        self._sent = {
+            one.access.pattern: [*one.access.sent(), "" if one.tls is None else one.tls.contents()]
+            for one in sites.settings
+            if one.access is not None
+        }
         if seal is not None and any(access.session is not None for access in sites.accesses):
             seal.check()
         self.sessions = Sessions(store, clock, seal or Seal())
@@ -110,7 +115,10 @@ class Logins:
 
     @classmethod
     def of(cls, collection: Collection, store: SessionMeta, clock: Clock) -> Self:
-        """Return the log-ins of a collection. Raises SettingError for a secret that cannot be read."""
+        """Return the log-ins of a collection. Raises SettingError for a secret or a certificate that cannot be read."""
+        for settings in collection.sites.settings:
+            if settings.tls is not None:
+                settings.tls.context()
         wait_s, ends = collection.policy.retry_wait_s, not collection.continuous
         return cls(collection.sites, store, clock, collection.seal, retry_wait_s=wait_s, ends=ends)
 
@@ -119,7 +127,7 @@ class Logins:
 
     @property
     def accesses(self) -> list[SiteAccess]:
-        return self._sites.accesses
+        return self.sites.accesses
 
     @property
     def have_sessions(self) -> bool:
@@ -132,11 +140,11 @@ class Logins:
 
     def hosts(self, access: SiteAccess) -> Callable[[str], bool]:
         """Return what tells whether a log-in may lead to a host."""
-        return hosts_of(self._sites, access)
+        return hosts_of(self.sites, access)
 
     def access(self, site: str) -> SiteAccess | None:
         host, _, port = site.rpartition(":")
-        return self._sites.of(host, int(port)).access
+        return self.sites.of(host, int(port)).access
 
     def headers(self, site: str, *, scheme: str) -> Mapping[str, str]:
         """Return what a request to a site carries."""
@@ -149,6 +157,13 @@ class Logins:
         """Whether requests to a site carry a log-in, so that 401 refuses it. What refuses a session is another matter."""
         access = self.access(site)
         return access is not None and bool(access.kind) and access.session is None
+
+    def is_refusal(self, site: str, status: int, body: bytes) -> bool:
+        """Whether an answer refuses the log-in that requests to a site carry. What nginx answers to a wrong certificate is 400."""
+        if status != HTTPStatus.UNAUTHORIZED and not (status == HTTPStatus.BAD_REQUEST and b"SSL certificate" in body):
+            return False
+        access = self.access(site)
+        return self.logs_in(site) and access is not None and (status == HTTPStatus.UNAUTHORIZED or access.kind == CERTIFICATE)
 
     def wait_s(self, site: str) -> float:
         """Return for how long nothing is to be asked of a site; infinite: in this run, unless `look` returns the site."""

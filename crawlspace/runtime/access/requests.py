@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from scrapy import Request
 
     from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.sites import SiteTable
 
 MOST_BYTES = 4 << 20
 TIMEOUT_S = 60
@@ -31,8 +33,10 @@ class LoginRequests:
     """How the requests of log-ins are sent."""
 
     user_agent: str
+    sites: SiteTable
+    """Has the certificates of connections."""
     verify: bool = True
-    """Certificates."""
+    """Certificates of servers."""
     timeout_s: float = TIMEOUT_S
     """Of one request."""
 
@@ -62,6 +66,10 @@ class LoginRequests:
             headers={"User-Agent": self.user_agent},
         )
 
+    def _tls(self, url: URL) -> ssl.SSLContext | bool:
+        tls = self.sites.of(url.host or "", url.port or 0).tls
+        return self.verify if tls is None else tls.context(verify=self.verify)
+
     async def _send(self, session: aiohttp.ClientSession, request: Request) -> Response:
         headers = {to_unicode(name): to_unicode(request.headers.get(name) or b"", "latin-1") for name in request.headers}
         try:
@@ -71,7 +79,7 @@ class LoginRequests:
                 data=request.body or None,
                 headers=headers,
                 allow_redirects=False,
-                ssl=self.verify,
+                ssl=self._tls(URL(request.url, encoded=True)),
             ) as answer:
                 body = await answer.content.read(MOST_BYTES) if request.method != "HEAD" else b""
                 while len(body) < MOST_BYTES and (more := await answer.content.read(MOST_BYTES - len(body))):

@@ -43,7 +43,7 @@ class BaseSiteAccess:
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
             from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
 
-            self._renewal = Renewal(logins, LoginRequests(user_agent, verify))
+            self._renewal = Renewal(logins, LoginRequests(user_agent, logins.sites, verify))
             self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from crawlspace.errors import CrawlspaceError
@@ -28,13 +27,10 @@ Stop = Callable[[CrawlspaceError], None]
 def take_robots_txt(response: Response, session: Session, *, stop: Stop) -> None:
     """Give the engine a robots.txt that has come, after its redirects (the robots middleware follows them)."""
     fetch = response.request.meta[ROBOTS]  # type: ignore[union-attr]
-    if (
-        response.status == HTTPStatus.UNAUTHORIZED
-        and fetch.target_site == fetch.site
-        and session.engine.logins.logs_in(fetch.site)
-    ):
+    is_own = fetch.target_site == fetch.site
+    if is_own and session.engine.logins.is_refusal(fetch.site, response.status, response.body):
         session.engine.frontier.unblock(fetch.site, answered=True)
-        session.engine.logins.refused(fetch.site, f"{fetch.url} answers 401")
+        session.engine.logins.refused(fetch.site, f"{fetch.url} answers {response.status}")
         session.engine.frontier.give_up(fetch.site)
         return
     body = robots_body(response)
