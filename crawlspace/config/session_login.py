@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cssselect import HTMLTranslator, SelectorError
+from lxml import etree
 
 from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.errors import SettingError, did_you_mean
@@ -224,8 +225,8 @@ def _selector(where: str, values: Mapping[str, object], key: str) -> str:
     text = _text(where, values, key, "", needed=False)
     if text:
         try:
-            HTMLTranslator().css_to_xpath(text)
-        except SelectorError as error:
+            etree.XPath(HTMLTranslator().css_to_xpath(text))(etree.Element("html"))
+        except (SelectorError, etree.XPathError) as error:
             raise SettingError(f"{where}[{quoted(key)}] is {quoted(text)}, which is no CSS selector: {error}") from error
     return text
 

@@ -157,7 +157,7 @@ def _login(where: str, value: object) -> tuple[str, dict[str, str], SessionLogin
     if value is None:
         return "", {}, None
     kind = value.get("type", "") if isinstance(value, Mapping) else ""
-    if isinstance(value, Mapping) and kind in EXAMPLES:
+    if isinstance(value, Mapping) and isinstance(kind, str) and kind in EXAMPLES:
         given = {str(key): given for key, given in value.items() if key != "type"}
         return str(kind), {}, read_session_login(where, str(kind), given)
     login = _texts(where, value, example=_LOGIN_EXAMPLE)

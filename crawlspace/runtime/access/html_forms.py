@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import lxml.html
 from lxml import etree
@@ -12,6 +12,7 @@ from scrapy import Request
 from scrapy.http import TextResponse
 
 from crawlspace.printable import printable, quoted
+from crawlspace.runtime.access.addresses import shown, target_of
 
 if TYPE_CHECKING:
     from lxml.html import FormElement
@@ -36,7 +37,10 @@ def filled(response: Response, fields: Mapping[str, str], *, selector: str = "")
     if button is not None and button.get("name") not in names:
         values.append((button.get("name"), button.get("value") or ""))
     base = root.base_url or response.url
-    action = urljoin(urljoin(response.url, base), (form.get("action") or "").strip() or response.url)
+    given = (form.get("action") or "").strip()
+    action = target_of(target_of(response.url, base) or response.url, given or response.url)
+    if not action:
+        raise NoFormError(f"{shown(response.url)} has a form that is sent to {quoted(given)}, which is no URL of the web")
     encoded = urlencode(values, encoding=getattr(response, "encoding", "utf-8") or "utf-8", errors="xmlcharrefreplace")
     if (form.get("method") or "get").lower() != "post":
         return Request(urlunsplit(urlsplit(action)._replace(query=encoded, fragment="")))
@@ -58,9 +62,9 @@ def _parsed(response: Response) -> lxml.html.HtmlElement:
     try:
         root = lxml.html.document_fromstring(body, parser=lxml.html.HTMLParser(encoding="utf-8"), base_url=response.url)
     except etree.ParserError as error:
-        raise NoFormError(f"{printable(response.url)} is no page: {printable(str(error))}") from error
+        raise NoFormError(f"{shown(response.url)} is no page: {printable(str(error))}") from error
     if (base := root.find(".//base[@href]")) is not None:
-        root.getroottree().docinfo.URL = urljoin(response.url, base.get("href"))
+        root.getroottree().docinfo.URL = target_of(response.url, base.get("href")) or response.url
     return root
 
 
@@ -70,13 +74,13 @@ def _form(root: lxml.html.HtmlElement, url: str, fields: Mapping[str, str], sele
         chosen = root.cssselect(selector)
         forms = [form for form in forms if any(form is one or form in one.iterancestors() for one in chosen)]
         if not forms:
-            raise NoFormError(f"{printable(url)} has no form at {quoted(selector)}")
+            raise NoFormError(f"{shown(url)} has no form at {quoted(selector)}")
     for form in forms:
         if all(_has(form, field) for field in fields):
             return form
     wanted = ", ".join(map(quoted, fields))
     has = "; ".join(map(_shown, forms[:_MOST_SHOWN]))
-    raise NoFormError(f"{printable(url)} has no form with {wanted}: " + (f"its forms have {has}" if forms else "it has no form"))
+    raise NoFormError(f"{shown(url)} has no form with {wanted}: " + (f"its forms have {has}" if forms else "it has no form"))
 
 
 def _has(form: FormElement, field: str) -> bool:

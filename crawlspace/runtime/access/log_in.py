@@ -8,12 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import quote_plus, urlencode, urljoin, urlsplit
+from urllib.parse import quote_plus, urlencode, urlsplit
 
 from scrapy import Request
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import printable, quoted
+from crawlspace.runtime.access.addresses import shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, filled
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
 from crawlspace.runtime.access.signs import LoggedOut
@@ -85,7 +86,7 @@ class LogIn:
             raise self._not_as_expected(response)
         if sign := LoggedOut(login).sign(response):
             raise LogInFailedError(
-                f"{printable(response.url)} shows {sign} after the log-in: is it the right user and password?", refused=True
+                f"{shown(response.url)} shows {sign} after the log-in: is it the right user and password?", refused=True
             )
 
     async def _asked(self, request: Request, cookies: SessionCookies) -> Response:
@@ -98,23 +99,25 @@ class LogIn:
             location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
             is_redirect = 300 <= response.status < 400 and bool(location)
             self.tell(
-                f"{request.method:<5}{_shown(request.url)}  {response.status}"
-                + (f" to {_shown(location)}" if is_redirect else "")
+                f"{request.method:<5}{shown(request.url)}  {response.status}"
+                + (f" to {shown(location)}" if is_redirect else "")
             )
             if not is_redirect:
                 return response
-            target = urljoin(request.url, location)
+            target = target_of(request.url, location)
+            if not target:
+                raise LogInFailedError(f"{shown(request.url)} redirects to {shown(location)}, which is no URL", refused=True)
             if response.status in {307, 308} and request.method == "POST":
                 request = request.replace(url=target, headers={"Content-Type": request.headers.get("Content-Type")})
             else:
                 request = Request(target)
-        raise LogInFailedError(f"{_shown(request.url)}: more than {_MOST_REDIRECTS} redirects in a row", refused=True)
+        raise LogInFailedError(f"{shown(request.url)}: more than {_MOST_REDIRECTS} redirects in a row", refused=True)
 
     def _check(self, url: str) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not self.access.carries(parts.scheme):
             raise LogInFailedError(
-                f"it leads to {_shown(url)}: a log-in goes over https only, unless the entry has allow_plain_http", refused=True
+                f"it leads to {shown(url)}: a log-in goes over https only, unless the entry has allow_plain_http", refused=True
             )
         if not self.allows(parts.hostname or ""):
             raise LogInFailedError(
@@ -138,26 +141,26 @@ class LogIn:
         request = Request(login.url.text, method="POST", headers=headers, body=urlencode(body).encode())
         self._check_scheme(request.url)
         response = await self.send(request)
-        self.tell(f"POST {_shown(request.url)}  {response.status}")
+        self.tell(f"POST {shown(request.url)}  {response.status}")
         if response.status != HTTPStatus.OK:
             raise self._not_as_expected(response, why=_oauth_error(response))
         try:
             answer = json.loads(response.body)
             token, kind, lasts = answer["access_token"], answer.get("token_type", "bearer"), answer.get("expires_in")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise LogInFailedError(f"{_shown(request.url)} gives no access_token", refused=True) from error
+            raise LogInFailedError(f"{shown(request.url)} gives no access_token", refused=True) from error
         if not (isinstance(token, str) and token.isascii() and token.isprintable() and token.strip()):
-            raise LogInFailedError(f"{_shown(request.url)} gives an access_token that a header cannot have", refused=True)
+            raise LogInFailedError(f"{shown(request.url)} gives an access_token that a header cannot have", refused=True)
         if str(kind).lower() != "bearer":
             raise LogInFailedError(
-                f"{_shown(request.url)} gives a token of type {quoted(kind)}; only bearer is supported", refused=True
+                f"{shown(request.url)} gives a token of type {quoted(kind)}; only bearer is supported", refused=True
             )
         is_time = isinstance(lasts, (int, float)) and not isinstance(lasts, bool) and 0 < lasts < 10**9
         return LoggedIn(json.dumps({"token": token}), float(lasts) if is_time else None)
 
     def _check_scheme(self, url: str) -> None:
         if not self.access.carries(urlsplit(url).scheme):
-            raise LogInFailedError(f"{_shown(url)} is not asked over http without allow_plain_http", refused=True)
+            raise LogInFailedError(f"{shown(url)} is not asked over http without allow_plain_http", refused=True)
 
     def _secret(self, name: str, value: str) -> str:
         return read_secret(f"{self.access.where}['login'][{quoted(name)}]", value)
@@ -168,7 +171,7 @@ class LogIn:
             HTTPStatus.REQUEST_TIMEOUT,
         }
         return LogInFailedError(
-            f"{_shown(response.url)} answers {response.status}" + (f" ({why})" if why else ""), refused=not is_passing
+            f"{shown(response.url)} answers {response.status}" + (f" ({why})" if why else ""), refused=not is_passing
         )
 
 
@@ -178,9 +181,3 @@ def _oauth_error(response: Response) -> str:
         return printable(" ".join(str(answer[key]) for key in ("error", "error_description") if answer.get(key)))[:200]
     except (ValueError, KeyError, TypeError, AttributeError):
         return ""
-
-
-def _shown(url: str) -> str:
-    """Return a URL without its query, which may hold what nobody else is to know."""
-    query = "?…" if urlsplit(url).query else ""
-    return printable(urlsplit(url)._replace(query="", fragment="").geturl()) + query

@@ -94,7 +94,14 @@ class LoginRequests:
         except TimeoutError as error:
             raise LogInFailedError(f"{_place(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise LogInFailedError(f"{_place(request)} cannot be reached: {unreachable(error)}", refused=False) from error
+            raise LogInFailedError(f"{_place(request)} cannot be reached: {_why(error)}", refused=False) from error
+
+
+def _why(error: Exception) -> str:
+    """Return why there is no answer. The texts of some errors have the address, whose query may have a password."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return printable(error.message)
+    return "its address is not valid" if isinstance(error, ValueError) else unreachable(error)
 
 
 def _place(request: Request) -> str:

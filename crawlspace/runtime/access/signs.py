@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
 
 from scrapy.http import HtmlResponse, TextResponse
 
-from crawlspace.printable import printable, quoted
+from crawlspace.printable import quoted
+from crawlspace.runtime.access.addresses import bare, shown, target_of
 from crawlspace.runtime.access.html_forms import has_form
 
 if TYPE_CHECKING:
@@ -53,12 +53,7 @@ class LoggedOut:
 
     def _redirects(self, response: Response) -> str:
         location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
-        target = urljoin(response.url, location)
-        if location and (self.is_login_address(target) or (self._signs.redirect and target.startswith(self._signs.redirect))):
-            return f"a redirect to {printable(target)}"
+        target = target_of(response.url, location)
+        if location and target and (self.is_login_address(target) or (self._signs.redirect and target.startswith(self._signs.redirect))):
+            return f"a redirect to {shown(target)}"
         return ""
-
-
-def bare(url: str) -> str:
-    """Return a URL without its query and fragment."""
-    return urlsplit(url)._replace(query="", fragment="").geturl()

@@ -72,6 +72,8 @@ WRONG = [
     ({**FORM, "logged_out": {"redirect": "/login"}}, f"{LOGIN}['logged_out']['redirect'] is '/login', which is no URL"),
     ({**FORM, "logged_out": {"selector": "::"}}, f"{LOGIN}['logged_out']['selector'] is '::', which is no CSS selector"),
     ({**FORM, "logged_out": {"texts": "a"}}, f"{LOGIN}['logged_out'] has an unknown key 'texts': did you mean 'text'?"),
+    ({**FORM, "form": "svg|a"}, f"{LOGIN}['form'] is 'svg|a', which is no CSS selector: Undefined namespace prefix"),
+    ({**FORM, "type": ["form"]}, f"{LOGIN}['type'] must be a text"),
     ({**OAUTH, "client_secret": ""}, f"{LOGIN} has no 'client_secret'"),
     ({**OAUTH, "client_in": "query"}, f"{LOGIN}['client_in'] is 'query'; it may be 'header' or 'body'"),
     ({"type": "cookies"}, f"{LOGIN} needs either 'file' or 'cookies'"),

@@ -99,7 +99,7 @@ SIGNS = [
     (answer("<p>", url=PAGE, status=401), "status 401"),
     (answer("<p>", url=PAGE, status=403), "status 403"),
     (answer("<p>", url=PAGE, status=404), ""),
-    (answer("", url=PAGE, status=302, Location="/login?next=/page"), "a redirect to https://wiki.example.com/login?next=/page"),
+    (answer("", url=PAGE, status=302, Location="/login?next=/page"), "a redirect to https://wiki.example.com/login?…"),
     (answer("", url=PAGE, status=302, Location="https://sso.example.com/x"), "a redirect to https://sso.example.com/x"),
     (answer("", url=PAGE, status=302, Location="/other"), ""),
     (answer("", url=PAGE, status=302), ""),
@@ -119,3 +119,7 @@ def test_signs(response: Response, sign: str) -> None:
 
 def test_the_address_of_the_log_in() -> None:
     assert [signs().is_login_address(url) for url in (LOGIN, f"{LOGIN}?next=/", f"{LOGIN}/x", PAGE)] == [True, True, False, False]
+
+
+def test_a_redirect_to_nowhere_is_no_sign() -> None:
+    assert signs(**GIVEN).sign(Response(PAGE, status=302, headers={"Location": "http://["})) == ""
