@@ -31,7 +31,14 @@ class SiteTls:
 
     def context(self, *, verify: bool = True) -> ssl.SSLContext:
         """Return what a connection is made with. Raises SettingError for files that cannot be used."""
-        context = ssl.create_default_context(cafile=self._readable("ca_file", self.ca_file))
+        authorities = self._readable("ca_file", self.ca_file)
+        try:
+            context = ssl.create_default_context(cafile=authorities)
+        except ssl.SSLError as error:
+            raise SettingError(
+                f"{self.where}['ca_file'] is {quoted(str(self.ca_file))}, which cannot be used: {printable(error.reason or str(error))};"
+                " it must have certificates of authorities, in PEM"
+            ) from error
         if not verify and self.ca_file is None:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if self.certificate is not None:

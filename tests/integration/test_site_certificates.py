@@ -95,6 +95,7 @@ def test_a_certificate_that_is_refused_later_deletes_nothing(project: MakeProjec
 WRONG = [
     ({"ca_file": "nowhere.pem"}, "['ca_file'] is '{}/nowhere.pem', which cannot be read: No such file or directory"),
     ({"ca_file": "text.pem"}, "['ca_file'] is '{}/text.pem', which has nothing in PEM"),
+    ({"ca_file": "broken.pem"}, "['ca_file'] is '{}/broken.pem', which cannot be used: "),
     ({"client_key": "key.pem"}, "has 'client_key' and no 'client_certificate', which it is for"),
     ({"client_certificate": "alone.pem"}, "cannot use '{}/alone.pem':"),
     (
@@ -108,6 +109,7 @@ WRONG = [
 def test_files_that_cannot_be_used(project: MakeProject, tmp_path: Path, files: dict[str, str], sentence: str) -> None:
     pem = certificate(tmp_path / "own.pem").read_text()
     (tmp_path / "alone.pem").write_text(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
+    (tmp_path / "broken.pem").write_text("-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n")
     (tmp_path / "text.pem").write_text("no certificate")
     (tmp_path / "locked.pem").write_bytes(locked())
     entry = {key: str(tmp_path / name) for key, name in files.items()}

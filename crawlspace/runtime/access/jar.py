@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass
-from http.cookiejar import Cookie, LoadError, MozillaCookieJar
+from http.cookiejar import Cookie, DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from scrapy import Request
     from scrapy.http import Response
+
+_HTTP_ONLY = "#HttpOnly_"
+"""Before the domain of a cookie that no script may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,9 @@ class SessionCookies:
     def __init__(self, content: str = "[]") -> None:
         self._cookies = BaseCookies()
         self._jar = self._cookies.jars[None]
+        # Python sends a cookie without a domain to hosts below the one that has set it, too.
+        self._jar.policy = DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainStrictNonDomain)
+        self._jar.jar.set_policy(self._jar.policy)
         self.load(_read(content))
 
     def load(self, cookies: Iterable[Cookie]) -> None:
@@ -48,8 +54,8 @@ class SessionCookies:
 
     def load_for_entry(self, access: SiteAccess, values: Mapping[str, str]) -> None:
         """Take cookies that are given by name and value only: for the hosts of the entry."""
-        pattern = access.pattern.partition(":")[0]
-        domain = pattern.removeprefix("*")
+        host, _, port = access.pattern.rpartition(":")
+        domain = jar_domain((host if port.isdigit() and host else access.pattern).removeprefix("*"))
         for name, value in values.items():
             kept = KeptCookie(name, value, domain, domain.startswith("."), "/", secure=False, expires=None)
             self._jar.jar.set_cookie(_cookie(kept))
@@ -90,27 +96,52 @@ class SessionCookies:
 
 
 def read_cookie_file(where: str, name: str) -> list[Cookie]:
-    """Return the cookies of a file in Netscape's format, as browsers and curl write it. Raises SettingError."""
-    path = Path(name).expanduser()
-    jar = MozillaCookieJar()
+    """Return the cookies of a file in Netscape's format, as browsers and curl write it. Raises SettingError, which shows no value.
+
+    Python's own reader warns with a traceback and values of lines that it does not expect.
+    """
     try:
-        jar.load(str(path), ignore_discard=True, ignore_expires=True)
-    except LoadError as error:
-        raise SettingError(
-            f"{where} is {quoted(name)}, which is no cookie file of Netscape's format: its first line must be"
-            " '# Netscape HTTP Cookie File', and each other one has seven fields, apart by tabs"
-        ) from error
+        content = Path(name).expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(
-            f"{where} is {quoted(name)}, which cannot be read: {printable(getattr(error, 'strerror', None) or error)}"
-        ) from error
-    cookies = list(jar)
-    for cookie in cookies:
-        if cookie.expires == 0:  # curl and browsers write it for a cookie that lasts as long as the browser runs
-            cookie.expires, cookie.discard = None, True
+        why = getattr(error, "strerror", None) or "it is not in UTF-8"
+        raise SettingError(f"{where} is {quoted(name)}, which cannot be read: {printable(why)}") from None
+    cookies = []
+    for number, line in enumerate(content.splitlines(), start=1):
+        written = line.removeprefix(_HTTP_ONLY)
+        if not written.strip() or written.startswith("#"):
+            continue
+        cookie = _of_line(written)
+        if cookie is None:
+            raise SettingError(
+                f"{where} is {quoted(name)}, whose line {number} is not of Netscape's format: seven fields, apart by tabs, which are domain,"
+                " TRUE or FALSE, path, TRUE or FALSE, the time of its end or 0, name and value"
+            )
+        cookies.append(cookie)
     if not any(not cookie.is_expired() for cookie in cookies):
         raise SettingError(f"{where} is {quoted(name)}, which has no cookies that are good any more")
     return cookies
+
+
+def _of_line(line: str) -> Cookie | None:
+    """Return the cookie of a line of a file; None where it has none."""
+    fields = line.split("\t")
+    if len(fields) != 7 or {fields[1], fields[3]} - {"TRUE", "FALSE"} or not fields[0]:
+        return None
+    domain, of_domain, path, secure, expires, name, value = fields
+    try:
+        ends = int(float(expires or "0"))
+    except (ValueError, OverflowError):
+        return None
+    if of_domain == "TRUE":
+        domain = "." + domain.removeprefix(".")
+    if not name:  # as a browser keeps a cookie without "="
+        name, value = value, ""
+    return _cookie(KeptCookie(name, value, jar_domain(domain), domain.startswith("."), path, secure == "TRUE", ends or None))
+
+
+def jar_domain(host: str) -> str:
+    """Return the domain that Python's jar has for a host: one without a dot is one of a local network there."""
+    return host if "." in host or ":" in host else f"{host}.local"
 
 
 def _read(content: str) -> list[Cookie]:

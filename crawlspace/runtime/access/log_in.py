@@ -99,8 +99,7 @@ class LogIn:
             location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
             is_redirect = 300 <= response.status < 400 and bool(location)
             self.tell(
-                f"{request.method:<5}{shown(request.url)}  {response.status}"
-                + (f" to {shown(location)}" if is_redirect else "")
+                f"{request.method:<5}{shown(request.url)}  {response.status}" + (f" to {shown(location)}" if is_redirect else "")
             )
             if not is_redirect:
                 return response

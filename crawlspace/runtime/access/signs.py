@@ -54,6 +54,10 @@ class LoggedOut:
     def _redirects(self, response: Response) -> str:
         location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
         target = target_of(response.url, location)
-        if location and target and (self.is_login_address(target) or (self._signs.redirect and target.startswith(self._signs.redirect))):
+        if (
+            location
+            and target
+            and (self.is_login_address(target) or (self._signs.redirect and target.startswith(self._signs.redirect)))
+        ):
             return f"a redirect to {shown(target)}"
         return ""

@@ -27,7 +27,8 @@ def access(**more: object) -> SiteAccess:
 
 def failure(answers: list[tuple[int, str, str]], **more: object) -> str:
     """Return the sentence that a log-in ends with which gets these answers: status, Location and body."""
-    left, steps = iter(answers), []
+    left = iter(answers)
+    steps: list[str] = []
 
     async def send(request: Request) -> Response:
         status, location, body = next(left)
