@@ -49,12 +49,34 @@ def test_a_site_is_crawled_behind_a_form_with_one_log_in(project: MakeProject) -
         server.forget()
         demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
         demo.crawl("demo").succeeded()
-        assert set(server.paths()) - {"/robots.txt"} == set(all_pages())
+        assert set(server.paths()) - {"/robots.txt", "/login"} == set(all_pages())
         assert (door.logins, door.anonymous.total()) == (1, 0)
     assert PASSWORD not in crawled.stderr
     kept = b"".join(path.read_bytes() for path in demo.data.rglob("*") if path.is_file())
     assert PASSWORD.encode() not in kept
     assert b"Please log in" not in kept
+
+
+def test_the_page_of_the_log_in_alone_refuses_nothing(project: MakeProject) -> None:
+    door = wiki(3)
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server)))
+        demo.crawl("demo").succeeded()
+        demo.scrapy("recrawl", "demo", server.url("/login")).succeeded()
+        crawled = demo.crawl("demo").succeeded()
+        assert "is refused" not in crawled.stderr
+        assert door.logins <= 2
+    assert_same(indexed(demo), all_pages(3))
+
+
+def test_a_robots_txt_that_is_for_nobody_refuses_nothing(project: MakeProject) -> None:
+    door = wiki(3)
+    door.site["/robots.txt"] = status(403)
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server)))
+        demo.crawl("demo").succeeded()
+        assert door.logins <= 2
+    assert_same(indexed(demo), all_pages(3))
 
 
 @pytest.mark.parametrize("how", ["redirect", "form", "401"])

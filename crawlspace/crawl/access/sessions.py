@@ -159,6 +159,10 @@ class Sessions:
         entry = self._entry(access)
         return entry.carried is not None and entry.carried.number == number and entry.shown_at > float("-inf")
 
+    def has_tried(self, access: SiteAccess, page: int | str) -> bool:
+        """Return whether somebody has logged in for that page, which was of no use yet."""
+        return bool(self._entry(access).tries.get(page))
+
     def shown(self, access: SiteAccess, page: int | str, number: int, *, sent: float) -> None:
         """A page was shown to a request with that session."""
         entry = self._entry(access)

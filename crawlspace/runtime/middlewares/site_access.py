@@ -13,7 +13,7 @@ from crawlspace.cache import Recent
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
-from crawlspace.runtime.requests import EXCHANGE, NONCE, OWN, ROBOTS, SESSION, STATE, request_id
+from crawlspace.runtime.requests import CARRIED, EXCHANGE, NONCE, OWN, ROBOTS, SESSION, STATE, drop_access, request_id, set_access
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
@@ -56,12 +56,17 @@ class BaseSiteAccess:
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
         """Set what the request carries; where it needs a session that is not there, it waits for one."""
+        drop_access(request)
         found = _site_of(request)
         if found is None:
             return None
         site, scheme = found
-        for name, value in self._logins.headers(site, scheme=scheme).items():
-            request.headers.setdefault(name, value)
+        headers = {
+            name: value for name, value in self._logins.headers(site, scheme=scheme).items() if name not in request.headers
+        }
+        if headers:
+            request.headers.update(headers)
+            set_access(request, headers)
         access = self._logins.access(site)
         if access is not None and access.kind == "digest" and access.carries(scheme):
             self._prove(request, self._digest(access, site))
@@ -91,18 +96,21 @@ class BaseSiteAccess:
             self._shown(request, response, access, number)
             self._logins.sessions.shown(access, page, number, sent=sent_at)
             return response
-        if signs.is_login_address(request.url) and self._logins.sessions.is_shown(access, number):
+        sessions = self._logins.sessions
+        if signs.is_login_address(request.url) and (sessions.is_shown(access, number) or sessions.has_tried(access, page)):
             raise LoggedOutError(f"{request.url} is the page of the log-in")
         what_follows = self._logins.sessions.looked_out(access, page, number, sent=sent_at)
         if what_follows is LookedOut.AGAIN:
             return _again(request)
+        if ROBOTS in request.meta and response.status >= 400:  # it may be so for everybody, which pages will show
+            return response
         site = _site_of(request)
         if what_follows is LookedOut.REFUSED and site is not None:
             self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
             if ROBOTS in request.meta:
                 raise NotAsked
         if ROBOTS in request.meta:  # as one that is not there (RFC 9309, 2.3.1.3)
-            return response if response.status >= 400 else response.replace(status=404)
+            return response.replace(status=404)
         if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
             return response
         raise LoggedOutError(f"{request.url} shows {sign}")
@@ -132,6 +140,7 @@ class BaseSiteAccess:
         if digest.nonce:
             request.headers["Authorization"] = digest.authorization(request.method, request.url)
             request.meta[NONCE] = digest.nonce
+            set_access(request, [*request.meta.get(CARRIED, ()), "Authorization"])
 
     async def _wait(self, request: Request, access: SiteAccess, site: str) -> None:
         self._carry(request, access, await self._renewal.session(access, site))
@@ -143,6 +152,8 @@ class BaseSiteAccess:
         else:
             self._renewal.cookies(access, carried).add_to(request)
         request.meta[SESSION] = access.pattern, carried.number, monotonic()
+        header = "Cookie" if access.session.client is None else "Authorization"
+        set_access(request, [*request.meta.get(CARRIED, ()), header])
 
     def _shown(self, request: Request, response: Response, access: SiteAccess, number: int) -> None:
         """Keep the cookies that a page has set."""
@@ -156,8 +167,7 @@ class BaseSiteAccess:
 
 def _again(request: Request) -> Request:
     again = request.copy()
-    for key in (SESSION, NONCE, EXCHANGE):
-        again.meta.pop(key, None)
+    again.meta.pop(EXCHANGE, None)
     again.dont_filter = True
     return again
 
