@@ -230,6 +230,16 @@ class Logins:
         with suppress(StoreAway):
             self._write()
 
+    def is_refused_by_now(self, site: str) -> bool:
+        """Return whether the log-in of a site was refused, here or elsewhere: to be seen before somebody logs in."""
+        with suppress(StoreAway):
+            self._write()
+            for pattern, one in self._read().items():
+                if pattern not in self._refused:
+                    self._refused[pattern] = one
+                    logger.warning("%s", one.sentence(pattern))
+        return self.is_paused(site)
+
     def look(self) -> set[str]:
         """Learn of log-ins that were refused elsewhere; return sites that may be asked again, because `scrapy login` has seen theirs work."""
         if not self._headers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.http import Reply, Request
 from tests.integration.stored import FAST, collection, indexed, statuses
 from tests.integration.workers import MakeTeam
 from tests.servers import another_client
-from tests.sites import Route, Server, Site, binary, page, redirect, serve, status, text
+from tests.sites import Route, Server, Site, binary, page, redirect, serve, slow, status, text
 
 PAGES = 60
 FORM = {"type": "form", "fields": {"user": USER, "password": "env:WIKI_PASSWORD"}}
@@ -304,6 +305,26 @@ def test_workers_share_a_session_that_is_encrypted_or_log_in_each(
     assert doors[0].logins <= doors[0].lost + (1 if key else 3)
     found = kept_in_redis()
     assert (b"s1-" in found, PASSWORD.encode() in found, b'"number"' in found) == (False, False, True)
+
+
+@pytest.mark.parametrize("key", ["", "env:SESSION_KEY"])
+def test_a_wrong_password_is_tried_twice_at_most_by_all_workers(
+    team: MakeTeam, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("SESSION_KEY", "a key")
+    doors = [wiki(3) for _ in range(4)]
+    doors[0].password = "another"
+    form = doors[0].site["/login"]
+    doors[0].site["/login"] = lambda request: slow(form(request), 1.0)  # type: ignore[operator]
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(door.site)) for door in doors]
+        entry = {"login": {**FORM, "url": servers[0].url("/login")}, "allow_plain_http": True}
+        settings = f"CRAWLSPACE_SITES = {{'127.0.0.1': {entry!r}}}\nCRAWLSPACE_SESSION_KEY = {key!r}\n"
+        shared = team(*(server.url("/") for server in servers), settings=settings)
+        workers = [shared.start() for _ in servers]
+        for worker in workers:
+            worker.wait(timeout=120)
+    assert 1 <= doors[0].attempts <= 2
 
 
 def kept_in_redis() -> bytes:

@@ -29,7 +29,9 @@ MOST_TRIES = 4
 """Of a page, each with another session."""
 _REMEMBERED = 10_000
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 1_800.0
-_LONGEST_LOGIN_S = 300
+LONGEST_LOGIN_S = 240
+_LONGEST_CLAIM_S = LONGEST_LOGIN_S + 60
+"""Others log in after that, where a process has ended while it did."""
 _EARLY, _EARLY_S = 0.1, 60.0
 """A session is renewed so long before its end: that part of its time, and so many seconds at most."""
 
@@ -122,15 +124,14 @@ class Sessions:
     def begin(self, access: SiteAccess) -> bool:
         """Return whether this process is to log in; another one may be doing that. If it is, `end` must follow."""
         try:
-            return not self._seal.keeps or self._store.claim(f"login {access.pattern}", seconds=_LONGEST_LOGIN_S)
+            return self._store.claim(f"login {access.pattern}", seconds=_LONGEST_CLAIM_S)
         except StoreAway:
             return True
 
     def end(self, access: SiteAccess) -> None:
         """This process does not log in any more."""
         with suppress(StoreAway):
-            if self._seal.keeps:
-                self._store.end_claim(f"login {access.pattern}")
+            self._store.end_claim(f"login {access.pattern}")
 
     def took(self, access: SiteAccess, content: str, *, lasts_s: float | None = None) -> Carried:
         """Keep the session that a log-in has given."""

@@ -78,7 +78,7 @@ class Renewal:
             await maybe_deferred_to_future(_after(_LOOK_EVERY_S))
             return
         try:
-            if self._sessions.reload(access):  # it has meanwhile
+            if self._sessions.reload(access) or self._logins.is_refused_by_now(site):  # it has meanwhile
                 return
             found = await maybe_deferred_to_future(deferToThread(self._log_in, access))
             self._sessions.took(access, found.content, lasts_s=found.lasts_s)

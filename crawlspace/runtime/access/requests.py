@@ -13,6 +13,7 @@ from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.python import to_unicode
 from yarl import URL
 
+from crawlspace.crawl.access.sessions import LONGEST_LOGIN_S
 from crawlspace.index.json_client import unreachable
 from crawlspace.printable import printable
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError
@@ -51,8 +52,11 @@ class LoginRequests:
         return asyncio.run(self._got(request))
 
     async def _logged_in(self, access: SiteAccess, allows: Callable[[str], bool], tell: Callable[[str], object]) -> LoggedIn:
-        async with self._session() as session:
-            return await LogIn(access, lambda request: self._send(session, request), allows, tell).session()
+        try:
+            async with asyncio.timeout(LONGEST_LOGIN_S), self._session() as session:
+                return await LogIn(access, lambda request: self._send(session, request), allows, tell).session()
+        except TimeoutError as error:
+            raise LogInFailedError(f"it has not ended within {LONGEST_LOGIN_S} s", refused=False) from error
 
     async def _got(self, request: Request) -> Response:
         async with self._session() as session:
