@@ -6,7 +6,6 @@ when its secrets are others, or when `scrapy login` has seen it work.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,8 +21,8 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.access.sessions import SessionMeta, Sessions
-from crawlspace.errors import StoreAway
+from crawlspace.crawl.access.sessions import SessionMeta, Sessions, mark_of
+from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.printable import quoted
 
 logger = logging.getLogger(__name__)
@@ -33,8 +32,6 @@ REFUSED = "refused_logins"
 _LONGEST_WAIT_S = 1_800.0
 _MOST_FAILURES = 4
 """Attempts in a row that failed for no reason of the log-in, after which a run that ends gives its sites up."""
-_COST = 1 << 14
-"""Of scrypt, so that nobody who can read the store can guess a password by its mark."""
 
 
 class RefusedLogin(msgspec.Struct, frozen=True):
@@ -227,12 +224,12 @@ class Logins:
         self._refused[access.pattern] = one
         self._unwritten[access.pattern] = one
         logger.error("%s", one.sentence(access.pattern))
-        with suppress(StoreAway):
+        with suppress(StoreAway, StoreFull):
             self._write()
 
     def is_refused_by_now(self, site: str) -> bool:
         """Return whether the log-in of a site was refused, here or elsewhere: to be seen before somebody logs in."""
-        with suppress(StoreAway):
+        with suppress(StoreAway, StoreFull):
             self._write()
             for pattern, one in self._read().items():
                 if pattern not in self._refused:
@@ -247,7 +244,7 @@ class Logins:
         try:
             self._write()
             self._refused = self._read()
-        except StoreAway:
+        except (StoreAway, StoreFull):
             return set()
         back = {site for site in self._paused if not self.is_paused(site)}
         self._paused -= back
@@ -272,8 +269,7 @@ class Logins:
         return found
 
     def _mark(self, pattern: str, salt: str) -> str:
-        sent = msgspec.json.encode(self._sent[pattern])
-        return hashlib.scrypt(sent, salt=bytes.fromhex(salt), n=_COST, r=8, p=1, dklen=16).hex()
+        return mark_of(self._sent[pattern], salt)
 
 
 def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:

@@ -7,10 +7,13 @@ not help are followed by a time without any, so that pages of that kind cost few
 
 from __future__ import annotations
 
+import hashlib
 import logging
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
+from secrets import token_bytes
 from typing import Protocol
 
 import msgspec
@@ -19,7 +22,7 @@ from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess
-from crawlspace.errors import StoreAway
+from crawlspace.errors import SettingError, StoreAway, StoreFull
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +31,8 @@ SESSIONS = "sessions"
 MOST_TRIES = 4
 """Of a page, each with another session."""
 _REMEMBERED = 10_000
+_COST = 1 << 14
+"""Of scrypt."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 1_800.0
 LONGEST_LOGIN_S = 240
 _LONGEST_CLAIM_S = LONGEST_LOGIN_S + 60
@@ -55,6 +60,9 @@ class KeptSession(msgspec.Struct, frozen=True):
     expires: int | None = None
     unproven: int = 1
     """Log-ins in a row of which no page was shown, this one included."""
+    salt: str = ""
+    mark: str = ""
+    """Of the log-in that has given it, as a hash: the session of another user is not carried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +127,18 @@ class Sessions:
         kept = self._kept().get(access.pattern)
         if kept is None or (entry.carried is not None and kept.number <= entry.carried.number):
             return False
-        return self._take(entry, kept)
+        return self._take(entry, kept, access)
 
     def begin(self, access: SiteAccess) -> bool:
         """Return whether this process is to log in; another one may be doing that. If it is, `end` must follow."""
         try:
             return self._store.claim(f"login {access.pattern}", seconds=_LONGEST_CLAIM_S)
-        except StoreAway:
+        except (StoreAway, StoreFull):
             return True
 
     def end(self, access: SiteAccess) -> None:
         """This process does not log in any more."""
-        with suppress(StoreAway):
+        with suppress(StoreAway, StoreFull):
             self._store.end_claim(f"login {access.pattern}")
 
     def took(self, access: SiteAccess, content: str, *, lasts_s: float | None = None) -> Carried:
@@ -140,7 +148,9 @@ class Sessions:
         number = max(0 if entry.carried is None else entry.carried.number, 0 if last is None else last.number) + 1
         expires = None if lasts_s is None else now + int(lasts_s)
         entry.unproven += 1
-        one = kept[access.pattern] = KeptSession(number, now, self._seal.closed(content), expires, entry.unproven)
+        salt = token_bytes(16).hex()
+        closed, mark = self._seal.closed(content), mark_of(access.sent(), salt)
+        one = kept[access.pattern] = KeptSession(number, now, closed, expires, entry.unproven, salt, mark)
         carried = self._carry(entry, one, content)
         self._keep(kept)
         return carried
@@ -149,6 +159,13 @@ class Sessions:
         """Keep what a site has changed in a session, as by a new cookie."""
         entry, kept = self._entry(access), self._kept()
         last = kept.get(access.pattern)
+        if (
+            entry.carried is not None
+            and entry.carried.content == content
+            and last is not None
+            and last.unproven == entry.unproven
+        ):
+            return
         if entry.carried is None or last is None or last.number != entry.carried.number:
             return
         entry.carried = Carried(last.number, content, entry.carried.renewed_from)
@@ -203,13 +220,16 @@ class Sessions:
         if entry is None:
             entry = self._entries[access.pattern] = _LoginSeen()
             if (kept := self._kept().get(access.pattern)) is not None:
-                self._take(entry, kept)
+                self._take(entry, kept, access)
                 entry.unproven = 0  # what an earlier run has tried is no attempt of this one
         return entry
 
-    def _take(self, entry: _LoginSeen, kept: KeptSession) -> bool:
-        content = self._seal.opened(kept.content)
-        if content is None:
+    def _take(self, entry: _LoginSeen, kept: KeptSession, access: SiteAccess) -> bool:
+        try:
+            content = self._seal.opened(kept.content)
+            if content is None or kept.mark != mark_of(access.sent(), kept.salt):
+                return False
+        except SettingError:  # a secret that cannot be read any more: whoever logs in gets to know
             return False
         self._carry(entry, kept, content)
         entry.unproven = kept.unproven
@@ -230,8 +250,13 @@ class Sessions:
             return {}
 
     def _keep(self, kept: dict[str, KeptSession]) -> None:
-        with suppress(StoreAway):  # this process has it; others log in for themselves
+        with suppress(StoreAway, StoreFull):  # this process has it; others log in for themselves
             self._store.set_meta(SESSIONS, msgspec.json.encode(kept).decode())
+
+
+def mark_of(sent: Sequence[str], salt: str) -> str:
+    """Return a hash of all that is sent; nobody who can read it can guess a password by it."""
+    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=_COST, r=8, p=1, dklen=16).hex()
 
 
 def kept_sessions(store: SessionMeta) -> dict[str, KeptSession]:

@@ -8,9 +8,15 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.crawl.access.sessions import MOST_TRIES, SESSIONS, LookedOut, Sessions, kept_sessions
+from crawlspace.errors import StoreFull
 from crawlspace.state.memory.store import MemoryStore
 
 AGAIN, OWN, LATER, REFUSED = LookedOut.AGAIN, LookedOut.OWN, LookedOut.LATER, LookedOut.REFUSED
+
+
+@pytest.fixture(autouse=True)
+def session_cookie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SID", "one")
 
 
 def access(pattern: str = "wiki.example.com") -> SiteAccess:
@@ -167,3 +173,53 @@ def test_what_nobody_has_written_is_no_session(clock: FakeClock) -> None:
     store = MemoryStore()
     store.set_meta(SESSIONS, "[1")
     assert Process(store, clock).log_in() == 1
+
+
+def test_the_session_of_another_log_in_is_not_carried(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    number = Process(store, clock).log_in()
+    assert Process(store, clock).sessions.current(WIKI) is not None
+    monkeypatch.setenv("SID", "another")
+    other = Process(store, clock)
+    assert other.sessions.current(WIKI) is None
+    assert not other.sessions.reload(WIKI)
+    assert other.log_in() == number + 1
+    monkeypatch.delenv("SID")
+    assert Process(store, clock).sessions.current(WIKI) is None
+
+
+class FullStore(MemoryStore):
+    """Its disk is full."""
+
+    def set_meta(self, name: str, value: str) -> None:
+        raise StoreFull("the disk is full")
+
+
+def test_a_disk_that_is_full_costs_no_page(clock: FakeClock) -> None:
+    one = Process(FullStore(), clock)
+    number = one.log_in()
+    one.shown(1, number)
+    one.sessions.changed(WIKI, "changed")
+    carried = one.sessions.current(WIKI)
+    assert carried is not None
+
+
+class CountingStore(MemoryStore):
+    """Counts what is written."""
+
+    written = 0
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.written += 1
+        super().set_meta(name, value)
+
+
+def test_cookies_that_are_as_before_are_not_written_again(clock: FakeClock) -> None:
+    store = CountingStore()
+    one = Process(store, clock)
+    one.shown(1, one.log_in())
+    before = store.written
+    one.sessions.changed(WIKI, "content")
+    assert store.written == before
+    one.sessions.changed(WIKI, "changed")
+    assert store.written == before + 1
