@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.http import Reply, Request
 from tests.integration.stored import FAST, collection, indexed, statuses
 from tests.integration.workers import MakeTeam
 from tests.servers import another_client
-from tests.sites import Route, Server, Site, binary, page, redirect, serve, slow, status, text
+from tests.sites import Route, Server, Site, binary, hang, page, redirect, serve, slow, status, text
 
 PAGES = 60
 FORM = {"type": "form", "fields": {"user": USER, "password": "env:WIKI_PASSWORD"}}
@@ -68,6 +69,20 @@ def test_the_page_of_the_log_in_alone_refuses_nothing(project: MakeProject) -> N
         assert "is refused" not in crawled.stderr
         assert door.logins <= 2
     assert_same(indexed(demo), all_pages(3))
+
+
+def test_ctrl_c_while_somebody_logs_in(project: MakeProject) -> None:
+    door = wiki(3)
+    door.site["/login"] = hang()
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server)))
+        process = demo.start("crawl", "demo")
+        demo.until(lambda: "/login" in server.paths())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=45) == 0
+        assert "demo: stopped." in process.output()
+        assert "Traceback" not in process.output()
+        assert statuses(demo) == {"/": None}
 
 
 def test_a_robots_txt_that_is_for_nobody_refuses_nothing(project: MakeProject) -> None:

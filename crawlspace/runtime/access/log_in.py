@@ -38,6 +38,10 @@ class LogInFailedError(Exception):
         self.refused = refused
 
 
+class LogInStoppedError(Exception):
+    """The crawl ends, and nobody waits for the log-in any more."""
+
+
 @dataclass(slots=True)
 class LoggedIn:
     """A session: the cookies or the token, as a text."""

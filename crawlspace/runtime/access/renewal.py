@@ -13,11 +13,13 @@ from twisted.internet.threads import deferToThread
 from crawlspace.errors import SettingError
 from crawlspace.printable import printable
 from crawlspace.runtime.access.jar import SessionCookies
-from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
+from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from crawlspace.config.site_access import SiteAccess
     from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
@@ -32,8 +34,9 @@ _PATIENCE = 600
 class Renewal:
     """Logs in when there is no session, once for all requests that wait for it."""
 
-    def __init__(self, logins: Logins, sending: LoginRequests) -> None:
+    def __init__(self, logins: Logins, sending: LoginRequests, *, is_stopping: Callable[[], bool]) -> None:
         self._logins = logins
+        self._is_stopping = is_stopping
         self._sessions = logins.sessions
         self._sending = sending
         self._waiting: dict[str, list[Deferred[None]]] = {}
@@ -55,7 +58,7 @@ class Renewal:
                 return carried
             if self._logins.is_paused(site):
                 raise LoggedOutError(f"nobody can log in to {site}")
-            if self._logins.wait_s(site):
+            if self._logins.wait_s(site) or self._is_stopping():
                 raise NotAsked
             waiting = self._waiting.get(access.pattern)
             if waiting is not None:
@@ -84,6 +87,8 @@ class Renewal:
             self._sessions.took(access, found.content, lasts_s=found.lasts_s)
             self._logins.took(site)
             logger.info("logged in by %s: %s", access.where, access.sentence)
+        except LogInStoppedError:
+            logger.info("the log-in of %s was ended, because the crawl ends", access.where)
         except LogInFailedError as error:
             (self._logins.refused if error.refused else self._logins.failed)(site, printable(str(error)))
         except SettingError as error:
@@ -95,7 +100,7 @@ class Renewal:
             self._sessions.end(access)
 
     def _log_in(self, access: SiteAccess) -> LoggedIn:
-        return self._sending.log_in(access, self._logins.hosts(access))
+        return self._sending.log_in(access, self._logins.hosts(access), is_stopping=self._is_stopping)
 
 
 def _after(seconds: float) -> Deferred[None]:

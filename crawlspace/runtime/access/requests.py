@@ -16,7 +16,7 @@ from yarl import URL
 from crawlspace.crawl.access.sessions import LONGEST_LOGIN_S
 from crawlspace.index.json_client import unreachable
 from crawlspace.printable import printable
-from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError
+from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 4 << 20
 TIMEOUT_S = 60
+_LOOK_EVERY_S = 0.5
+"""Whether the crawl ends."""
 _HTML = ("text/html", "application/xhtml+xml")
 
 
@@ -42,10 +44,25 @@ class LoginRequests:
     """Of one request."""
 
     def log_in(
-        self, access: SiteAccess, allows: Callable[[str], bool], tell: Callable[[str], object] = lambda _: None
+        self,
+        access: SiteAccess,
+        allows: Callable[[str], bool],
+        tell: Callable[[str], object] = lambda _: None,
+        *,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> LoggedIn:
-        """Log in, on the thread of the caller. Raises LogInFailedError and SettingError."""
-        return asyncio.run(self._logged_in(access, allows, tell))
+        """Log in, on the thread of the caller. Raises LogInFailedError, SettingError, and LogInStoppedError soon after `is_stopping`."""
+
+        async def logged_in() -> LoggedIn:
+            login = asyncio.ensure_future(self._logged_in(access, allows, tell))
+            while not (await asyncio.wait({login}, timeout=_LOOK_EVERY_S))[0]:
+                if is_stopping():
+                    login.cancel()
+                    await asyncio.wait({login})
+                    raise LogInStoppedError
+            return login.result()
+
+        return asyncio.run(logged_in())
 
     def get(self, request: Request) -> Response:
         """Return the answer to one request. Raises LogInFailedError where there is none."""

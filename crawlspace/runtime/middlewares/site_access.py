@@ -17,7 +17,7 @@ from crawlspace.runtime.requests import CARRIED, EXCHANGE, NONCE, OWN, ROBOTS, S
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -34,7 +34,9 @@ SITES = 10_000
 class BaseSiteAccess:
     """For pages, robots.txt and requests of a spider's own. A redirect makes a request of its own, so that its target's host counts."""
 
-    def __init__(self, logins: Logins, *, user_agent: str = "", verify: bool = True) -> None:
+    def __init__(
+        self, logins: Logins, *, user_agent: str = "", verify: bool = True, is_stopping: Callable[[], bool] = lambda: False
+    ) -> None:
         self._logins = logins
         self._signs: dict[str, LoggedOut] = {}
         self._digests: Recent[str, DigestLogin] = Recent(SITES)
@@ -43,7 +45,7 @@ class BaseSiteAccess:
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
             from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
 
-            self._renewal = Renewal(logins, LoginRequests(user_agent, logins.sites, verify))
+            self._renewal = Renewal(logins, LoginRequests(user_agent, logins.sites, verify), is_stopping=is_stopping)
             self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
 
     @classmethod
@@ -52,7 +54,8 @@ class BaseSiteAccess:
         if session is None or not session.engine.logins:
             raise NotConfigured
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
-        return cls(session.engine.logins, user_agent=session.collection.user_agent, verify=verify)
+        agent, is_stopping = session.collection.user_agent, lambda: not crawler.crawling
+        return cls(session.engine.logins, user_agent=agent, verify=verify, is_stopping=is_stopping)
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
         """Set what the request carries; where it needs a session that is not there, it waits for one."""
