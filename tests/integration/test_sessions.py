@@ -129,6 +129,17 @@ def test_a_wrong_password_is_tried_once_and_nothing_is_deleted(project: MakeProj
     assert {code for path, code in statuses(demo).items() if path != "/login"} == {200}
 
 
+def test_headers_of_the_entry_go_with_a_log_in_too(project: MakeProject) -> None:
+    door = wiki(3)
+    form = door.site["/login"]
+    door.site["/login"] = lambda request: form(request) if request.headers.get("x-gate") == "open" else status(404)  # type: ignore[operator]
+    with serve(door.site) as server:
+        entry = {"login": {**FORM, "url": server.url("/login")}, "headers": {"X-Gate": "open"}, "allow_plain_http": True}
+        demo = project(collection(server.url("/"), settings=f"{FAST}CRAWLSPACE_SITES = {{{server.netloc!r}: {entry!r}}}\n"))
+        demo.crawl("demo").succeeded()
+    assert_same(indexed(demo), all_pages(3))
+
+
 WRONG = [
     (
         {"fields": {"mail": "a", "password": "env:WIKI_PASSWORD"}},

@@ -92,15 +92,20 @@ class LoginRequests:
         return self.verify if tls is None else tls.context(verify=self.verify)
 
     async def _send(self, session: aiohttp.ClientSession, request: Request) -> Response:
+        url = URL(request.url, encoded=True)
+        entry = self.sites.of(url.host or "", url.port or 0).access
+        if entry is not None and entry.carries(url.scheme):
+            for name, value in entry.headers().items():
+                request.headers.setdefault(name, value)
         headers = {to_unicode(name): to_unicode(request.headers.get(name) or b"", "latin-1") for name in request.headers}
         try:
             async with session.request(
                 request.method,
-                URL(request.url, encoded=True),
+                url,
                 data=request.body or None,
                 headers=headers,
                 allow_redirects=False,
-                ssl=self._tls(URL(request.url, encoded=True)),
+                ssl=self._tls(url),
             ) as answer:
                 body = await answer.content.read(MOST_BYTES) if request.method != "HEAD" else b""
                 while len(body) < MOST_BYTES and (more := await answer.content.read(MOST_BYTES - len(body))):
