@@ -150,7 +150,11 @@ def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pyt
 
 WRONG_USE = [
     (("demo",), 2, "name a collection and a site, as in: scrapy login demo wiki.example.com\n"),
-    (("demo", "other.example.com"), 2, "CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for other.example.com\n"),
+    (
+        ("demo", "other.example.com"),
+        2,
+        "CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for other.example.com\n",
+    ),
     (("demo", "a b"), 2, "'a b' is no host and no URL"),
     (
         ("demo", "wiki.example.com"),
