@@ -18,7 +18,7 @@ from crawlspace.urls import MalformedUrl, Url, parse
 EXAMPLES = {
     "form": '{"type": "form", "url": "https://wiki.example.com/login", "fields": {"user": "crawler", "password": "env:WIKI_PASSWORD"}}',
     "oauth2": '{"type": "oauth2", "url": "https://sso.example.com/token", "client_id": "crawler", "client_secret": "env:WIKI_SECRET"}',
-    "cookies": '{"type": "cookies", "file": "cookies.txt"}',
+    "cookies": '{"type": "cookies", "file": "cookies.txt", "logged_out": {"text": "Please log in"}}',
 }
 _KEYS = {
     "form": ("url", "fields", "form", "then", "hosts", "logged_out"),
@@ -90,11 +90,6 @@ class SessionLogin:
         if self.url is None:
             return f"cookies of {quoted(self.file)}" if self.file else f"cookies {', '.join(self.cookies)}"
         return f"{self.kind} log-in at {self.url.text}"
-
-    @property
-    def can_be_renewed(self) -> bool:
-        """Whether there is a log-in to make, or a file that may have other cookies by now."""
-        return self.url is not None or bool(self.file)
 
     def literals(self) -> Iterator[str]:
         """Yield the keys under which a secret is written into the settings itself."""
@@ -178,6 +173,11 @@ def _cookies(where: str, values: Mapping[str, object], signs: LoggedOutSigns) ->
     cookies = _texts(f"{where}['cookies']", values.get("cookies"))
     if bool(file) == bool(cookies):
         raise SettingError(f"{where} needs either 'file' or 'cookies', as in {EXAMPLES['cookies']}")
+    if not (signs.redirect or signs.text or signs.selector):
+        raise SettingError(
+            f"{where} has no 'logged_out' with 'redirect', 'text' or 'selector': without one of them a page that asks to log in would be"
+            " taken for a page of the site"
+        )
     return SessionLogin("cookies", signs, file=file, cookies=cookies)
 
 

@@ -12,7 +12,7 @@ from scrapy.exceptions import NotConfigured
 from crawlspace.cache import Recent
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.runtime.access.digest import DigestLogin
-from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.download.errors import LoggedOutError
 from crawlspace.runtime.requests import CARRIED, EXCHANGE, NONCE, OWN, ROBOTS, SESSION, STATE, drop_access, request_id, set_access
 from crawlspace.urls import MalformedUrl, parse
 
@@ -105,15 +105,13 @@ class BaseSiteAccess:
         what_follows = self._logins.sessions.looked_out(access, page, number, sent=sent_at)
         if what_follows is LookedOut.AGAIN:
             return _again(request)
-        if ROBOTS in request.meta and response.status >= 400:  # it may be so for everybody, which pages will show
-            return response
+        if (
+            ROBOTS in request.meta
+        ):  # it may be so for everybody, which pages will show; else as one that is not there (RFC 9309, 2.3.1.3)
+            return response if response.status >= 400 else response.replace(status=404)
         site = _site_of(request)
         if what_follows is LookedOut.REFUSED and site is not None:
             self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
-            if ROBOTS in request.meta:
-                raise NotAsked
-        if ROBOTS in request.meta:  # as one that is not there (RFC 9309, 2.3.1.3)
-            return response.replace(status=404)
         if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
             return response
         raise LoggedOutError(f"{request.url} shows {sign}")

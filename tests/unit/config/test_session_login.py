@@ -78,6 +78,7 @@ WRONG = [
     ({**OAUTH, "client_in": "query"}, f"{LOGIN}['client_in'] is 'query'; it may be 'header' or 'body'"),
     ({"type": "cookies"}, f"{LOGIN} needs either 'file' or 'cookies'"),
     ({"type": "cookies", "file": "a", "cookies": {"b": "c"}}, f"{LOGIN} needs either 'file' or 'cookies'"),
+    ({"type": "cookies", "file": "a"}, f"{LOGIN} has no 'logged_out' with 'redirect', 'text' or 'selector'"),
     ({"type": "froms"}, f"{LOGIN} has the unknown type 'froms': did you mean 'form'?"),
 ]
 
@@ -94,8 +95,8 @@ LITERALS = [
     ({**FORM, "fields": {"user": "crawler", "password": "p"}}, ["['fields']['password']"]),
     ({**FORM, "then": [{"fields": {"otp": "1"}}]}, ["['then'][0]['fields']['otp']"]),
     ({**OAUTH, "client_secret": "s"}, ["['client_secret']"]),
-    ({"type": "cookies", "cookies": {"sid": "s"}}, ["['cookies']['sid']"]),
-    ({"type": "cookies", "cookies": {"sid": "env:SID"}}, []),
+    ({"type": "cookies", "cookies": {"sid": "s"}, "logged_out": {"text": "Log in"}}, ["['cookies']['sid']"]),
+    ({"type": "cookies", "cookies": {"sid": "env:SID"}, "logged_out": {"text": "Log in"}}, []),
 ]
 
 
@@ -108,7 +109,7 @@ def test_another_log_in_is_sent_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("WIKI_PASSWORD", "one")
     file = tmp_path / "cookies.txt"
     file.write_text("a")
-    cookies = {"type": "cookies", "file": str(file)}
+    cookies = {"type": "cookies", "file": str(file), "logged_out": {"text": "Log in"}}
     before = [read(login).sent() for login in (FORM, {**FORM, "form": "form"}, OAUTH, cookies)]
     monkeypatch.setenv("WIKI_PASSWORD", "two")
     file.write_text("b")

@@ -20,7 +20,7 @@ def session_cookie(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def access(pattern: str = "wiki.example.com") -> SiteAccess:
-    login = {"type": "cookies", "cookies": {"sid": "env:SID"}}
+    login = {"type": "cookies", "cookies": {"sid": "env:SID"}, "logged_out": {"text": "Log in"}}
     found = read_site_access(pattern, pattern, {"login": login})
     assert found is not None
     return found

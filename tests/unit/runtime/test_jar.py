@@ -74,7 +74,9 @@ GIVEN = [
 
 @pytest.mark.parametrize(("pattern", "url", "header"), GIVEN)
 def test_values_are_for_the_hosts_of_the_entry(pattern: str, url: str, header: str) -> None:
-    access = read_site_access("X", pattern, {"login": {"type": "cookies", "cookies": {"sid": "v"}}})
+    access = read_site_access(
+        "X", pattern, {"login": {"type": "cookies", "cookies": {"sid": "v"}, "logged_out": {"text": "Log in"}}}
+    )
     assert access is not None
     cookies = SessionCookies()
     cookies.load_for_entry(access, {"sid": "v"})
