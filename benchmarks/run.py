@@ -53,6 +53,7 @@ NAMES = (
     "sink_crawl",
     "sink_down",
     "sink_faults",
+    "sessions",
     "audit",
     "rebuild",
     "histories",

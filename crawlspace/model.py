@@ -157,7 +157,7 @@ _STATUS_SENTENCES = {
     Status.TIMEOUT: "no answer in time",
     Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
     Status.CUT_SHORT: "the answer was cut short or is too large",
-    Status.LOGGED_OUT: "the site refuses the log-in",
+    Status.LOGGED_OUT: "shown only to who is logged in, and the log-in was refused or is not for this page",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
     Status.REDIRECT_MALFORMED: "redirected to a malformed URL",

@@ -244,6 +244,9 @@ CRAWLSPACE_LEASE_S = 600
 # several machines; "redis" = the server of scrapy-redis's settings (REDIS_URL, REDIS_HOST, REDIS_PARAMS ...); "env:NAME" or
 # "file:PATH" = the URL is in the environment or a file.
 CRAWLSPACE_STORE_URL = ""
+# The key under which the sessions of log-ins are encrypted, as "env:NAME" or "file:PATH". Without one a shared store (STORE_URL) keeps none,
+# and each worker logs in for itself; a file of the collection's data folder keeps them as they are.
+CRAWLSPACE_SESSION_KEY = ""
 # On a shared store: a worker that has not reported for this long expires, and other workers get its sites.
 CRAWLSPACE_WORKER_TIMEOUT = "30s"
 # Wait before the first retry; doubled with each further one.

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from crawlspace.config.credential_headers import is_credential
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.config.sites import SiteTable
 from crawlspace.urls import Url
 
 
 def lint_access(
-    accesses: Sequence[SiteAccess], starts: Sequence[Url], sites: SiteTable
+    accesses: Sequence[SiteAccess], starts: Sequence[Url], sites: SiteTable, *, keeps_sessions: bool = True
 ) -> Iterator[tuple[Literal["error", "warning"], str, str]]:
     """Yield level, code and message of each finding."""
+    if not keeps_sessions and any(access.session is not None for access in accesses):
+        yield (
+            "warning",
+            "no-session-key",
+            "CRAWLSPACE_SESSION_KEY is not set: the shared store keeps no sessions, and each worker logs in for itself in each run",
+        )
     for access in accesses:
         for where in access.literals():
             yield (
@@ -25,7 +30,7 @@ def lint_access(
         own = [start for start in starts if sites.of(start.host, start.port).access is access]
         if not own:
             yield "warning", "unused-login", f"{access.where} matches no start URL: is its host spelt as in start_urls.txt?"
-        if not (access.kind or any(map(is_credential, access.named))):
+        if not access.logs_in:
             continue
         if access.allow_plain_http:
             yield (

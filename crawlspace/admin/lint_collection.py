@@ -93,9 +93,8 @@ def review(
                     None
                 )
         line, column = where_set(folder, SITES)
-        for level, code, message in lint_access(
-            collection.sites.accesses, [start.url for start in collection.start_urls], collection.sites
-        ):
+        starts, sites = [start.url for start in collection.start_urls], collection.sites
+        for level, code, message in lint_access(sites.accesses, starts, sites, keeps_sessions=collection.seal.keeps):
             found[Finding("settings.py" if line else "settings", line, column, level, code, message)] = None
     return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), collection
 

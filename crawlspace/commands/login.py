@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.site_access import SiteAccess
-from crawlspace.crawl.logins import forget_refused
+from crawlspace.crawl.access.sessions import Sessions
+from crawlspace.crawl.logins import forget_refused, hosts_of
 from crawlspace.errors import UsageError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.command import CollectionCommand, print_json
-from crawlspace.runtime.login_check import Tried, try_login
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
+
+if TYPE_CHECKING:
+    from crawlspace.runtime.access.login_check import Tried
 
 
 class Command(CollectionCommand):
@@ -26,9 +31,9 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Request one page of a site with the log-in and the headers that CRAWLSPACE_SITES has for it: its start URL, else its home page, or "
-            "the URL given. Shows what was sent, without secrets, and what the answer is like. Where a crawl has found the log-in refused and it is "
-            "taken now, the next crawl, or the one that is running, goes on with the site. "
+            "Log in to a site as CRAWLSPACE_SITES has it, and request one page: its start URL, else its home page, or the URL given. Shows each "
+            "step, without secrets, and what the page is like. Where a crawl has found the log-in refused and it is taken now, the next crawl, or "
+            "the one that is running, goes on with the site, and with the session that this has given. "
             "Exit status: 0 taken; 1 refused or no answer, or the collection or its store has a fault; 2 wrong use."
         )
 
@@ -45,20 +50,28 @@ class Command(CollectionCommand):
         url = _url_of(args[1], collection)
         access = collection.sites.of(url.host, url.port).access
         if access is None:
-            raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers for {url.host}")
-        carries = url.scheme == "https" or access.allow_plain_http
-        headers = access.headers() if carries else {}
-        verify = bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"])
-        tried = try_login(url, headers, user_agent=collection.user_agent, verify=verify)
-        is_taken = carries and tried.is_taken
+            raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for {url.host}")
+        from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415 - the client takes half a second
+        from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
+
+        collection.seal.check()
+        sending = LoginRequests(collection.user_agent, collection.sites, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
+        steps: list[str] = []
+        if not opts.json:
+            print(f"log-in       {access.sentence_for(url.scheme)}")
+        tell = steps.append if opts.json else lambda step: print(f"             {step}")
+        tried = try_login(url, access, sending=sending, allows=hosts_of(collection.sites, access), tell=tell)
+        is_taken = access.carries(url.scheme) and tried.is_taken
         if opts.json:
-            print_json(_as_json(url, access, tried, is_taken=is_taken))
+            print_json(_as_json(url, access, tried, steps, is_taken=is_taken))
         else:
-            print(f"asked        {printable(url.text)}")
-            print(f"sent with it {access.sentence_for(url.scheme)}")
+            print(f"page         {printable(url.text)}")
             print(f"answer       {tried.sentence}")
         if is_taken and not opts.check:
             with place.store.changing() as opened:
+                if opened is not None and tried.session is not None:
+                    sessions = Sessions(opened.store, SystemClock(), collection.seal)
+                    sessions.took(access, tried.session.content, lasts_s=tried.session.lasts_s)
                 if opened is not None and forget_refused(opened.store, access.pattern) and not opts.json:
                     who = "the crawl that is running" if opened.crawlers() else "the next crawl"
                     print(f"             {who} goes on with the site")
@@ -78,14 +91,16 @@ def _url_of(text: str, collection: Collection) -> Url:
     return with_port[0] if with_port else https
 
 
-def _as_json(url: Url, access: SiteAccess, tried: Tried, *, is_taken: bool) -> dict[str, object]:
+def _as_json(url: Url, access: SiteAccess, tried: Tried, steps: Sequence[str], *, is_taken: bool) -> dict[str, object]:
     return {
         "url": printable(url.text),
         "access": access.sentence_for(url.scheme),
+        "steps": list(steps),
         "taken": is_taken,
         "status": tried.status or None,
         "location": printable(tried.location) or None,
         "content_type": printable(tried.content_type) or None,
         "title": printable(tried.title) or None,
+        "logged_out": tried.sign or None,
         "failed": tried.failed or None,
     }

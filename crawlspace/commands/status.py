@@ -13,6 +13,7 @@ from crawlspace.admin.report import Report, iso, report, status_sentence
 from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.access.sessions import KeptSession, kept_sessions
 from crawlspace.crawl.logins import RefusedLogin, refused_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
@@ -74,8 +75,10 @@ class Command(CollectionCommand):
                 warnings.append(_of_the_index(place, store))
             sinks = [] if store is None else sink_reports(store, place.sinks)
             refused = {} if store is None else refused_logins(store)
+            sessions = {} if store is None else kept_sessions(store)
         if opts.json:
-            print_json({**numbers.as_json(), "sinks": as_json(sinks), "refused_logins": _of_logins(refused)})
+            of_logins = {"refused_logins": _of_logins(refused), "sessions": _of_sessions(sessions)}
+            print_json({**numbers.as_json(), "sinks": as_json(sinks), **of_logins})
             return 0
         if store is None:
             print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
@@ -83,6 +86,10 @@ class Command(CollectionCommand):
         print("\n".join(_lines(numbers)))
         if not is_plain(sinks):
             print("\n" + "\n".join(lines_of(sinks, place.name)))
+        for pattern, session in sessions.items():
+            if pattern not in refused:
+                ends = f", until {_local(session.expires)}" if session.expires is not None else ""
+                print(f"\nlogged in to {printable(pattern)} since {_local(session.since)}{ends} (log-in {session.number:,})")
         for pattern, one in refused.items():
             print(f"\n{one.sentence(pattern)} (since {_local(one.since)})")
         for warning in filter(None, warnings):
@@ -174,6 +181,18 @@ def _of_logins(refused: Mapping[str, RefusedLogin]) -> list[dict[str, str]]:
     return [
         {"entry": printable(pattern), "site": one.site, "why": one.why, "since": iso(one.since)}
         for pattern, one in refused.items()
+    ]
+
+
+def _of_sessions(sessions: Mapping[str, KeptSession]) -> list[dict[str, object]]:
+    return [
+        {
+            "entry": printable(pattern),
+            "since": iso(one.since),
+            "expires": None if one.expires is None else iso(one.expires),
+            "log_ins": one.number,
+        }
+        for pattern, one in sessions.items()
     ]
 
 

@@ -27,6 +27,7 @@ from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.scrapy_settings import check_scrapys_settings
+from crawlspace.config.session_seal import Seal
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
 from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.config.store_url import read_store_url
@@ -136,6 +137,8 @@ class Collection:
     giving_up: GivingUp
     metadata_along_links: bool
     on_finish: FinishCommand | None
+    seal: Seal
+    """How sessions are kept in the store."""
     store_url: str
     """Empty for a file in the data folder."""
     worker_timeout_s: float
@@ -300,6 +303,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         ),
         metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
         on_finish=read_on_finish(settings),
+        seal=Seal(settings["CRAWLSPACE_SESSION_KEY"], is_shared=bool(settings["CRAWLSPACE_STORE_URL"])),
         store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
         worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
     )

@@ -9,14 +9,18 @@ from dataclasses import dataclass, field
 
 from crawlspace.config.credential_headers import is_credential
 from crawlspace.config.secrets import is_elsewhere, read_secret
+from crawlspace.config.session_login import EXAMPLES, SessionLogin, read_session_login
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import optional_boolean
 from crawlspace.printable import quoted
 
 SITE_KEYS = ("login", "headers", "allow_plain_http")
 """In CRAWLSPACE_SITES."""
-_FIELDS = {"basic": ("user", "password"), "bearer": ("token",)}
-"""The kinds of log-in, and what each needs."""
+_FIELDS = {"basic": ("user", "password"), "digest": ("user", "password"), "bearer": ("token",)}
+"""The kinds of log-in that are sent with each request, and what each needs."""
+_KINDS = (*_FIELDS, *EXAMPLES)
+CERTIFICATE = "certificate"
+"""The kind of a log-in by a client certificate alone."""
 _SECRETS = frozenset({"password", "token"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header (RFC 9110, 5.6.2)."""
@@ -32,11 +36,13 @@ class SiteAccess:
     pattern: str
     """The key of the entry."""
     kind: str
-    """Of the log-in: "basic", "bearer", or "" without one."""
+    """Of the log-in, as "basic"; "" without one."""
     login: Mapping[str, str] = field(repr=False)
     named: Mapping[str, str] = field(repr=False)
     """Headers, with values that may be references."""
     allow_plain_http: bool = False
+    session: SessionLogin | None = None
+    """The log-in, where it gives a session."""
 
     @property
     def where(self) -> str:
@@ -46,7 +52,12 @@ class SiteAccess:
     @property
     def most_at_once(self) -> int | None:
         """Requests that may be sent to a site at a time: each is an attempt to log in, and a few wrong ones lock an account."""
-        return _MOST_ATTEMPTS if self.kind == "basic" else None
+        return _MOST_ATTEMPTS if self.kind in {"basic", "digest"} else None
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether requests carry what not everybody has: a log-in, or a header with credentials."""
+        return bool(self.kind) or any(map(is_credential, self.named))
 
     @property
     def user(self) -> str:
@@ -55,13 +66,18 @@ class SiteAccess:
     @property
     def sentence(self) -> str:
         """What requests carry, without secrets."""
-        parts = [f"{self.kind} log-in" + (f" as {quoted(self.user)}" if self.user else "")] if self.kind else []
+        if self.session is not None:
+            parts = [self.session.sentence]
+        elif self.kind == CERTIFICATE:
+            parts = ["a client certificate"]
+        else:
+            parts = [f"{self.kind} log-in" + (f" as {quoted(self.user)}" if self.user else "")] if self.kind else []
         parts += [f"header {name}" for name in self.named]
         return ", ".join(parts)
 
     def sentence_for(self, scheme: str) -> str:
         """Return what a request with that scheme carries, or why nothing."""
-        if scheme == "https" or self.allow_plain_http:
+        if self.carries(scheme):
             return f"{self.sentence} ({self.where})"
         return (
             f"nothing of {self.where} ({self.sentence}), because it would go over http: without https only with allow_plain_http"
@@ -74,18 +90,36 @@ class SiteAccess:
             for name, value in self.named.items()
         }
         if self.kind == "basic":
-            password = self._read("login", "password", self.login["password"])
-            found["Authorization"] = f"Basic {base64.b64encode(f'{self.user}:{password}'.encode()).decode()}"
+            found["Authorization"] = f"Basic {base64.b64encode(f'{self.user}:{self.password()}'.encode()).decode()}"
         elif self.kind == "bearer":
             token = self._read("login", "token", self.login["token"])
             found["Authorization"] = "Bearer " + _checked(token, f"{self.where}['login']['token']")
         return found
+
+    def password(self) -> str:
+        """Return that of a basic or digest log-in. Raises SettingError where it cannot be read."""
+        return self._read("login", "password", self.login["password"])
+
+    def sent(self) -> list[str]:
+        """Return all that requests carry or log in with: another secret, or another log-in, makes another list. Raises SettingError."""
+        values = [value for header in sorted(self.headers().items()) for value in header]
+        if self.kind == "digest":
+            values += ["digest", self.user, self.password()]
+        if self.session is not None:
+            values += [repr(self.session), *self.session.secrets(f"{self.where}['login']")]
+        return values
+
+    def carries(self, scheme: str) -> bool:
+        """Whether a request with that scheme carries anything."""
+        return scheme == "https" or self.allow_plain_http
 
     def literals(self) -> Iterator[str]:
         """Yield where a secret is written into the settings itself."""
         for key, value in self.login.items():
             if key in _SECRETS and not is_elsewhere(value):
                 yield f"{self.where}['login'][{quoted(key)}]"
+        for place in self.session.literals() if self.session is not None else ():
+            yield f"{self.where}['login']{place}"
         for name, value in self.named.items():
             if is_credential(name) and not is_elsewhere(value):
                 yield f"{self.where}['headers'][{quoted(name)}]"
@@ -95,35 +129,41 @@ class SiteAccess:
 
 
 def read_site_access(where: str, pattern: str, values: Mapping[object, object]) -> SiteAccess | None:
-    """Return what an entry says of log-in and headers; None where it says nothing. Raises SettingError."""
-    kind, login = _login(f"{where}['login']", values.get("login"))
+    """Return what an entry says of log-in and headers, or of a client certificate; None where it says nothing. Raises SettingError."""
+    kind, login, session = _login(f"{where}['login']", values.get("login"))
     named = _texts(f"{where}['headers']", values.get("headers"), example='{"X-Api-Key": "env:WIKI_KEY"}')
     for name in named:
         if not _TOKEN.fullmatch(name):
             raise SettingError(f"{where}['headers'] has {quoted(name)}, which is no name of a header")
-        if kind and name.lower() == "authorization":
+        if kind not in {"", CERTIFICATE, "form", "cookies"} and name.lower() == "authorization":
             raise SettingError(f"{where} has a log-in and a header Authorization, which the log-in sends too: leave one")
     plain = optional_boolean(f"{where}['allow_plain_http']", values.get("allow_plain_http"))
+    kind = kind or (CERTIFICATE if values.get("client_certificate") is not None else "")
     if not kind and not named:
         if plain is not None:
             raise SettingError(f"{where}['allow_plain_http'] is about a log-in or headers, and it has neither")
         return None
     if pattern in _EVERY_HOST and (kind or any(map(is_credential, named))):
         raise SettingError(f"{where} would send a log-in to every host that a link leads to: name the hosts it is for")
-    return SiteAccess(pattern, kind, login, named, bool(plain))
+    access = SiteAccess(pattern, kind, login, named, bool(plain), session)
+    if session is not None and session.url is not None and not access.carries(session.url.scheme):
+        raise SettingError(
+            f"{where}['login']['url'] is {quoted(session.url.text)}: a log-in goes over https only, unless the entry has allow_plain_http"
+        )
+    return access
 
 
-def _login(where: str, value: object) -> tuple[str, dict[str, str]]:
+def _login(where: str, value: object) -> tuple[str, dict[str, str], SessionLogin | None]:
     if value is None:
-        return "", {}
+        return "", {}, None
+    kind = value.get("type", "") if isinstance(value, Mapping) else ""
+    if isinstance(value, Mapping) and isinstance(kind, str) and kind in EXAMPLES:
+        given = {str(key): given for key, given in value.items() if key != "type"}
+        return str(kind), {}, read_session_login(where, str(kind), given)
     login = _texts(where, value, example=_LOGIN_EXAMPLE)
     kind = login.pop("type", "")
     if kind not in _FIELDS:
-        meant = (
-            did_you_mean(kind, tuple(_FIELDS), f"it may be {' or '.join(map(quoted, _FIELDS))}")
-            if kind
-            else f"as in {_LOGIN_EXAMPLE}"
-        )
+        meant = did_you_mean(kind, _KINDS, f"it may be {', '.join(map(quoted, _KINDS))}") if kind else f"as in {_LOGIN_EXAMPLE}"
         raise SettingError(f"{where} has {'the unknown type ' + quoted(kind) if kind else 'no type'}: {meant}")
     needed = _FIELDS[kind]
     all_needed = f"it needs {', '.join(needed)}"
@@ -135,8 +175,8 @@ def _login(where: str, value: object) -> tuple[str, dict[str, str]]:
                 f"{where} has no {quoted(key)}; a {kind} log-in needs {' and '.join(needed)}, as in {_LOGIN_EXAMPLE}"
             )
     if ":" in login.get("user", ""):
-        raise SettingError(f"{where}['user'] has a colon, which a user of a basic log-in cannot have (RFC 7617)")
-    return kind, login
+        raise SettingError(f"{where}['user'] has a colon, which a user of a {kind} log-in cannot have (RFC 7617)")
+    return kind, login, None
 
 
 def _texts(where: str, value: object, *, example: str) -> dict[str, str]:

@@ -8,6 +8,8 @@ from hashlib import blake2b
 
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.site_tls import KEYS as TLS_KEYS
+from crawlspace.config.site_tls import SiteTls, read_site_tls
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
 from crawlspace.config.url_options import read_site_options
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
@@ -17,9 +19,10 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
+from crawlspace.urls import parse
 
 NAME = "CRAWLSPACE_SITES"
-KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS)
+KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS, *TLS_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class SiteSettings:
     own_concurrency: bool = False
     access: SiteAccess | None = None
     """What requests carry; None: nothing of its own."""
+    tls: SiteTls | None = None
+    """Certificates of its connections; None: none of its own."""
 
 
 class SiteTable:
@@ -45,6 +50,7 @@ class SiteTable:
         self.default = default
         self.settings = list(patterns.values())
         self._by_pattern = patterns
+        self._have_logins = any(access.logs_in for access in self.accesses)
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
         written = repr([(pattern, settings.limits) for pattern, settings in patterns.items()])
@@ -58,6 +64,14 @@ class SiteTable:
     def accesses(self) -> list[SiteAccess]:
         """The log-ins and headers, one for each entry that has any."""
         return [settings.access for settings in self.settings if settings.access is not None]
+
+    def requires_login(self, url: str) -> bool:
+        """Return whether a page is fetched with a log-in, or with credentials of another kind."""
+        if not self._have_logins:
+            return False
+        parsed = parse(url)
+        access = self.of(parsed.host, parsed.port).access
+        return access is not None and access.logs_in and access.carries(parsed.scheme)
 
     @property
     def limits_differ(self) -> bool:
@@ -127,7 +141,7 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
     if access is not None and access.most_at_once is not None:
         if "concurrency" in values and together > access.most_at_once:
             raise SettingError(
-                f"{where}['concurrency'] is {together}; a basic log-in sends its password with each request, so that at most"
+                f"{where}['concurrency'] is {together}; a {access.kind} log-in goes with each request, so that at most"
                 f" {access.most_at_once} are sent at a time: more wrong ones might lock the account"
             )
         together = min(together, access.most_at_once)
@@ -136,6 +150,7 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
         own_delay="delay" in values,
         urls=read_site_options(where, values, default.urls),
         access=access,
+        tls=read_site_tls(where, values),
         own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
         delay_s=delay,
         concurrency=together,

@@ -93,7 +93,7 @@ class Engine:
         self.generation = generation(store)
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
         self.robots = robots_of(collection, self.results, clock)
-        self.logins = Logins(collection.sites, store, clock)
+        self.logins = Logins.of(collection, store, clock)
         self.site_delays = SiteDelays(collection, clock, self.robots)
         self.frontier = Frontier(
             self._leases,
@@ -173,9 +173,9 @@ class Engine:
                 continue
             if self.turns.sets_aside(state):
                 continue
-            if self.logins.is_paused(state.site):
+            if self.logins.wait_s(state.site):
                 self.frontier.put_back(state)
-                self.frontier.give_up(state.site)
+                self.logins.pause(state.site, self.frontier)
                 continue
             decision = self.discovery.recheck(state)
             if not decision.admitted:
@@ -212,9 +212,9 @@ class Engine:
         self.progress.by_kind[outcome.kind] += 1
         if outcome.status == Status.LOGGED_OUT:
             del self._leased[state.id]
-            self.logins.refused(state.site, outcome.detail)
-            self.frontier.give_up(state.site)
-            self.commits.add(Change(logged_out(state, now=self._now())), outcome, state)
+            waits = self.logins.logged_out(state.site, outcome.detail, self.frontier)
+            again_s = 0.0 if waits else self.policy.refresh_min_s
+            self.commits.add(Change(logged_out(state, now=self._now(), again_s=again_s)), outcome, state)
             return True
         self._take(outcome)
         return True

@@ -6,27 +6,32 @@ when its secrets are others, or when `scrapy login` has seen it work.
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from http import HTTPStatus
+from math import inf
 from secrets import token_bytes
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 
 from crawlspace.clock import Clock
-from crawlspace.config.site_access import SiteAccess
+from crawlspace.config.collection import Collection
+from crawlspace.config.session_seal import Seal
+from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.errors import StoreAway
+from crawlspace.crawl.access.sessions import SessionMeta, Sessions, mark_of
+from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.printable import quoted
 
 logger = logging.getLogger(__name__)
 
 REFUSED = "refused_logins"
 """Meta: the refused log-ins, by their entries of CRAWLSPACE_SITES."""
-_COST = 1 << 14
-"""Of scrypt, so that nobody who can read the store can guess a password by its mark."""
+_LONGEST_WAIT_S = 1_800.0
+_MOST_FAILURES = 4
+"""Attempts in a row that failed for no reason of the log-in, after which a run that ends gives its sites up."""
 
 
 class RefusedLogin(msgspec.Struct, frozen=True):
@@ -53,15 +58,46 @@ class LoginMeta(Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
 
+class SitePauses(Protocol):
+    def give_up(self, site: str) -> None: ...
+    def wait_site(self, site: str, seconds: float) -> None: ...
+
+
 class Logins:
     """What requests to sites carry, and the sites that are not to be asked. Raises StoreError, but waits for a server that is away."""
 
-    def __init__(self, sites: SiteTable, store: LoginMeta, clock: Clock) -> None:
-        """Raises SettingError for a secret that cannot be read."""
-        self._sites = sites
+    def __init__(
+        self,
+        sites: SiteTable,
+        store: SessionMeta,
+        clock: Clock,
+        seal: Seal | None = None,
+        *,
+        retry_wait_s: float = 5.0,
+        ends: bool = True,
+    ) -> None:
+        """Raises SettingError for a secret that cannot be read.
+
+        `seal`: for sessions, of a store that nobody shares if it is left out. `retry_wait_s`: before the second attempt of a log-in that
+        failed for no reason of its own; `ends`: whether the run does, so that it gives up after some.
+        """
+        self.sites = sites
         self._store = store
         self._clock = clock
         self._headers = {access.pattern: access.headers() for access in sites.accesses}
+        self._sent = {
+            one.access.pattern: [*one.access.sent(), "" if one.tls is None else one.tls.contents()]
+            for one in sites.settings
+            if one.access is not None
+        }
+        if seal is not None and any(access.session is not None for access in sites.accesses):
+            seal.check()
+        self.sessions = Sessions(store, clock, seal or Seal())
+        self._waits: dict[str, float] = {}
+        """Until when nobody tries to log in, by entry, after an attempt that failed for no reason of its own. Monotonic, in seconds."""
+        self._failures: dict[str, int] = {}
+        self._retry_wait_s = retry_wait_s
+        self._ends = ends
         self._paused: set[str] = set()
         self._unwritten: dict[str, RefusedLogin] = {}
         """Those that could not be noted yet."""
@@ -74,24 +110,98 @@ class Logins:
         for pattern, one in self._refused.items():
             logger.warning("%s", one.sentence(pattern))
 
+    @classmethod
+    def of(cls, collection: Collection, store: SessionMeta, clock: Clock) -> Self:
+        """Return the log-ins of a collection. Raises SettingError for a secret or a certificate that cannot be read."""
+        for settings in collection.sites.settings:
+            if settings.tls is not None:
+                settings.tls.context()
+        wait_s, ends = collection.policy.retry_wait_s, not collection.continuous
+        return cls(collection.sites, store, clock, collection.seal, retry_wait_s=wait_s, ends=ends)
+
     def __bool__(self) -> bool:
         return bool(self._headers)
 
+    @property
+    def accesses(self) -> list[SiteAccess]:
+        return self.sites.accesses
+
+    @property
+    def have_sessions(self) -> bool:
+        """Whether any log-in gives a session."""
+        return any(access.session is not None for access in self.accesses)
+
+    def entry(self, pattern: str) -> SiteAccess:
+        """Return what an entry of CRAWLSPACE_SITES has."""
+        return next(access for access in self.accesses if access.pattern == pattern)
+
+    def hosts(self, access: SiteAccess) -> Callable[[str], bool]:
+        """Return what tells whether a log-in may lead to a host."""
+        return hosts_of(self.sites, access)
+
     def access(self, site: str) -> SiteAccess | None:
         host, _, port = site.rpartition(":")
-        return self._sites.of(host, int(port)).access
+        return self.sites.of(host, int(port)).access
 
     def headers(self, site: str, *, scheme: str) -> Mapping[str, str]:
         """Return what a request to a site carries."""
         access = self.access(site)
-        if access is None or (scheme != "https" and not access.allow_plain_http):
+        if access is None or not access.carries(scheme):
             return {}
         return self._headers[access.pattern]
 
     def logs_in(self, site: str) -> bool:
-        """Whether a site has a log-in."""
+        """Whether requests to a site carry a log-in, so that 401 refuses it. What refuses a session is another matter."""
         access = self.access(site)
-        return access is not None and bool(access.kind)
+        return access is not None and bool(access.kind) and access.session is None
+
+    def is_refusal(self, site: str, status: int, body: bytes) -> bool:
+        """Whether an answer refuses the log-in that requests to a site carry. What nginx answers to a wrong certificate is 400."""
+        if status != HTTPStatus.UNAUTHORIZED and not (status == HTTPStatus.BAD_REQUEST and b"SSL certificate" in body):
+            return False
+        access = self.access(site)
+        return self.logs_in(site) and access is not None and (status == HTTPStatus.UNAUTHORIZED or access.kind == CERTIFICATE)
+
+    def wait_s(self, site: str) -> float:
+        """Return for how long nothing is to be asked of a site; infinite: in this run, unless `look` returns the site."""
+        if self.is_paused(site):
+            return inf
+        access = self.access(site) if self._waits else None
+        return 0.0 if access is None else max(0.0, self._waits.get(access.pattern, 0.0) - self._clock.monotonic())
+
+    def pause(self, site: str, frontier: SitePauses) -> bool:
+        """Have nothing asked of a site for as long as `wait_s` says; return whether that is any time at all."""
+        seconds = self.wait_s(site)
+        if seconds == inf:
+            frontier.give_up(site)
+        elif seconds:
+            frontier.wait_site(site, seconds)
+        return seconds > 0
+
+    def logged_out(self, site: str, why: str, frontier: SitePauses) -> bool:
+        """Note that a page was not shown because nobody is logged in; return whether its site is paused for that."""
+        if self.logs_in(site):
+            self.refused(site, why)
+        return self.pause(site, frontier)
+
+    def failed(self, site: str, why: str) -> None:
+        """Note that nobody could log in, though nothing was refused, as where a server is away: it is tried again after a while."""
+        access = self.access(site)
+        if access is None:
+            return
+        times = self._failures[access.pattern] = self._failures.get(access.pattern, 0) + 1
+        gives_up = self._ends and times >= _MOST_FAILURES
+        wait_s = inf if gives_up else min(max(self._retry_wait_s, 0.1) * 2 ** (times - 1), _LONGEST_WAIT_S)
+        self._waits[access.pattern] = self._clock.monotonic() + wait_s
+        until = "the next run" if gives_up else f"the next attempt in {wait_s:.0f} s"
+        logger.warning("nobody can log in by %s, and the URLs of its sites wait for %s: %s", access.where, until, why)
+
+    def took(self, site: str) -> None:
+        """Note that a log-in has worked."""
+        access = self.access(site)
+        if access is not None:
+            self._waits.pop(access.pattern, None)
+            self._failures.pop(access.pattern, None)
 
     def is_paused(self, site: str) -> bool:
         """Return whether nothing is to be asked of a site."""
@@ -114,8 +224,18 @@ class Logins:
         self._refused[access.pattern] = one
         self._unwritten[access.pattern] = one
         logger.error("%s", one.sentence(access.pattern))
-        with suppress(StoreAway):
+        with suppress(StoreAway, StoreFull):
             self._write()
+
+    def is_refused_by_now(self, site: str) -> bool:
+        """Return whether the log-in of a site was refused, here or elsewhere: to be seen before somebody logs in."""
+        with suppress(StoreAway, StoreFull):
+            self._write()
+            for pattern, one in self._read().items():
+                if pattern not in self._refused:
+                    self._refused[pattern] = one
+                    logger.warning("%s", one.sentence(pattern))
+        return self.is_paused(site)
 
     def look(self) -> set[str]:
         """Learn of log-ins that were refused elsewhere; return sites that may be asked again, because `scrapy login` has seen theirs work."""
@@ -124,7 +244,7 @@ class Logins:
         try:
             self._write()
             self._refused = self._read()
-        except StoreAway:
+        except (StoreAway, StoreFull):
             return set()
         back = {site for site in self._paused if not self.is_paused(site)}
         self._paused -= back
@@ -149,8 +269,7 @@ class Logins:
         return found
 
     def _mark(self, pattern: str, salt: str) -> str:
-        sent = msgspec.json.encode(sorted(self._headers[pattern].items()))
-        return hashlib.scrypt(sent, salt=bytes.fromhex(salt), n=_COST, r=8, p=1, dklen=16).hex()
+        return mark_of(self._sent[pattern], salt)
 
 
 def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
@@ -173,3 +292,12 @@ def forget_refused(store: LoginMeta, pattern: str) -> bool:
         return False
     note_refused(store, refused)
     return True
+
+
+def hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:
+    """Return what tells whether a log-in may lead to a host: one of the entry, that of the log-in's own address, or one that is named."""
+    login = access.session
+    named = set() if login is None else set(login.hosts) | ({login.url.host} if login.url is not None else set())
+    port = access.pattern.rpartition(":")[2]
+    ports = (443, 80, *([int(port)] if port.isdigit() else []))
+    return lambda host: host.lower() in named or any(sites.of(host, port).access is access for port in ports)

@@ -123,7 +123,7 @@ class Client:
         except TimeoutError as error:  # before the others: it is an OSError
             raise IndexUnavailable(f"{self._connection.url} has not answered within {self._connection.timeout_s:g} s") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise IndexUnavailable(f"{self._connection.url} cannot be reached: {_unreachable(error)}") from error
+            raise IndexUnavailable(f"{self._connection.url} cannot be reached: {unreachable(error)}") from error
 
     def close(self) -> None:
         if self._loop is None:
@@ -159,7 +159,7 @@ def _wrong_certificate(error: Exception) -> str:
     return f'shows a certificate that is not trusted: {why}; if it is yours, name the authority, as in "ca_file": "/etc/ssl/our-ca.pem"'
 
 
-def _unreachable(error: Exception) -> str:
+def unreachable(error: Exception) -> str:
     """Return why a server cannot be reached."""
     cause = getattr(error, "os_error", error)
     if isinstance(cause, gaierror):

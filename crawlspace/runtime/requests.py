@@ -10,6 +10,8 @@ from crawlspace.model import Source, UrlState, priority
 from crawlspace.runtime.scrapy_internals import UrlAsGiven
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from crawlspace.crawl.run import FetchRobots
 
 SLOT = "crawlspace"
@@ -36,7 +38,15 @@ CONTENTS = "crawlspace_contents"
 """What was read from a file."""
 EXCHANGE = "crawlspace_exchange"
 """What was sent and received, for the archive."""
-_OF_THE_CRAWL = frozenset({FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE})
+SESSION = "crawlspace_session"
+"""The entry of CRAWLSPACE_SITES whose session a request carries, its number, and when that was set."""
+NONCE = "crawlspace_nonce"
+"""What a site with a digest log-in has asked for, where a request answers it."""
+CARRIED = "crawlspace_carried"
+"""The headers that CRAWLSPACE_SITES has for the request's site, by name, with a hash of what was set."""
+_OF_THE_CRAWL = frozenset(
+    {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
+)
 
 
 class LeasedRequest(UrlAsGiven, Request):
@@ -63,9 +73,26 @@ def detached(request: Request) -> Request:
     if _OF_THE_CRAWL.isdisjoint(request.meta):
         return request
     own = request.copy()
+    drop_access(own)
     for key in _OF_THE_CRAWL:
         own.meta.pop(key, None)
     return own
+
+
+def set_access(request: Request, names: Iterable[str]) -> None:
+    """Remember that these headers are for the site of a request, and for no other one."""
+    request.meta[CARRIED] = {name: hash(tuple(request.headers.getlist(name))) for name in names}
+
+
+def drop_access(request: Request) -> None:
+    """Take out what `set_access` has remembered: a request that was redirected, or made of another one, may go elsewhere."""
+    for name, what in request.meta.pop(CARRIED, {}).items():
+        if hash(tuple(request.headers.getlist(name))) == what:
+            request.headers.pop(name, None)
+        if name == "Cookie":
+            request.meta.pop("dont_merge_cookies", None)
+    for key in (SESSION, NONCE):
+        request.meta.pop(key, None)
 
 
 def request_id(request: Request) -> int | str:

@@ -331,6 +331,11 @@ class MetaStore(Protocol):
 
     def set_meta(self, name: str, value: str) -> None: ...
 
+    def claim(self, name: str, *, seconds: int) -> bool:
+        """Return whether this process may do what one of those that share the store does at a time, until `end_claim`, or for so long at most."""
+
+    def end_claim(self, name: str) -> None: ...
+
 
 class Store(
     LeaseStore,

@@ -69,8 +69,13 @@ def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     return structs.replace(state, next_fetch=again, retries=0, lease_until=None)
 
 
-def logged_out(state: UrlState, *, now: int) -> UrlState:
-    """Return the state of a URL whose site refuses the log-in: it stays due, for when that is another one. A pending one becomes failed (616)."""
+def logged_out(state: UrlState, *, now: int, again_s: float = 0.0) -> UrlState:
+    """Return the state of a URL that is shown to nobody who is not logged in. A pending one becomes failed (616).
+
+    It stays due, for when the log-in is another one; with `again_s` that is about this page alone, and it is due so much later.
+    """
     if state.state is State.PENDING:
         state = structs.replace(state, state=State.FAILED, status=int(Status.LOGGED_OUT), next_fetch=now)
+    if again_s:
+        state = structs.replace(state, next_fetch=now + round(again_s))
     return structs.replace(state, retries=0, lease_until=None)

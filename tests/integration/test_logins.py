@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from urllib.parse import urlsplit
+from urllib.request import parse_http_list, parse_keqv_list
 
 import pytest
 
@@ -124,8 +126,8 @@ def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pyt
         demo = project(collection(server.url("/"), settings=settings(server, KINDS[0][0])))
         tried = demo.scrapy("login", "demo", server.netloc).succeeded()
         assert tried.stdout == (
-            f"asked        {server.url('/')}\n"
-            f"sent with it basic log-in as 'crawler' (CRAWLSPACE_SITES['{server.netloc}'])\n"
+            f"log-in       basic log-in as 'crawler' (CRAWLSPACE_SITES['{server.netloc}'])\n"
+            f"page         {server.url('/')}\n"
             "answer       status 200, text/html, titled Home\n"
         )
         site["/"] = site["/robots.txt"] = REFUSED  # the site's fault, not that of the password
@@ -148,7 +150,11 @@ def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pyt
 
 WRONG_USE = [
     (("demo",), 2, "name a collection and a site, as in: scrapy login demo wiki.example.com\n"),
-    (("demo", "other.example.com"), 2, "CRAWLSPACE_SITES has neither log-in nor headers for other.example.com\n"),
+    (
+        ("demo", "other.example.com"),
+        2,
+        "CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for other.example.com\n",
+    ),
     (("demo", "a b"), 2, "'a b' is no host and no URL"),
     (
         ("demo", "wiki.example.com"),
@@ -188,3 +194,64 @@ def test_several_workers_try_a_wrong_log_in_twice_at_most(team: MakeTeam, monkey
         shared.start()
         shared.wait()
         assert {urlsplit(url).path for url, state in shared.states().items() if state.indexed} == {"/", "/a", "/b"}
+
+
+class DigestServer:
+    """Asks for a digest log-in, with numbers that become stale."""
+
+    def __init__(self, *, algorithm: str, most: int = 1 << 60) -> None:
+        self._hash = {"MD5": hashlib.md5, "SHA-256": hashlib.sha256}[algorithm]
+        self._algorithm, self._most = algorithm, most
+        self.left: dict[str, int] = {}
+        self.wrong = 0
+
+    def behind(self, then: Reply) -> Callable[[Request], Reply]:
+        def answer(request: Request) -> Reply:
+            sent = request.headers.get("authorization", "")
+            if not sent.startswith("Digest "):
+                return self._asks()
+            given = parse_keqv_list(parse_http_list(sent.removeprefix("Digest ")))
+            secret = self._hashed("crawler", "the wiki", PASSWORD)
+            what = self._hashed(request.method, request.path)
+            expected = self._hashed(secret, given["nonce"], given["nc"], given["cnonce"], given["qop"], what)
+            if (given["username"], given["uri"], given["response"]) != ("crawler", request.path, expected):
+                self.wrong += 1
+                return self._asks()
+            if self.left.get(given["nonce"], 0) <= 0:
+                return self._asks(", stale=true")
+            self.left[given["nonce"]] -= 1
+            return then
+
+        return answer
+
+    def _asks(self, more: str = "") -> Reply:
+        nonce = f"n{len(self.left)}"
+        self.left[nonce] = self._most
+        asks = f'Digest realm="the wiki", nonce="{nonce}", qop="auth,auth-int", algorithm={self._algorithm}, opaque="o"{more}'
+        return status(401, headers={"WWW-Authenticate": asks})
+
+    def _hashed(self, *parts: str) -> str:
+        return self._hash(":".join(parts).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(("algorithm", "most"), [("MD5", 1 << 60), ("SHA-256", 3)])
+def test_a_digest_log_in(project: MakeProject, monkeypatch: pytest.MonkeyPatch, algorithm: str, most: int) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    digests = DigestServer(algorithm=algorithm, most=most)
+    pages = {
+        "/": page("Home", links=["/0?a=b"]),
+        **{f"/{n}?a=b": page(f"Page {n}", text=f"text {n}", links=[f"/{n + 1}?a=b"]) for n in range(10)},
+    }
+    login = "{'type': 'digest', 'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}"
+    with serve(Site({path: digests.behind(reply) for path, reply in {"/robots.txt": text(""), **pages}.items()})) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, login)))
+        assert "titled Home" in demo.scrapy("login", "demo", server.netloc).succeeded().stdout
+        demo.crawl("demo").succeeded()
+        assert_same(indexed(demo), sorted(pages))
+        assert digests.wrong == 0
+        monkeypatch.setenv("WIKI_PASSWORD", "wrong")
+        demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
+        refused = demo.crawl("demo")
+        assert 1 <= digests.wrong <= 2
+        assert refused.stderr.count("is refused by") == 1
+    assert_same(indexed(demo), sorted(pages))

@@ -12,6 +12,10 @@ class NotAsked(Exception):
         super().__init__("others may have the site")
 
 
+class LoggedOutError(Exception):
+    """A page is shown only to who is logged in, and nobody is, or it is that of the log-in."""
+
+
 class KeptConnectionClosed(DownloadFailedError):
     """A connection that was kept from an earlier request was closed before a byte of the answer came."""
 

@@ -36,6 +36,7 @@ from crawlspace.runtime.download.http_internals import (
     wrap_timers,
 )
 from crawlspace.runtime.download.kept_connections import LoopTimers, end_in_time, ended_before_answer, no_second_sending
+from crawlspace.runtime.download.site_certificates import use_site_certificates
 from crawlspace.runtime.files.download import FileAgent
 from crawlspace.runtime.logformat import make_libraries_printable
 from crawlspace.runtime.requests import EXCHANGE, STATE, request_id
@@ -87,6 +88,7 @@ class TimingHandler(HTTP11DownloadHandler):
         if session is None:
             return
         use_agent(FileAgent)
+        use_site_certificates(self, crawler, session.collection.sites)
         wrap_timers(pool, LoopTimers)
         self._take_new_connection = no_second_sending(pool)
         remember_host_names(HOST_NAMES)

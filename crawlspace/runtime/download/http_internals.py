@@ -6,10 +6,12 @@ the other private names because loading the client takes a tenth of a second, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from scrapy.core.downloader.contextfactory import _ScrapyClientContextFactory
 from scrapy.core.downloader.handlers import http11
 from scrapy.core.downloader.handlers.http11 import (
     HTTP11DownloadHandler,
@@ -23,6 +25,7 @@ from scrapy.http import Headers
 from scrapy.utils import _download_handlers
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import HostnameEndpoint
+from twisted.internet.ssl import optionsForClientTLS
 from twisted.python.failure import Failure
 from twisted.web import _newclient
 from twisted.web.client import HTTPConnectionPool
@@ -309,3 +312,27 @@ def remember_host_names(most: int) -> None:
     forms_of = HostnameEndpoint._hostAsBytesAndText
     if not hasattr(forms_of, "cache_info"):
         HostnameEndpoint._hostAsBytesAndText = staticmethod(lru_cache(most)(forms_of))  # type: ignore[method-assign]
+
+
+class SitePolicy(_ScrapyClientContextFactory):
+    """What TLS connections to one site are made with; Scrapy has no public class for it, nor certificates of a client."""
+
+    trusts: Any = None
+    """The authorities; None: those that Scrapy trusts."""
+    own: Mapping[str, Any] = MappingProxyType({})
+    """Options of Twisted for the certificate of the client."""
+
+    def creatorForNetloc(self, hostname: bytes, port: int) -> Any:  # noqa: N802
+        if self.trusts is None:
+            return super().creatorForNetloc(hostname, port)
+        return optionsForClientTLS(
+            hostname.decode("ascii"), trustRoot=self.trusts, extraCertificateOptions=self._get_cert_options_kwargs()
+        )
+
+    def _get_cert_options_kwargs(self) -> dict[str, Any]:
+        return {**super()._get_cert_options_kwargs(), **self.own}
+
+
+def replace_policy(handler: HTTP11DownloadHandler, replaced: Callable[[Any], Any]) -> None:
+    """Have TLS connections made by what `replaced` makes of the present policy."""
+    handler._contextFactory = replaced(handler._contextFactory)

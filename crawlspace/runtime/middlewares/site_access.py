@@ -1,43 +1,185 @@
-"""Sets the log-in and the headers that CRAWLSPACE_SITES has for a site."""
+"""Sets the log-in and the headers that CRAWLSPACE_SITES has for a site, and sees where nobody is logged in."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import json
+from http import HTTPStatus
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import NotConfigured
 
-from crawlspace.runtime.requests import STATE
+from crawlspace.cache import Recent
+from crawlspace.crawl.access.sessions import LookedOut
+from crawlspace.runtime.access.digest import DigestLogin
+from crawlspace.runtime.download.errors import LoggedOutError
+from crawlspace.runtime.requests import CARRIED, EXCHANGE, NONCE, OWN, ROBOTS, SESSION, STATE, drop_access, request_id, set_access
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
+    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
+    from crawlspace.runtime.access.signs import LoggedOut
+
+SITES = 10_000
 
 
 class BaseSiteAccess:
     """For pages, robots.txt and requests of a spider's own. A redirect makes a request of its own, so that its target's host counts."""
 
-    def __init__(self, logins: Logins) -> None:
+    def __init__(
+        self, logins: Logins, *, user_agent: str = "", verify: bool = True, is_stopping: Callable[[], bool] = lambda: False
+    ) -> None:
         self._logins = logins
+        self._signs: dict[str, LoggedOut] = {}
+        self._digests: Recent[str, DigestLogin] = Recent(SITES)
+        if logins.have_sessions:
+            from crawlspace.runtime.access.renewal import Renewal  # noqa: PLC0415 - half a second, which only log-ins with sessions need
+            from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
+            from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
+
+            self._renewal = Renewal(logins, LoginRequests(user_agent, logins.sites, verify), is_stopping=is_stopping)
+            self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         session = getattr(crawler.spider, "session", None)
         if session is None or not session.engine.logins:
             raise NotConfigured
-        return cls(session.engine.logins)
+        verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+        agent, is_stopping = session.collection.user_agent, lambda: not crawler.crawling
+        return cls(session.engine.logins, user_agent=agent, verify=verify, is_stopping=is_stopping)
 
-    def process_request(self, request: Request) -> None:
-        state = request.meta.get(STATE)
-        if state is not None and request.url == state.url:
-            site, scheme = state.site, state.url.partition(":")[0]
+    def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
+        """Set what the request carries; where it needs a session that is not there, it waits for one."""
+        drop_access(request)
+        found = _site_of(request)
+        if found is None:
+            return None
+        site, scheme = found
+        headers = {
+            name: value for name, value in self._logins.headers(site, scheme=scheme).items() if name not in request.headers
+        }
+        if headers:
+            request.headers.update(headers)
+            set_access(request, headers)
+        access = self._logins.access(site)
+        if access is not None and access.kind == "digest" and access.carries(scheme):
+            self._prove(request, self._digest(access, site))
+        if access is None or access.session is None or not access.carries(scheme):
+            return None
+        carried = self._logins.sessions.current(access)
+        if carried is None:
+            return self._wait(request, access, site)
+        self._carry(request, access, carried)
+        return None
+
+    def process_response(self, request: Request, response: Response) -> Request | Response:
+        """See whether a response was made for somebody who is not logged in; then the request is made once more, with a new session."""
+        if response.status == HTTPStatus.UNAUTHORIZED or NONCE in request.meta:
+            challenged = self._challenged(request, response)
+            if challenged is not None:
+                return challenged
+        sent = request.meta.get(SESSION)
+        if sent is None:
+            return response
+        pattern, number, sent_at = sent
+        signs = self._signs[pattern]
+        access = self._logins.entry(pattern)
+        page = request_id(request)
+        sign = signs.sign(response)
+        if not sign:
+            self._shown(request, response, access, number)
+            self._logins.sessions.shown(access, page, number, sent=sent_at)
+            return response
+        sessions = self._logins.sessions
+        if signs.is_login_address(request.url) and (sessions.is_shown(access, number) or sessions.has_tried(access, page)):
+            raise LoggedOutError(f"{request.url} is the page of the log-in")
+        what_follows = self._logins.sessions.looked_out(access, page, number, sent=sent_at)
+        if what_follows is LookedOut.AGAIN:
+            return _again(request)
+        if (
+            ROBOTS in request.meta
+        ):  # it may be so for everybody, which pages will show; else as one that is not there (RFC 9309, 2.3.1.3)
+            return response if response.status >= 400 else response.replace(status=404)
+        site = _site_of(request)
+        if what_follows is LookedOut.REFUSED and site is not None:
+            self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
+        if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
+            return response
+        raise LoggedOutError(f"{request.url} shows {sign}")
+
+    def _challenged(self, request: Request, response: Response) -> Request | None:
+        """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""
+        found = _site_of(request)
+        access = None if found is None else self._logins.access(found[0])
+        if found is None or access is None or access.kind != "digest" or not access.carries(found[1]):
+            return None
+        answered = request.meta.get(NONCE, "")
+        digest = self._digest(access, found[0])
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            digest.taken(answered)
+            return None
+        asks = [value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")]
+        return _again(request) if digest.take(asks, answered=answered) else None
+
+    def _digest(self, access: SiteAccess, site: str) -> DigestLogin:
+        digest = self._digests.get(site)
+        if digest is None:
+            digest = DigestLogin(access.user, access.password())
+            self._digests.put(site, digest)
+        return digest
+
+    def _prove(self, request: Request, digest: DigestLogin) -> None:
+        if digest.nonce:
+            request.headers["Authorization"] = digest.authorization(request.method, request.url)
+            request.meta[NONCE] = digest.nonce
+            set_access(request, [*request.meta.get(CARRIED, ()), "Authorization"])
+
+    async def _wait(self, request: Request, access: SiteAccess, site: str) -> None:
+        self._carry(request, access, await self._renewal.session(access, site))
+
+    def _carry(self, request: Request, access: SiteAccess, carried: Carried) -> None:
+        assert access.session is not None
+        if access.session.client is not None:
+            request.headers["Authorization"] = f"Bearer {json.loads(carried.content)['token']}"
         else:
-            try:
-                url = parse(request.url)
-            except MalformedUrl:
-                return
-            site, scheme = url.site, url.scheme
-        for name, value in self._logins.headers(site, scheme=scheme).items():
-            request.headers.setdefault(name, value)
+            self._renewal.cookies(access, carried).add_to(request)
+        request.meta[SESSION] = access.pattern, carried.number, monotonic()
+        header = "Cookie" if access.session.client is None else "Authorization"
+        set_access(request, [*request.meta.get(CARRIED, ()), header])
+
+    def _shown(self, request: Request, response: Response, access: SiteAccess, number: int) -> None:
+        """Keep the cookies that a page has set."""
+        carried = self._logins.sessions.current(access)
+        if access.session is None or access.session.client is not None or carried is None or carried.number != number:
+            return
+        cookies = self._renewal.cookies(access, carried)
+        if cookies.take_from(response, request):
+            self._logins.sessions.changed(access, cookies.dumped())
+
+
+def _again(request: Request) -> Request:
+    again = request.copy()
+    again.meta.pop(EXCHANGE, None)
+    again.dont_filter = True
+    return again
+
+
+def _site_of(request: Request) -> tuple[str, str] | None:
+    """Return the site and the scheme of a request."""
+    state = request.meta.get(STATE)
+    if state is not None and request.url == state.url:
+        return state.site, state.url.partition(":")[0]
+    try:
+        url = parse(request.url)
+    except MalformedUrl:
+        return None
+    return url.site, url.scheme

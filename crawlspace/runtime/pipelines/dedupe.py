@@ -9,6 +9,9 @@ from crawlspace.runtime.items import Fetched, checksum_of, document_of
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+REQUIRES_LOGIN = "requires_login"
+"""The field that tells users of an index which documents not everybody may see."""
+
 
 class BaseFingerprint:
     """Turns an item of any type into the document it is for the index, and fingerprints its text."""
@@ -22,13 +25,15 @@ class BaseFingerprint:
 
     def process_item(self, item: Any) -> Any:
         if isinstance(item, Fetched) and item.item is not None:
-            content = self._crawler.spider.session.collection.content  # type: ignore[union-attr]
-            outcome = item.outcome
+            collection = self._crawler.spider.session.collection  # type: ignore[union-attr]
+            content, outcome = collection.content, item.outcome
             if isinstance(item.item, dict):
                 item.item.setdefault("url", outcome.url)  # an export without it would be of little use
             document = document_of(item)
             if outcome.added:
                 document.fields = {**document.fields, **outcome.added}
+            if collection.sites.requires_login(outcome.url):
+                document.fields = {**document.fields, REQUIRES_LOGIN: "true"}
             outcome.document = document
             outcome.checksum = checksum_of(document, item, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
         return item

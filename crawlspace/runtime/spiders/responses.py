@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
 from crawlspace.content.charset import charset_parameter
@@ -231,8 +230,8 @@ class Responses:
         """Return the outcome of an error status, or of 304."""
         if status == 304:
             return not_modified(state, self._headers(response, state), conditional=is_conditional(response.request))
-        if status == HTTPStatus.UNAUTHORIZED and self._session.engine.logins.logs_in(state.site):
-            return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.LOGGED_OUT, detail=f"{state.url} answers 401")
+        if self._session.engine.logins.is_refusal(state.site, status, response.body):
+            return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.LOGGED_OUT, detail=f"{state.url} answers {status}")
         return _error(state, status, wait_s=retry_after_of(response, now=self._session.engine.clock.now()))
 
     def _headers(self, response: Response, state: UrlState) -> PageHeaders:

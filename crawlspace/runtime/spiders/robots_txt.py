@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.printable import printable
+from crawlspace.runtime.download.errors import LoggedOutError
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.other_requests.robots import robots_body
 from crawlspace.runtime.requests import ROBOTS
@@ -27,13 +27,10 @@ Stop = Callable[[CrawlspaceError], None]
 def take_robots_txt(response: Response, session: Session, *, stop: Stop) -> None:
     """Give the engine a robots.txt that has come, after its redirects (the robots middleware follows them)."""
     fetch = response.request.meta[ROBOTS]  # type: ignore[union-attr]
-    if (
-        response.status == HTTPStatus.UNAUTHORIZED
-        and fetch.target_site == fetch.site
-        and session.engine.logins.logs_in(fetch.site)
-    ):
+    is_own = fetch.target_site == fetch.site
+    if is_own and session.engine.logins.is_refusal(fetch.site, response.status, response.body):
         session.engine.frontier.unblock(fetch.site, answered=True)
-        session.engine.logins.refused(fetch.site, f"{fetch.url} answers 401")
+        session.engine.logins.refused(fetch.site, f"{fetch.url} answers {response.status}")
         session.engine.frontier.give_up(fetch.site)
         return
     body = robots_body(response)
@@ -47,6 +44,10 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
     fetch = request.meta[ROBOTS]
     if has_another_turn(failure, session):
         session.engine.frontier.unblock(fetch.site)  # it comes again with the site's next turn
+        return
+    if isinstance(failure.value, LoggedOutError):
+        session.engine.frontier.unblock(fetch.site)
+        session.engine.logins.pause(fetch.site, session.engine.frontier)
         return
     meaning = meaning_of_failure(failure, session, url=request.url)
     _take(session, stop, fetch, status=int(meaning.status), body="", detail=printable(str(failure.value)))

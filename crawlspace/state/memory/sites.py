@@ -29,6 +29,11 @@ class MemorySites:
     def set_meta(self, name: str, value: str) -> None:
         self._meta[name] = value
 
+    def claim(self, name: str, *, seconds: int) -> bool:
+        return True
+
+    def end_claim(self, name: str) -> None: ...
+
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         if until is None:
             self._waits.pop(site, None)

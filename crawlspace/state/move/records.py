@@ -23,8 +23,8 @@ from crawlspace.state.views import Counts, RobotsEntry
 
 FORMAT = 1
 """Of the records: another number whenever a kind or a field is added, changed or taken out."""
-NOT_KEPT = ("moving", "born", "durable")
-"""Names of metadata about a store and not about what is in it."""
+NOT_KEPT = ("moving", "born", "durable", "sessions")
+"""Names of metadata about a store and not about what is in it; sessions are kept otherwise in each kind of store."""
 
 
 class SiteRecord(msgspec.Struct, array_like=True, tag="sites"):

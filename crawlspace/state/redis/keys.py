@@ -73,6 +73,8 @@ TYPES: Mapping[str, frozenset[Key]] = {
 class Prefix(StrEnum):
     """The beginning of keys of which there are many; what follows it is named beside it."""
 
+    CLAIM = "claim:"
+    """What one worker alone may do at a time: there while one does it."""
     DUE = "d:"
     """Site and queue index: what is due, by time."""
     GROUP = "group:"

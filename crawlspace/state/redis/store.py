@@ -43,6 +43,7 @@ from crawlspace.state.redis.inherited_metadata import RedisInheritance, encode_p
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.refused_links import RedisRefusedLinks
 from crawlspace.state.redis.scripts import Scripts
+from crawlspace.state.redis.values import RedisValues
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
@@ -53,7 +54,7 @@ _PAGE = 500
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 
 
-class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks):
+class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks, RedisValues):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
     changed_at_once = 10_000  # a script keeps the server busy, which serves other workers between two
@@ -288,18 +289,6 @@ class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks):
 
     def backlog(self, sink: str) -> int:
         return sum(self._command("ZCARD", f"{Prefix.OUTBOX}{sink}:{kind}") for kind in ("delete", "push"))
-
-    # values of the collection
-    def get_meta(self, name: str) -> str | None:
-        return self.get_metas([name])[0]
-
-    def get_metas(self, names: Sequence[str]) -> list[str | None]:
-        values = self._command("HMGET", Key.META, *names) if names else []
-        with understood(f"its {', '.join(names[:3])}"):
-            return [None if value is None else value.decode() for value in values]
-
-    def set_meta(self, name: str, value: str) -> None:
-        self._command("HSET", Key.META, name, value)
 
     def check(self) -> None:
         self._command("HGET", Key.META, "format")

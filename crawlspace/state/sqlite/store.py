@@ -334,6 +334,11 @@ class SqliteStore(SqliteArchive, SqliteDepths):
         with self._writing() as db:
             db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
+    def claim(self, name: str, *, seconds: int) -> bool:
+        return True  # one process crawls
+
+    def end_claim(self, name: str) -> None: ...
+
     def check(self) -> None:
         with self._file.reading() as db:
             found = str(db.execute("PRAGMA quick_check(1)").get)

@@ -15,6 +15,7 @@ from crawlspace.urls import parse
 
 WHERE = "CRAWLSPACE_SITES['wiki.example.com']"
 BASIC = {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}
+DIGEST = BASIC | {"type": "digest"}
 BEARER = {"type": "bearer", "token": "env:WIKI_PASSWORD"}
 
 
@@ -24,6 +25,7 @@ def read(**values: object) -> SiteAccess | None:
 
 HEADERS = [
     ({"login": BASIC}, {"Authorization": "Basic Y3Jhd2xlcjrDpCBi"}),
+    ({"login": DIGEST}, {}),
     ({"login": BEARER | {"token": "t-1"}}, {"Authorization": "Bearer t-1"}),
     ({"headers": {"X-Key": "env:WIKI_KEY", "Accept-Language": "de"}}, {"X-Key": "k1", "Accept-Language": "de"}),
     ({"login": BASIC, "headers": {"X-Key": "env:WIKI_KEY"}}, {"X-Key": "k1", "Authorization": "Basic Y3Jhd2xlcjrDpCBi"}),
@@ -109,7 +111,8 @@ def test_a_password_is_sent_by_two_requests_at_a_time() -> None:
     assert of_wiki(login=BASIC).concurrency == 2
     assert of_wiki(login=BASIC, concurrency=1).concurrency == 1
     assert of_wiki(login=BEARER).concurrency == 8
-    with pytest.raises(SettingError, match="is 3; a basic log-in sends its password with each request"):
+    assert of_wiki(login=DIGEST).concurrency == 2
+    with pytest.raises(SettingError, match="is 3; a basic log-in goes with each request"):
         of_wiki(login=BASIC, concurrency=3)
 
 

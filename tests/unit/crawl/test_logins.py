@@ -117,3 +117,16 @@ def test_what_cannot_be_read_refuses_nothing(written: str) -> None:
     store = MemoryStore()
     store.set_meta(REFUSED, written)
     assert not logins(store).is_paused(WIKI)
+
+
+def test_what_another_worker_has_noted_is_seen_before_a_log_in(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore()
+    one, other = logins(store), logins(store)
+    one.refused(WIKI, "it answers 401")
+    assert not other.is_paused(SHOP)
+    caplog.clear()
+    assert other.is_refused_by_now(SHOP)
+    assert other.is_refused_by_now(SHOP)
+    assert caplog.text.count("is refused by") == 1
+    forget_refused(store, PATTERN)
+    assert other.look() == {SHOP}

@@ -96,7 +96,7 @@ def test_scrapys_handler_uses_the_session(
         connecting=nullcontext,
         owned_for_s=lambda _: owned_for_s,
         incarnation=lambda: network.incarnation,
-        collection=SimpleNamespace(archive=SimpleNamespace(is_on=False)),
+        collection=SimpleNamespace(archive=SimpleNamespace(is_on=False), sites=SimpleNamespace(settings=[])),
     )
     crawler: Any = SimpleNamespace(spider=SimpleNamespace(session=session), settings=Settings())
     network.pool = pool_of(TimingHandler(crawler))

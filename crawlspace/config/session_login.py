@@ -1,0 +1,260 @@
+"""Log-ins that give a session: by a form, by an OAuth2 client, or by cookies that are there already. Also the signs that a session has ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cssselect import HTMLTranslator, SelectorError
+from lxml import etree
+
+from crawlspace.config.secrets import is_elsewhere, read_secret
+from crawlspace.errors import SettingError, did_you_mean
+from crawlspace.printable import quoted
+from crawlspace.urls import MalformedUrl, Url, parse
+
+EXAMPLES = {
+    "form": '{"type": "form", "url": "https://wiki.example.com/login", "fields": {"user": "crawler", "password": "env:WIKI_PASSWORD"}}',
+    "oauth2": '{"type": "oauth2", "url": "https://sso.example.com/token", "client_id": "crawler", "client_secret": "env:WIKI_SECRET"}',
+    "cookies": '{"type": "cookies", "file": "cookies.txt", "logged_out": {"text": "Please log in"}}',
+}
+_KEYS = {
+    "form": ("url", "fields", "form", "then", "hosts", "logged_out"),
+    "oauth2": ("url", "client_id", "client_secret", "scope", "audience", "client_in", "logged_out"),
+    "cookies": ("file", "cookies", "logged_out"),
+}
+_MOST_BYTES = 1_000_000
+"""Of a file with cookies."""
+_STEP_KEYS = ("fields", "form")
+_SIGN_KEYS = ("status", "redirect", "text", "selector")
+_STATUSES = {"form": (401, 403), "oauth2": (401,), "cookies": (401, 403)}
+_CLIENT_IN = ("header", "body")
+_SECRET_NAME = re.compile(r"pass|pwd|secret|token|otp|pin\b|kennwort|key", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FormStep:
+    """A form to be filled, on the page that the step before has led to."""
+
+    fields: Mapping[str, str] = field(repr=False)
+    """By the name of a field, or a CSS selector of it; values may be references."""
+    form: str = ""
+    """A CSS selector; empty: the first form that has the fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class OAuthClient:
+    """A client that gets a token in its own name (RFC 6749, 4.4)."""
+
+    id: str
+    secret: str = field(repr=False)
+    scope: str = ""
+    audience: str = ""
+    in_body: bool = False
+    """Whether the client is named in the body of the request and not by a header."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedOutSigns:
+    """How a site shows that a request had no session."""
+
+    statuses: frozenset[int]
+    redirect: str = ""
+    """The beginning of the address that it redirects to."""
+    text: str = ""
+    selector: str = ""
+    """CSS."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLogin:
+    """A log-in whose session is carried by the requests after it."""
+
+    kind: str
+    signs: LoggedOutSigns
+    url: Url | None = None
+    """The page of the form, or what gives tokens."""
+    steps: tuple[FormStep, ...] = ()
+    hosts: frozenset[str] = frozenset()
+    """Hosts that the log-in may lead to, beside those of the entry and that of `url`."""
+    client: OAuthClient | None = None
+    file: str = ""
+    """Has cookies in Netscape's format."""
+    cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def sentence(self) -> str:
+        """What it is, without secrets."""
+        if self.url is None:
+            return f"cookies of {quoted(self.file)}" if self.file else f"cookies {', '.join(self.cookies)}"
+        return f"{self.kind} log-in at {self.url.text}"
+
+    def literals(self) -> Iterator[str]:
+        """Yield the keys under which a secret is written into the settings itself."""
+        for number, step in enumerate(self.steps):
+            where = "['fields']" if number == 0 else f"['then'][{number - 1}]['fields']"
+            for name, value in step.fields.items():
+                if _SECRET_NAME.search(name) and not is_elsewhere(value):
+                    yield f"{where}[{quoted(name)}]"
+        if self.client is not None and not is_elsewhere(self.client.secret):
+            yield "['client_secret']"
+        for name, value in self.cookies.items():
+            if not is_elsewhere(value):
+                yield f"['cookies'][{quoted(name)}]"
+
+    def secrets(self, where: str) -> list[str]:
+        """Return all values that requests of the log-in carry, references read. Raises SettingError."""
+        given: dict[str, str] = {}
+        for number, step in enumerate(self.steps):
+            given.update({f"{number} {name}": value for name, value in step.fields.items()})
+        if self.client is not None:
+            given.update({"client_id": self.client.id, "client_secret": self.client.secret})
+        given.update(self.cookies)
+        if self.file:
+            return [_read_file(f"{where}['file']", self.file)]
+        return [read_secret(f"{where}[{quoted(name)}]", value) for name, value in given.items()]
+
+
+def read_session_login(where: str, kind: str, values: Mapping[str, object]) -> SessionLogin:
+    """Return the log-in of an entry, `values` being without its type. Raises SettingError; no value that may be a secret is shown."""
+    _known(where, values, _KEYS[kind], of=f"a log-in of type {quoted(kind)}")
+    signs = _signs(f"{where}['logged_out']", values.get("logged_out"), kind)
+    if kind == "cookies":
+        return _cookies(where, values, signs)
+    url = _url(where, _text(where, values, "url", kind))
+    if kind == "oauth2":
+        client_in = values.get("client_in", _CLIENT_IN[0])
+        if client_in not in _CLIENT_IN:
+            raise SettingError(f"{where}['client_in'] is {quoted(client_in)}; it may be {' or '.join(map(quoted, _CLIENT_IN))}")
+        client = OAuthClient(
+            _text(where, values, "client_id", kind),
+            _text(where, values, "client_secret", kind),
+            _text(where, values, "scope", kind, needed=False),
+            _text(where, values, "audience", kind, needed=False),
+            in_body=client_in == "body",
+        )
+        return SessionLogin(kind, signs, url, client=client)
+    steps = [_step(where, values)]
+    for number, then in enumerate(_list(f"{where}['then']", values.get("then"), "dicts with the fields of the next form")):
+        at = f"{where}['then'][{number}]"
+        if not isinstance(then, Mapping):
+            raise SettingError(f"{at} must be a dict, as in {{'fields': {{'code': 'env:WIKI_CODE'}}}}")
+        _known(at, then, _STEP_KEYS, of="a further step")
+        steps.append(_step(at, then))
+    hosts = _list(f"{where}['hosts']", values.get("hosts"), "names of hosts")
+    for host in hosts:
+        if not isinstance(host, str) or not host.strip() or "/" in host:
+            raise SettingError(f"{where}['hosts'] has {quoted(host)}; it must be a host, as in 'sso.example.com'")
+    return SessionLogin(kind, signs, url, tuple(steps), frozenset(str(host).lower() for host in hosts))
+
+
+def _read_file(where: str, name: str) -> str:
+    try:
+        with Path(name).expanduser().open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise SettingError(f"{where} is {quoted(name)}, which cannot be read: {error.strerror}") from error
+    if len(content) > _MOST_BYTES:
+        raise SettingError(f"{where} is {quoted(name)}, which has more than {_MOST_BYTES:,} bytes")
+    return content.decode("utf-8", "replace")
+
+
+def _step(where: str, values: Mapping[str, object]) -> FormStep:
+    fields = _texts(f"{where}['fields']", values.get("fields"))
+    if not fields:
+        raise SettingError(f"{where} has no 'fields'; a form needs some, as in {EXAMPLES['form']}")
+    return FormStep(fields, _selector(where, values, "form"))
+
+
+def _cookies(where: str, values: Mapping[str, object], signs: LoggedOutSigns) -> SessionLogin:
+    file = _text(where, values, "file", "cookies", needed=False)
+    cookies = _texts(f"{where}['cookies']", values.get("cookies"))
+    if bool(file) == bool(cookies):
+        raise SettingError(f"{where} needs either 'file' or 'cookies', as in {EXAMPLES['cookies']}")
+    if not (signs.redirect or signs.text or signs.selector):
+        raise SettingError(
+            f"{where} has no 'logged_out' with 'redirect', 'text' or 'selector': without one of them a page that asks to log in would be"
+            " taken for a page of the site"
+        )
+    return SessionLogin("cookies", signs, file=file, cookies=cookies)
+
+
+def _signs(where: str, value: object, kind: str) -> LoggedOutSigns:
+    if value is None:
+        return LoggedOutSigns(frozenset(_STATUSES[kind]))
+    if not isinstance(value, Mapping):
+        raise SettingError(
+            f"{where} must be a dict, as in {{'redirect': 'https://wiki.example.com/login', 'text': 'Please log in'}}"
+        )
+    _known(where, value, _SIGN_KEYS, of="it")
+    statuses = _list(f"{where}['status']", value.get("status", list(_STATUSES[kind])), "numbers, as in [401]")
+    for status in statuses:
+        if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status < 500:
+            raise SettingError(f"{where}['status'] has {quoted(status)}; it must be a status of 400 to 499, as in [401, 403]")
+    redirect = _text(where, value, "redirect", "", needed=False)
+    if redirect:
+        redirect = _url(where, redirect, key="redirect").text
+    return LoggedOutSigns(
+        frozenset(status for status in statuses if isinstance(status, int)),
+        redirect,
+        _text(where, value, "text", "", needed=False),
+        _selector(where, value, "selector"),
+    )
+
+
+def _known(where: str, values: Mapping[str, object], keys: Sequence[str], *, of: str) -> None:
+    if unknown := sorted(str(key) for key in values if key not in keys):
+        meant = did_you_mean(unknown[0], tuple(keys), f"{of} may have {', '.join(keys)}")
+        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {meant}")
+
+
+def _text(where: str, values: Mapping[str, object], key: str, kind: str, *, needed: bool = True) -> str:
+    value = values.get(key)
+    if value is None and not needed:
+        return ""
+    if value is None or value == "":
+        raise SettingError(f"{where} has no {quoted(key)}; a log-in of type {quoted(kind)} is like {EXAMPLES[kind]}")
+    if not isinstance(value, str) or not value.strip():
+        raise SettingError(f"{where}[{quoted(key)}] must be a text")
+    return value
+
+
+def _selector(where: str, values: Mapping[str, object], key: str) -> str:
+    text = _text(where, values, key, "", needed=False)
+    if text:
+        try:
+            etree.XPath(HTMLTranslator().css_to_xpath(text))(etree.Element("html"))
+        except (SelectorError, etree.XPathError) as error:
+            raise SettingError(f"{where}[{quoted(key)}] is {quoted(text)}, which is no CSS selector: {error}") from error
+    return text
+
+
+def _texts(where: str, value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise SettingError(f"{where} must be a dict, as in {{'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}}")
+    for key, text in value.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise SettingError(f"{where}[{quoted(key)}] must be a text")
+    return dict(value)
+
+
+def _list(where: str, value: object, what: str) -> Sequence[object]:
+    if value is None:
+        return ()
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        raise SettingError(f"{where} must be a list of {what}")
+    return list(value)
+
+
+def _url(where: str, text: str, *, key: str = "url") -> Url:
+    try:
+        url = parse(text)
+    except MalformedUrl as error:
+        raise SettingError(f"{where}[{quoted(key)}] is {quoted(text)}, which is no URL: {error}") from error
+    if url.scheme not in {"http", "https"}:
+        raise SettingError(f"{where}[{quoted(key)}] is {quoted(text)}; it must begin with https:// or http://")
+    return url

@@ -1,0 +1,104 @@
+"""Digest log-ins (RFC 7616): the password is never sent, only what proves it, for a number that the server has given."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from secrets import token_hex
+from urllib.parse import quote, urlsplit
+from urllib.request import parse_http_list, parse_keqv_list
+
+_ALGORITHMS = {"md5": hashlib.md5, "sha-256": hashlib.sha256, "sha-512-256": lambda data: hashlib.new("sha512_256", data)}
+_STRENGTH = tuple(_ALGORITHMS)
+
+
+class DigestLogin:
+    """The log-in at one site: what it asks for, and how often that was answered."""
+
+    def __init__(self, user: str, password: str) -> None:
+        self._user = user
+        self._password = password
+        self._asked: Mapping[str, str] = {}
+        self._count = 0
+        self._taken = ""
+        """The last number with which the log-in was taken."""
+
+    @property
+    def nonce(self) -> str:
+        """What the server has given last; empty: nothing yet."""
+        return self._asked.get("nonce", "")
+
+    def take(self, challenges: Iterable[str], *, answered: str) -> bool:
+        """Take what a 401 asks for; return whether to answer it. `answered` is the nonce that was answered already, if any.
+
+        Where that was, the log-in is wrong, unless the server says that it wants another number.
+        """
+        found = [asked for one in challenges if (asked := _read(one)) is not None]
+        if not found:
+            return False
+        asked = max(found, key=lambda one: _STRENGTH.index(_algorithm(one)))
+        if answered and asked.get("stale", "").lower() != "true":
+            return self._taken not in {"", answered}  # another request has a newer one, which was right
+        self._asked, self._count = asked, 0
+        return True
+
+    def taken(self, nonce: str) -> None:
+        """The answer with that number was taken."""
+        self._taken = nonce
+
+    def authorization(self, method: str, url: str) -> str:
+        """Return the header for a request."""
+        asked = self._asked
+        name = _algorithm(asked)
+
+        def hashed(text: str) -> str:
+            return str(_ALGORITHMS[name](text.encode()).hexdigest())
+
+        parts = urlsplit(url)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        realm, nonce, client_nonce = asked.get("realm", ""), asked["nonce"], token_hex(16)
+        secret = hashed(f"{self._user}:{realm}:{self._password}")
+        if asked.get("algorithm", "").lower().endswith("-sess"):
+            secret = hashed(f"{secret}:{nonce}:{client_nonce}")
+        self._count += 1
+        count = f"{self._count:08x}"
+        what = hashed(f"{method}:{target}")
+        fields = {**_user(self._user), "realm": _quoted(realm), "nonce": _quoted(nonce), "uri": _quoted(target)}
+        if "qop" in asked:
+            answer = hashed(f"{secret}:{nonce}:{count}:{client_nonce}:auth:{what}")
+            fields.update({"qop": "auth", "nc": count, "cnonce": _quoted(client_nonce)})
+        else:  # RFC 2069
+            answer = hashed(f"{secret}:{nonce}:{what}")
+        fields["response"] = _quoted(answer)
+        if "algorithm" in asked:
+            fields["algorithm"] = asked["algorithm"]
+        if "opaque" in asked:
+            fields["opaque"] = _quoted(asked["opaque"])
+        return "Digest " + ", ".join(f"{key}={value}" for key, value in fields.items())
+
+
+def _read(challenge: str) -> dict[str, str] | None:
+    """Return the values of a challenge that can be answered."""
+    scheme, _, rest = challenge.strip().partition(" ")
+    if scheme.lower() != "digest":
+        return None
+    try:
+        asked = {key.strip().lower(): value for key, value in parse_keqv_list(parse_http_list(rest)).items()}
+    except (ValueError, IndexError):
+        return None
+    qop = asked.get("qop")
+    knows_qop = qop is None or "auth" in [one.strip().lower() for one in qop.split(",")]
+    return asked if asked.get("nonce") and knows_qop and _algorithm(asked) in _ALGORITHMS else None
+
+
+def _algorithm(asked: Mapping[str, str]) -> str:
+    return asked.get("algorithm", "md5").lower().removesuffix("-sess")
+
+
+def _user(name: str) -> dict[str, str]:
+    return {"username": _quoted(name)} if name.isascii() else {"username*": f"UTF-8''{quote(name)}"}
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

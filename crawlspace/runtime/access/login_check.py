@@ -1,0 +1,95 @@
+"""A log-in tried by a person who wants to see whether it works: the log-in itself, where it gives a session, and one page with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+
+from crawlspace.content.html import extract
+from crawlspace.printable import printable
+from crawlspace.runtime.access.digest import DigestLogin
+from crawlspace.runtime.access.jar import SessionCookies
+from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
+from crawlspace.runtime.access.requests import LoginRequests
+from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.download.cookies import use_bundled_suffixes
+
+if TYPE_CHECKING:
+    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.urls import Url
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a site has answered; `failed` says why it has not."""
+
+    status: int = 0
+    location: str = ""
+    content_type: str = ""
+    title: str = ""
+    failed: str = ""
+    sign: str = ""
+    """Why the answer looks as if nobody were logged in."""
+    session: LoggedIn | None = None
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the site has taken the log-in, as far as its answer shows."""
+        return 200 <= self.status < 400 and not self.sign
+
+    @property
+    def sentence(self) -> str:
+        if self.failed:
+            return f"none: {self.failed}"
+        parts = [f"status {self.status}"]
+        parts += [f"to {printable(self.location)}"] if self.location else []
+        parts += [printable(self.content_type)] if self.content_type else []
+        parts += [f"titled {printable(self.title)}"] if self.title else []
+        parts += [f"not logged in: it shows {self.sign}"] if self.sign else []
+        return ", ".join(parts)
+
+
+def try_login(
+    url: Url,
+    access: SiteAccess,
+    *,
+    sending: LoginRequests,
+    allows: Callable[[str], bool],
+    tell: Callable[[str], object],
+) -> Tried:
+    """Log in where that gives a session, and request a URL, without following a redirect. Raises SettingError."""
+    use_bundled_suffixes()
+    request, session = Request(url.text), None
+    try:
+        if access.carries(url.scheme):
+            for name, value in access.headers().items():
+                request.headers[name] = value
+            if access.session is not None:
+                session = sending.log_in(access, allows, tell)
+                carry(request, access, session.content)
+        response = sending.get(request)
+        if access.kind == "digest" and response.status == HTTPStatus.UNAUTHORIZED and access.carries(url.scheme):
+            digest = DigestLogin(access.user, access.password())
+            if digest.take([value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")], answered=""):
+                request.headers["Authorization"] = digest.authorization("GET", url.text)
+                response = sending.get(request)
+    except LogInFailedError as error:
+        return Tried(failed=printable(str(error)))
+    kind = (response.headers.get(b"Content-Type") or b"").decode("latin-1").partition(";")[0].strip()
+    title = extract(response.body, url=url.text, charset=getattr(response, "encoding", None)).title if kind == "text/html" else ""
+    location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace")
+    sign = LoggedOut(access.session).sign(response) if access.session is not None else ""
+    return Tried(response.status, location, kind, title, sign=sign, session=session)
+
+
+def carry(request: Request, access: SiteAccess, content: str) -> None:
+    """Set a session on a request."""
+    if access.session is not None and access.session.client is not None:
+        request.headers["Authorization"] = f"Bearer {json.loads(content)['token']}"
+    else:
+        SessionCookies(content).add_to(request)

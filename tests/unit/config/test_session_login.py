@@ -1,0 +1,135 @@
+"""Log-ins that give sessions: what settings mean, and what is refused with which sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from crawlspace.config.session_login import SessionLogin
+from crawlspace.config.session_seal import Seal
+from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.errors import SettingError
+
+WHERE = "CRAWLSPACE_SITES['wiki.example.com']"
+LOGIN = f"{WHERE}['login']"
+FORM = {
+    "type": "form",
+    "url": "https://wiki.example.com/login",
+    "fields": {"user": "crawler", "password": "env:WIKI_PASSWORD"},
+}
+OAUTH = {"type": "oauth2", "url": "https://sso.example.com/token", "client_id": "c", "client_secret": "env:WIKI_PASSWORD"}
+
+
+def read(login: object, **more: object) -> SiteAccess:
+    values = {"login": login, **more}
+    access = read_site_access(WHERE, "wiki.example.com", cast("dict[object, object]", values))
+    assert access is not None
+    return access
+
+
+def session(login: object) -> SessionLogin:
+    found = read(login).session
+    assert found is not None
+    return found
+
+
+def test_what_a_form_means() -> None:
+    found = session({**FORM, "form": "#login", "then": [{"fields": {"code": "env:CODE"}}], "hosts": ["SSO.example.com"]})
+    assert [dict(step.fields) for step in found.steps] == [FORM["fields"], {"code": "env:CODE"}]
+    assert found.steps[0].form == "#login"
+    assert found.hosts == {"sso.example.com"}
+    assert found.signs.statuses == {401, 403}
+    assert "WIKI_PASSWORD" not in repr(found)
+
+
+def test_what_a_client_means() -> None:
+    found = session({**OAUTH, "scope": "read", "client_in": "body", "logged_out": {"status": [401, 419]}})
+    assert found.client is not None
+    assert (found.client.scope, found.client.in_body, found.signs.statuses) == ("read", True, frozenset({401, 419}))
+    assert session(OAUTH).signs.statuses == {401}
+
+
+WRONG = [
+    ({"type": "form"}, f"{LOGIN} has no 'url'; a log-in of type 'form' is like"),
+    ({**FORM, "url": "login"}, f"{LOGIN}['url'] is 'login', which is no URL"),
+    ({**FORM, "url": "ftp://wiki.example.com/"}, f"{LOGIN}['url'] is 'ftp://wiki.example.com/'; it must begin with https://"),
+    ({**FORM, "url": "http://wiki.example.com/"}, f"{LOGIN}['url'] is 'http://wiki.example.com/': a log-in goes over https only"),
+    ({**FORM, "fields": {}}, f"{LOGIN} has no 'fields'"),
+    ({**FORM, "fields": {"user": 5}}, f"{LOGIN}['fields']['user'] must be a text"),
+    ({**FORM, "feilds": {}}, f"{LOGIN} has an unknown key 'feilds': did you mean 'fields'?"),
+    ({**FORM, "form": "a["}, f"{LOGIN}['form'] is 'a[', which is no CSS selector"),
+    ({**FORM, "then": {"fields": {"a": "b"}}}, f"{LOGIN}['then'] must be a list of dicts"),
+    ({**FORM, "then": ["code"]}, f"{LOGIN}['then'][0] must be a dict"),
+    ({**FORM, "then": [{"url": "https://a.example/"}]}, f"{LOGIN}['then'][0] has an unknown key 'url'"),
+    ({**FORM, "then": [{}]}, f"{LOGIN}['then'][0] has no 'fields'"),
+    ({**FORM, "hosts": "sso.example.com"}, f"{LOGIN}['hosts'] must be a list of names of hosts"),
+    ({**FORM, "hosts": ["https://sso.example.com/"]}, f"{LOGIN}['hosts'] has 'https://sso.example.com/'; it must be a host"),
+    ({**FORM, "logged_out": "Please"}, f"{LOGIN}['logged_out'] must be a dict"),
+    ({**FORM, "logged_out": {"status": [200]}}, f"{LOGIN}['logged_out']['status'] has 200; it must be a status of 400 to 499"),
+    ({**FORM, "logged_out": {"status": 401}}, f"{LOGIN}['logged_out']['status'] must be a list of numbers"),
+    ({**FORM, "logged_out": {"redirect": "/login"}}, f"{LOGIN}['logged_out']['redirect'] is '/login', which is no URL"),
+    ({**FORM, "logged_out": {"selector": "::"}}, f"{LOGIN}['logged_out']['selector'] is '::', which is no CSS selector"),
+    ({**FORM, "logged_out": {"texts": "a"}}, f"{LOGIN}['logged_out'] has an unknown key 'texts': did you mean 'text'?"),
+    ({**FORM, "form": "svg|a"}, f"{LOGIN}['form'] is 'svg|a', which is no CSS selector: Undefined namespace prefix"),
+    ({**FORM, "type": ["form"]}, f"{LOGIN}['type'] must be a text"),
+    ({**OAUTH, "client_secret": ""}, f"{LOGIN} has no 'client_secret'"),
+    ({**OAUTH, "client_in": "query"}, f"{LOGIN}['client_in'] is 'query'; it may be 'header' or 'body'"),
+    ({"type": "cookies"}, f"{LOGIN} needs either 'file' or 'cookies'"),
+    ({"type": "cookies", "file": "a", "cookies": {"b": "c"}}, f"{LOGIN} needs either 'file' or 'cookies'"),
+    ({"type": "cookies", "file": "a"}, f"{LOGIN} has no 'logged_out' with 'redirect', 'text' or 'selector'"),
+    ({"type": "froms"}, f"{LOGIN} has the unknown type 'froms': did you mean 'form'?"),
+]
+
+
+@pytest.mark.parametrize(("login", "sentence"), WRONG)
+def test_wrong_values(login: dict[str, object], sentence: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        read(login)
+    assert str(raised.value).startswith(sentence)
+
+
+LITERALS = [
+    (FORM, []),
+    ({**FORM, "fields": {"user": "crawler", "password": "p"}}, ["['fields']['password']"]),
+    ({**FORM, "then": [{"fields": {"otp": "1"}}]}, ["['then'][0]['fields']['otp']"]),
+    ({**OAUTH, "client_secret": "s"}, ["['client_secret']"]),
+    ({"type": "cookies", "cookies": {"sid": "s"}, "logged_out": {"text": "Log in"}}, ["['cookies']['sid']"]),
+    ({"type": "cookies", "cookies": {"sid": "env:SID"}, "logged_out": {"text": "Log in"}}, []),
+]
+
+
+@pytest.mark.parametrize(("login", "expected"), LITERALS)
+def test_secrets_in_the_settings_are_found(login: dict[str, object], expected: list[str]) -> None:
+    assert [*read(login).literals()] == [f"{LOGIN}{place}" for place in expected]
+
+
+def test_another_log_in_is_sent_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", "one")
+    file = tmp_path / "cookies.txt"
+    file.write_text("a")
+    cookies = {"type": "cookies", "file": str(file), "logged_out": {"text": "Log in"}}
+    before = [read(login).sent() for login in (FORM, {**FORM, "form": "form"}, OAUTH, cookies)]
+    monkeypatch.setenv("WIKI_PASSWORD", "two")
+    file.write_text("b")
+    after = [read(login).sent() for login in (FORM, {**FORM, "form": "form"}, OAUTH, cookies)]
+    assert len({repr(sent) for sent in before + after}) == 8
+    file.unlink()
+    with pytest.raises(SettingError, match="which cannot be read: No such file"):
+        read(cookies).sent()
+
+
+def test_a_seal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSION_KEY", "one")
+    own, keyless, shared = Seal(), Seal(is_shared=True), Seal("env:SESSION_KEY", is_shared=True)
+    assert (own.closed("c"), own.opened("c"), own.keeps) == ("c", "c", True)
+    assert (keyless.closed("c"), keyless.opened("c"), keyless.keeps) == ("", None, False)
+    closed = shared.closed("content")
+    assert "content" not in closed
+    assert (shared.opened(closed), shared.opened("c"), shared.opened(""), shared.keeps) == ("content", None, None, True)
+    monkeypatch.setenv("SESSION_KEY", "two")
+    assert shared.opened(closed) is None
+    monkeypatch.delenv("SESSION_KEY")
+    with pytest.raises(SettingError, match="CRAWLSPACE_SESSION_KEY is env:SESSION_KEY, and the environment has no variable"):
+        shared.check()

@@ -1,0 +1,225 @@
+"""What follows when a page looks as if nobody were logged in, and how sessions are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.clock import FakeClock
+from crawlspace.config.session_seal import Seal
+from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.crawl.access.sessions import MOST_TRIES, SESSIONS, LookedOut, Sessions, kept_sessions
+from crawlspace.errors import StoreFull
+from crawlspace.state.memory.store import MemoryStore
+
+AGAIN, OWN, LATER, REFUSED = LookedOut.AGAIN, LookedOut.OWN, LookedOut.LATER, LookedOut.REFUSED
+
+
+@pytest.fixture(autouse=True)
+def session_cookie(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SID", "one")
+
+
+def access(pattern: str = "wiki.example.com") -> SiteAccess:
+    login = {"type": "cookies", "cookies": {"sid": "env:SID"}, "logged_out": {"text": "Log in"}}
+    found = read_site_access(pattern, pattern, {"login": login})
+    assert found is not None
+    return found
+
+
+WIKI = access()
+
+
+class Process:
+    """One process with its sessions; each log-in works."""
+
+    def __init__(self, store: MemoryStore, clock: FakeClock, seal: Seal | None = None) -> None:
+        self.clock = clock
+        self.sessions = Sessions(store, clock, seal or Seal())
+
+    def log_in(self, *, lasts_s: float | None = None) -> int:
+        assert self.sessions.current(WIKI) is None
+        return self.sessions.took(WIKI, "content", lasts_s=lasts_s).number
+
+    def shown(self, page: int, number: int, sent: float = 0.0) -> None:
+        self.sessions.shown(WIKI, page, number, sent=sent)
+
+    def out(self, page: int, number: int, sent: float = 0.0) -> LookedOut:
+        return self.sessions.looked_out(WIKI, page, number, sent=sent)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(1_000_000)
+
+
+@pytest.fixture
+def one(clock: FakeClock) -> Process:
+    return Process(MemoryStore(), clock)
+
+
+def test_a_session_that_ends_is_renewed_once_for_all_pages(one: Process) -> None:
+    first = one.log_in()
+    one.shown(1, first)
+    assert [one.out(page, first) for page in (2, 3, 4)] == [AGAIN, AGAIN, AGAIN]
+    second = one.log_in()
+    assert second == first + 1
+    assert one.out(5, first) is AGAIN  # sent before
+    assert one.sessions.current(WIKI) is not None
+
+
+def test_a_session_may_end_again_and_again(one: Process) -> None:
+    for page in range(0, 100, 2):
+        number = one.log_in()
+        one.shown(page, number)
+        assert one.out(page + 1, number) is AGAIN
+        number = one.log_in()
+        one.shown(page + 1, number)
+        assert one.out(page + 2, number) is AGAIN
+
+
+def test_log_ins_without_effect_end_after_two(one: Process) -> None:
+    assert one.out(1, one.log_in()) is AGAIN
+    assert one.out(1, one.log_in()) is REFUSED
+
+
+def test_a_page_that_is_not_for_this_user(one: Process, clock: FakeClock) -> None:
+    number = one.log_in()
+    one.shown(1, number)
+    for _ in range(2):
+        assert one.out(2, number) is AGAIN
+        number = one.log_in()
+        one.shown(1, number, sent=5.0)
+    assert one.out(2, number, sent=1.0) is OWN  # page 1 was shown to a later request
+    assert one.sessions.current(WIKI) is not None
+    assert one.out(3, number) is LATER  # no log-in so soon after one that did not help
+    clock.advance(31)
+    assert one.out(3, number) is AGAIN
+    number = one.log_in()
+    one.shown(3, number)
+    assert one.out(4, number) is AGAIN  # it helped
+
+
+def test_a_page_that_is_always_out_where_nothing_tells_whether_the_session_lives(one: Process) -> None:
+    number, follows = one.log_in(), []
+    one.shown(1, number)
+    while (last := one.out(2, number)) is AGAIN:
+        follows.append(last)
+        number = one.log_in()
+        one.shown(1, number)
+    assert (len(follows), last) == (MOST_TRIES, OWN)
+
+
+def test_pauses_grow_and_end(one: Process, clock: FakeClock) -> None:
+    number, pauses = one.log_in(), []
+    one.shown(0, number)
+    for page in range(1, 9):
+        while one.out(page, number, sent=-1.0) is AGAIN:
+            number = one.log_in()
+            one.shown(0, number, sent=1.0)
+        pause = 0
+        while one.out(100 + page, number) is LATER:
+            clock.advance(15)
+            pause += 15
+        pauses.append(pause)
+        number = one.log_in()
+        one.shown(0, number)
+    assert pauses == [30, 60, 120, 240, 480, 960, 1800, 1800]
+
+
+@pytest.mark.parametrize(("lasts_s", "good_for"), [(3600, 3540), (100, 90), (2, 1), (None, 10**9)])
+def test_a_session_is_renewed_before_its_end(one: Process, clock: FakeClock, lasts_s: float | None, good_for: int) -> None:
+    one.log_in(lasts_s=lasts_s)
+    clock.advance(good_for - 1)
+    assert one.sessions.current(WIKI) is not None
+    if lasts_s is not None:
+        clock.advance(2)
+        assert one.sessions.current(WIKI) is None
+
+
+def test_it_is_kept_for_the_next_run_and_for_others(clock: FakeClock) -> None:
+    store = MemoryStore()
+    one = Process(store, clock)
+    number = one.log_in()
+    one.shown(1, number)
+    other = Process(store, clock)
+    carried = other.sessions.current(WIKI)
+    assert carried is not None
+    assert (carried.number, carried.content) == (number, "content")
+    assert one.out(2, number) is AGAIN
+    second = one.log_in()
+    assert other.out(3, number) is AGAIN
+    assert other.sessions.current(WIKI) is None
+    assert other.sessions.reload(WIKI)
+    carried = other.sessions.current(WIKI)
+    assert carried is not None
+    assert carried.number == second
+    assert not other.sessions.reload(WIKI)
+    other.sessions.changed(WIKI, "changed")
+    assert kept_sessions(store)["wiki.example.com"].content == "changed"
+    one.sessions.changed(access("other.example.com"), "x")
+    assert "other.example.com" not in kept_sessions(store)
+
+
+def test_a_shared_store_without_a_key_has_no_content(clock: FakeClock) -> None:
+    store = MemoryStore()
+    one, other = (Process(store, clock, Seal(is_shared=True)) for _ in range(2))
+    one.log_in()
+    assert "content" not in str(kept_sessions(store)["wiki.example.com"].content)
+    assert not other.sessions.reload(WIKI)
+    assert other.log_in() == 2
+
+
+def test_what_nobody_has_written_is_no_session(clock: FakeClock) -> None:
+    store = MemoryStore()
+    store.set_meta(SESSIONS, "[1")
+    assert Process(store, clock).log_in() == 1
+
+
+def test_the_session_of_another_log_in_is_not_carried(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    number = Process(store, clock).log_in()
+    assert Process(store, clock).sessions.current(WIKI) is not None
+    monkeypatch.setenv("SID", "another")
+    other = Process(store, clock)
+    assert other.sessions.current(WIKI) is None
+    assert not other.sessions.reload(WIKI)
+    assert other.log_in() == number + 1
+    monkeypatch.delenv("SID")
+    assert Process(store, clock).sessions.current(WIKI) is None
+
+
+class FullStore(MemoryStore):
+    """Its disk is full."""
+
+    def set_meta(self, name: str, value: str) -> None:
+        raise StoreFull("the disk is full")
+
+
+def test_a_disk_that_is_full_costs_no_page(clock: FakeClock) -> None:
+    one = Process(FullStore(), clock)
+    number = one.log_in()
+    one.shown(1, number)
+    one.sessions.changed(WIKI, "changed")
+    carried = one.sessions.current(WIKI)
+    assert carried is not None
+
+
+class CountingStore(MemoryStore):
+    """Counts what is written."""
+
+    written = 0
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.written += 1
+        super().set_meta(name, value)
+
+
+def test_cookies_that_are_as_before_are_not_written_again(clock: FakeClock) -> None:
+    store = CountingStore()
+    one = Process(store, clock)
+    one.shown(1, one.log_in())
+    before = store.written
+    one.sessions.changed(WIKI, "content")
+    assert store.written == before
+    one.sessions.changed(WIKI, "changed")
+    assert store.written == before + 1

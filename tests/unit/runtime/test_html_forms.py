@@ -1,0 +1,125 @@
+"""Forms as a browser sends them, and the signs that nobody is logged in."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+import pytest
+from scrapy.http import HtmlResponse, Response, TextResponse
+
+from crawlspace.config.site_access import read_site_access
+from crawlspace.runtime.access.html_forms import NoFormError, filled
+from crawlspace.runtime.access.signs import LoggedOut
+
+LOGIN = "https://wiki.example.com/login"
+FIELDS = {"user": "me", "password": "p&ä"}
+
+
+def answer(body: str, *, url: str = LOGIN, status: int = 200, encoding: str = "utf-8", **headers: str) -> HtmlResponse:
+    return HtmlResponse(url, status=status, body=body.encode(encoding), encoding=encoding, headers=headers)
+
+
+FORM = "<form {} method=post><input name=user><input type=password name=password>{}</form>"
+FILLED = [
+    (
+        "<form action=/s><input name=q></form>" + FORM.format("action=/go", ""),
+        "https://wiki.example.com/go",
+        [("user", "me"), ("password", "p&ä")],
+    ),
+    (FORM.format("", ""), LOGIN, [("user", "me"), ("password", "p&ä")]),
+    (
+        FORM.format(
+            "action='check?a=1'",
+            "<input type=hidden name=csrf value=t1><input type=checkbox name=stay value=y><button>Go</button>",
+        ),
+        "https://wiki.example.com/check?a=1",
+        [("csrf", "t1"), ("user", "me"), ("password", "p&ä")],
+    ),
+    (
+        FORM.format(
+            "action=/a",
+            "<select name=realm><option>one<option selected>two</select><button name=b value=in>Go</button><button name=c>No</button>",
+        ),
+        "https://wiki.example.com/a",
+        [("realm", "two"), ("user", "me"), ("password", "p&ä"), ("b", "in")],
+    ),
+    (
+        "<base href='https://sso.example.com/x/'>" + FORM.format("action=go", ""),
+        "https://sso.example.com/x/go",
+        [("user", "me"), ("password", "p&ä")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "url", "sent"), FILLED)
+def test_a_form_is_filled(body: str, url: str, sent: list[tuple[str, str]]) -> None:
+    request = filled(answer(body), FIELDS)
+    assert (request.method, request.url) == ("POST", url)
+    assert parse_qsl(request.body.decode(), keep_blank_values=True) == sent
+
+
+def test_fields_by_selector_and_forms_that_are_sent_by_get() -> None:
+    body = "<form action=/a?old=1><input id=who name=u77><input name=password></form>"
+    request = filled(answer(body), {"#who": "me", "password": "x"})
+    assert (request.method, request.url) == ("GET", "https://wiki.example.com/a?u77=me&password=x")
+
+
+def test_the_encoding_of_the_page() -> None:
+    request = filled(answer(FORM.format("", ""), encoding="latin-1"), {"user": "ä", "password": "€"})
+    assert request.body == b"user=%E4&password=%26%238364%3B"
+
+
+NONE = [
+    ("<p>", "", "https://wiki.example.com/login has no form with 'user', 'password': it has no form"),
+    ("<form><input name=a><input></form><form></form>", "", "has no form with 'user', 'password': its forms have a; no fields"),
+    (FORM.format("id=x", ""), "#y", "has no form at '#y'"),
+    ("", "", "is no page"),
+]
+
+
+@pytest.mark.parametrize(("body", "selector", "sentence"), NONE)
+def test_no_form(body: str, selector: str, sentence: str) -> None:
+    with pytest.raises(NoFormError) as raised:
+        filled(answer(body), FIELDS, selector=selector)
+    assert sentence in str(raised.value)
+
+
+def signs(**given: object) -> LoggedOut:
+    login = {"type": "form", "url": LOGIN, "fields": {"user": "me", "password": "env:P"}, "logged_out": given}
+    access = read_site_access("w", "wiki.example.com", {"login": login})
+    assert access is not None
+    assert access.session is not None
+    return LoggedOut(access.session)
+
+
+PAGE = "https://wiki.example.com/page"
+GIVEN = {"text": "Please log in", "redirect": "https://sso.example.com/", "selector": "div.login"}
+SIGNS = [
+    (answer("<p>", url=PAGE), ""),
+    (answer("<p>", url=PAGE, status=401), "status 401"),
+    (answer("<p>", url=PAGE, status=403), "status 403"),
+    (answer("<p>", url=PAGE, status=404), ""),
+    (answer("", url=PAGE, status=302, Location="/login?next=/page"), "a redirect to https://wiki.example.com/login?…"),
+    (answer("", url=PAGE, status=302, Location="https://sso.example.com/x"), "a redirect to https://sso.example.com/x"),
+    (answer("", url=PAGE, status=302, Location="/other"), ""),
+    (answer("", url=PAGE, status=302), ""),
+    (answer("<p>Please log in!", url=PAGE), "the text 'Please log in'"),
+    (answer("<div class=login>", url=PAGE), "what 'div.login' selects"),
+    (answer(FORM.format("action=/login", ""), url=PAGE), "the form of the log-in"),
+    (answer("<form><input type=password name=old><input name=new></form>", url=PAGE), ""),
+    (TextResponse(PAGE, body=b"Please log in", encoding="utf-8"), "the text 'Please log in'"),
+    (Response(PAGE, body=b"Please log in"), ""),
+]
+
+
+@pytest.mark.parametrize(("response", "sign"), SIGNS)
+def test_signs(response: Response, sign: str) -> None:
+    assert signs(**GIVEN).sign(response) == sign
+
+
+def test_the_address_of_the_log_in() -> None:
+    assert [signs().is_login_address(url) for url in (LOGIN, f"{LOGIN}?next=/", f"{LOGIN}/x", PAGE)] == [True, True, False, False]
+
+
+def test_a_redirect_to_nowhere_is_no_sign() -> None:
+    assert signs(**GIVEN).sign(Response(PAGE, status=302, headers={"Location": "http://["})) == ""

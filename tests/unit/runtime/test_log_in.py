@@ -1,0 +1,85 @@
+"""Logging in where sites answer with what is wrong: each ends in one sentence, in which no field of a form is shown."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response
+from yarl import URL
+
+from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.runtime.access import requests
+from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
+
+LOGIN = "https://wiki.example.com/login"
+FORM = "<form {}><input name=user><input type=password name=pw></form>"
+
+
+def access(**more: object) -> SiteAccess:
+    login = {"type": "form", "url": LOGIN, "fields": {"user": "me", "pw": "s3cret"}, **more}
+    found = read_site_access("X", "wiki.example.com", {"login": login})
+    assert found is not None
+    return found
+
+
+def failure(answers: list[tuple[int, str, str]], **more: object) -> str:
+    """Return the sentence that a log-in ends with which gets these answers: status, Location and body."""
+    left = iter(answers)
+    steps: list[str] = []
+
+    async def send(request: Request) -> Response:
+        status, location, body = next(left)
+        headers = {"Location": location} if location else {}
+        return HtmlResponse(request.url, status=status, headers=headers, body=body.encode(), request=request)
+
+    with pytest.raises(LogInFailedError) as raised:
+        asyncio.run(LogIn(access(**more), send, lambda host: host == "wiki.example.com", steps.append).session())
+    assert "s3cret" not in f"{raised.value} {steps}"
+    return str(raised.value)
+
+
+FAILURES = [
+    ([(302, "http://[", "")], f"{LOGIN} redirects to http://[, which is no URL"),
+    ([(302, "https://wiki.example.com:99999/", "")], "redirects to https://wiki.example.com:99999/, which is no URL"),
+    ([(302, "javascript:go()", "")], "redirects to javascript:go(), which is no URL"),
+    ([(200, "", FORM.format("action='http://['"))], f"{LOGIN} has a form that is sent to 'http://[', which is no URL"),
+    ([(200, "", FORM.format("action=mailto:a@b.example"))], "has a form that is sent to 'mailto:a@b.example', which is no URL"),
+    ([(200, "", FORM.format("")), (200, "", FORM.format("") + "password")], f"{LOGIN}?… shows the form of the log-in after"),
+    ([(200, "", FORM.format("")), (302, "/login?pw=s3cret", ""), (403, "", "")], f"{LOGIN}?… shows status 403 after"),
+]
+
+
+@pytest.mark.parametrize(("answers", "sentence"), FAILURES)
+def test_what_a_log_in_ends_with(answers: list[tuple[int, str, str]], sentence: str) -> None:
+    assert sentence in failure(answers)
+
+
+def test_a_further_form_that_is_missing_shows_nothing_of_the_one_before() -> None:
+    found = failure([(200, "", FORM.format("")), (200, "", "<p>Hello")], then=[{"fields": {"code": "1"}}])
+    assert found == f"{LOGIN}?… has no form with 'code': it has no form"
+
+
+def test_errors_of_the_client_show_no_query() -> None:
+    asked = aiohttp.RequestInfo(URL(f"{LOGIN}?pw=s3cret"), "GET", headers={}, real_url=URL(f"{LOGIN}?pw=s3cret"))  # type: ignore[arg-type]
+    errors = [aiohttp.ClientResponseError(asked, (), status=400, message="Bad header"), aiohttp.InvalidURL(f"{LOGIN}?pw=s3cret")]
+
+    class Session:
+        def request(self, *args: object, **values: object) -> object:
+            raise errors.pop()
+
+    class Sites:
+        def of(self, host: str, port: int) -> object:
+            class Settings:
+                tls = None
+                access = None
+
+            return Settings()
+
+    sending = requests.LoginRequests("a", Sites())  # type: ignore[arg-type]
+    for why in ("its address is not valid", "Bad header"):
+        with pytest.raises(LogInFailedError) as raised:
+            asyncio.run(sending._send(Session(), Request(f"{LOGIN}?pw=s3cret")))  # type: ignore[arg-type]
+        assert str(raised.value) == f"https://wiki.example.com cannot be reached: {why}"
