@@ -133,8 +133,9 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
             before, copied = copied, client.hlen("{demo}:url:0")
             assert copied > before
             if number == signal.SIGINT:
-                reported = (demo.folder / "output.txt").read_text()
-                assert reported == "stopped: what was copied stays, and the same command continues there\n"
+                reported = (demo.folder / "output.txt").read_text().splitlines()  # after its progress, where the machine is slow
+                assert reported[-1] == "stopped: what was copied stays, and the same command continues there"
+                assert all(line.startswith("copying: ") for line in reported[:-1])
     assert copied < _MANY
     refused = demo.crawl("demo", "-s", f"CRAWLSPACE_STORE_URL={address()}")
     assert refused.returncode == 1

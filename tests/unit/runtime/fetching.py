@@ -40,7 +40,8 @@ class Fetching:
         monkeypatch.setitem(sys.modules, "twisted.internet.reactor", network.time)
         self.signals = SignalManager(self)
         files = SimpleNamespace(converters=(), max_bytes=1_000)
-        collection = SimpleNamespace(archive=SimpleNamespace(is_on=True), files=files, data_folder=Path("nowhere"))
+        archive, sites = SimpleNamespace(is_on=True), SimpleNamespace(settings=[])
+        collection = SimpleNamespace(archive=archive, files=files, sites=sites, data_folder=Path("nowhere"))
         session = SimpleNamespace(
             sending=network.sending,
             connecting=nullcontext,
