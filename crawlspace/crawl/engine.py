@@ -215,6 +215,7 @@ class Engine:
             waits = self.logins.logged_out(state.site, outcome.detail, self.frontier)
             again_s = 0.0 if waits else self.policy.refresh_min_s
             self.commits.add(Change(logged_out(state, now=self._now(), again_s=again_s)), outcome, state)
+            self.progress.count(state, outcome)
             return True
         self._take(outcome)
         return True

@@ -45,6 +45,7 @@ def test_a_site_is_crawled_behind_a_form_with_one_log_in(project: MakeProject) -
         assert door.logins == 1
         assert_same(indexed(demo), all_pages())
         assert statuses(demo)["/login"] == 616
+        assert "errors: 1 × 616" in crawled.stderr
         exported = demo.folder / "all.jsonl"
         demo.scrapy("export", "demo", "-O", str(exported)).succeeded()
         assert {json.loads(line)["fields"]["requires_login"] for line in exported.read_text().splitlines()} == {"true"}
