@@ -11,7 +11,7 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import Held, State, UrlState
 from tests.histories import neighbour
 from tests.histories.changes import Changes
-from tests.histories.configuration import ELSEWHERE, Configuration
+from tests.histories.configuration import DAY, ELSEWHERE, Configuration
 from tests.histories.documents import Indexed
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
@@ -174,13 +174,14 @@ class Collection:
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
         left |= {url for url in self._returned if _has_failed(states.get(url))}
+        tomorrow = {url for url, state in states.items() if state.next_fetch and state.next_fetch % DAY == 0}
         if self._other is None:
-            return Past(kept, self._elsewhere, left, returned=self._returned)
+            return Past(kept, self._elsewhere, left, returned=self._returned, due_tomorrow=tomorrow)
         changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
         elsewhere = {url: None if url in changed else was for url, was in self._elsewhere.items()}
         of_other = {url for url, owner in self._crawler.owners().items() if owner != self._crawler.name} | self._lost.keys()
         held_by_other = {url for url in of_other if url in self._other._known and self._other._known[url].held is not None}
-        return Past(kept, elsewhere, left, of_other, self._returned, held_by_other)
+        return Past(kept, elsewhere, left, of_other, self._returned, held_by_other, tomorrow)
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""

@@ -159,9 +159,9 @@ class Oracle:
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
 
     def _field_differences(self, document: Document, has: Indexed, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
-        if document.url in {one.url for one in past.kept}:
-            return
         kept = {one.url for one in past.kept}
+        if document.url in kept or document.url in past.due_tomorrow:
+            return
 
         def is_crawled(page: Page) -> bool | None:
             if page.url in kept or page.failure or page.status >= _ERRORS or self._web.site_of(page.url).is_dead:
@@ -322,7 +322,7 @@ class Oracle:
         if kept.why == "rules":
             # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it
             is_depth_known = page is not None or not self._configuration.max_depth
-            if OUTSIDE not in self.verdicts(kept.url) and is_depth_known:
+            if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and is_depth_known:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif page is not None and remembered == {done(page)} and not (kept.why == "many" and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"

@@ -38,3 +38,5 @@ class Past:
     """Addresses that came back into the crawl space just now, and have been fetched once since: what is gone is remembered until the next fetch."""
     held_by_other: Collection[str] = ()
     """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
+    due_tomorrow: Collection[str] = ()
+    """Addresses that inherit something else now, and were fetched for that today already: they are fetched again the next day."""
