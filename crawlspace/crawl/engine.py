@@ -212,10 +212,10 @@ class Engine:
         self.progress.by_kind[outcome.kind] += 1
         if outcome.status == Status.LOGGED_OUT:
             del self._leased[state.id]
-            waits = self.logins.logged_out(state.site, outcome.detail, self.frontier)
-            again_s = 0.0 if waits else self.policy.refresh_min_s
-            self.commits.add(Change(logged_out(state, now=self._now(), again_s=again_s)), outcome, state)
-            self.progress.count(state, outcome)
+            if waits := self.logins.logged_out(state.site, outcome.detail, self.frontier):  # else it is about this page alone
+                self.progress.count(state, outcome)
+            after = logged_out(state, now=self._now(), again_s=0.0 if waits else self.policy.refresh_min_s)
+            self.commits.add(Change(after), outcome, state)
             return True
         self._take(outcome)
         return True
