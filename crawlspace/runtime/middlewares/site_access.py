@@ -102,12 +102,10 @@ class BaseSiteAccess:
         sessions = self._logins.sessions
         if signs.is_login_address(request.url) and (sessions.is_shown(access, number) or sessions.has_tried(access, page)):
             raise LoggedOutError(f"{request.url} is the page of the log-in")
-        what_follows = self._logins.sessions.looked_out(access, page, number, sent=sent_at)
+        what_follows = sessions.looked_out(access, page, number, sent=sent_at)
         if what_follows is LookedOut.AGAIN:
             return _again(request)
-        if (
-            ROBOTS in request.meta
-        ):  # it may be so for everybody, which pages will show; else as one that is not there (RFC 9309, 2.3.1.3)
+        if ROBOTS in request.meta:  # it may be so for everybody; where it is none, as one that is not there (RFC 9309, 2.3.1.3)
             return response if response.status >= 400 else response.replace(status=404)
         site = _site_of(request)
         if what_follows is LookedOut.REFUSED and site is not None:
