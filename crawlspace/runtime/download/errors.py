@@ -16,6 +16,17 @@ class LoggedOutError(Exception):
     """A page is shown only to who is logged in, and nobody is, or it is that of the log-in."""
 
 
+class NotRenderedError(Exception):
+    """A page could not be rendered in the browser, or there is none at present."""
+
+
+class BrowserCrashedError(NotRenderedError):
+    """The browser, or the process of the tab, has ended while a page was rendered."""
+
+    def __init__(self) -> None:
+        super().__init__("the browser has crashed on it")
+
+
 class KeptConnectionClosed(DownloadFailedError):
     """A connection that was kept from an earlier request was closed before a byte of the answer came."""
 
