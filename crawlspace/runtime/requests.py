@@ -49,7 +49,25 @@ RESOURCE = "crawlspace_resource"
 RENDERED = "crawlspace_rendered"
 """Set where the body of a response is the page as the browser shows it."""
 _OF_THE_CRAWL = frozenset(
-    {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED, RESOURCE, RENDERED}
+    {
+        FILE,
+        CONTENTS,
+        STATE,
+        ROBOTS,
+        CONDITIONAL,
+        FETCHED,
+        FAILED,
+        AGAIN,
+        OWN,
+        PREPARED,
+        LATER,
+        EXCHANGE,
+        SESSION,
+        NONCE,
+        CARRIED,
+        RESOURCE,
+        RENDERED,
+    }
 )
 
 

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from crawlspace.runtime.session import Session
 
 _MATCHERS = 1_000
-_NOT_FOR_THE_TAB = frozenset({"strict-transport-security", "content-disposition", "refresh", "content-encoding", "content-length", "location"})
+_NOT_FOR_THE_TAB = frozenset(
+    {"strict-transport-security", "content-disposition", "refresh", "content-encoding", "content-length", "location"}
+)
 """Headers of a page that would lead the tab elsewhere, or are about a transfer that is over."""
 
 

@@ -60,7 +60,9 @@ def find_program(written: str) -> str:
     if written:
         found = shutil.which(written)
         if found is None:
-            raise BrowserError(f"CRAWLSPACE_BROWSER is {quoted(written)}, which is no program that can be run: name that of Chromium")
+            raise BrowserError(
+                f"CRAWLSPACE_BROWSER is {quoted(written)}, which is no program that can be run: name that of Chromium"
+            )
         return found
     found = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if found is None:

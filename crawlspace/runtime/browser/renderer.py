@@ -178,7 +178,9 @@ class Renderer:
             self.most_memory = max(self.most_memory, used)
             self._is_full = self._is_full or used > limit * NEARLY
             if used > limit:
-                logger.warning("the browser is ended, because it needs %d MiB, more than CRAWLSPACE_BROWSER_MEMORY allows", used >> 20)
+                logger.warning(
+                    "the browser is ended, because it needs %d MiB, more than CRAWLSPACE_BROWSER_MEMORY allows", used >> 20
+                )
                 process.kill()
                 return
             with suppress(TimeoutError):

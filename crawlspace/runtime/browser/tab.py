@@ -189,7 +189,9 @@ class Tab:
     async def _page_asked(self, route: Any, job: PageJob) -> None:
         url = route.request.url.partition("#")[0]
         self._served += 1
-        if self._served == 1 or (url == job.url.partition("#")[0] and route.request.method == "GET" and self._served <= MOST_RELOADS):
+        if self._served == 1 or (
+            url == job.url.partition("#")[0] and route.request.method == "GET" and self._served <= MOST_RELOADS
+        ):
             await route.fulfill(status=job.status, headers=job.headers, body=job.body)
             return
         if not job.stays:

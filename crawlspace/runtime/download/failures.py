@@ -22,7 +22,13 @@ from twisted.web.client import RequestGenerationFailed, ResponseFailed
 
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, NotRenderedError, UndecodableBody
+from crawlspace.runtime.download.errors import (
+    HeadersTooLarge,
+    KeptConnectionClosed,
+    LoggedOutError,
+    NotRenderedError,
+    UndecodableBody,
+)
 from crawlspace.runtime.download.http_internals import ParseError
 from crawlspace.urls import DEFAULT_PORTS
 

@@ -13,7 +13,19 @@ from crawlspace.cache import Recent
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError
-from crawlspace.runtime.requests import CARRIED, EXCHANGE, NONCE, OWN, RESOURCE, ROBOTS, SESSION, STATE, drop_access, request_id, set_access
+from crawlspace.runtime.requests import (
+    CARRIED,
+    EXCHANGE,
+    NONCE,
+    OWN,
+    RESOURCE,
+    ROBOTS,
+    SESSION,
+    STATE,
+    drop_access,
+    request_id,
+    set_access,
+)
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
