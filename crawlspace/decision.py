@@ -87,6 +87,15 @@ OF_PAGES = frozenset({Reason.PAGE_TEXT, Reason.NEEDS_BROWSER})
 """Reasons that refuse no URL: they say what is missing of a page."""
 
 
+class Render(StrEnum):
+    """Whether a page is rendered in a browser."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    AUTO = "auto"
+    """Where its HTML seems to be without its content, and where that was learned of pages like it."""
+
+
 class RuleRef(NamedTuple):
     """The place of a rule; `text` is the rule as written."""
 
@@ -137,12 +146,22 @@ class Actions:
     """The metadata that `AddMeta` adds to the document: pairs of name and value, sorted by name."""
     applied: tuple[Applied, ...] = ()
     """All rules that matched, in file order."""
+    render: Render | None = None
+    """What `Render` sets; None where no rule has it."""
 
     @property
     def index_rule(self) -> RuleRef | None:
         """The last rule that switched `index` off or on; None if none did."""
+        return self._last_to_change("index")
+
+    @property
+    def render_rule(self) -> RuleRef | None:
+        """The last rule that changed `render`; None if none did."""
+        return self._last_to_change("render")
+
+    def _last_to_change(self, aspect: str) -> RuleRef | None:
         for one in reversed(self.applied):
-            if any(change.startswith("index ") for change in one.changed):
+            if any(change.startswith(f"{aspect} ") for change in one.changed):
                 return one.rule
         return None
 

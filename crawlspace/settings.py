@@ -230,6 +230,24 @@ CRAWLSPACE_SITE_GIVE_UP = "60s"
 # Relative weights of the sources: {"refresh": 10}; 0 pauses a source, others keep their weight.
 CRAWLSPACE_SOURCE_WEIGHTS = {}
 
+# --- rendering in a browser (docs/rendering.md) -------------------------------------------------------------------------
+# Which pages are rendered: "never", "always", or "auto": those whose HTML seems to be without its content.
+CRAWLSPACE_RENDER = "never"
+# Hosts that rendered pages may load scripts and data from, besides those of the domain rules: patterns of domain rules.
+CRAWLSPACE_RENDER_HOSTS = []
+# CSS selector that a rendered page is complete with; empty = it is when nothing more is loaded.
+CRAWLSPACE_RENDER_WAIT_FOR = ""
+# Path or name of the browser, a Chromium; empty = the first of several names that is found.
+CRAWLSPACE_BROWSER = ""
+# Pages rendered at a time.
+CRAWLSPACE_BROWSER_PAGES = 4
+# The longest that rendering one page may take.
+CRAWLSPACE_BROWSER_TIMEOUT = "30s"
+# Pages after which the browser is replaced.
+CRAWLSPACE_BROWSER_MAX_PAGES = 500
+# Bytes of memory of the browser at which it is replaced.
+CRAWLSPACE_BROWSER_MEMORY = 1536 * 1024 * 1024
+
 # --- rules.xml ----------------------------------------------------------------------------------------------------
 # Values before the first rule of rules.xml: whether a URL is crawled, whether it is indexed, and whether its links are followed.
 CRAWLSPACE_DEFAULT_ACCEPT = True

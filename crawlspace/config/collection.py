@@ -26,6 +26,7 @@ from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules
 from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
+from crawlspace.config.rendering import BrowserSettings, read_browser, read_rendering
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
@@ -97,6 +98,7 @@ class Collection:
     limits: Limits
     host_case_sensitive: bool
     sites: SiteTable
+    browser: BrowserSettings
     url_folding: UrlFolding | None
     """What the URL options do to URLs; None if none is set. `start_urls` are folded."""
     credential_hosts: CredentialHosts
@@ -153,6 +155,11 @@ class Collection:
         return self.data_folder / "state.db"
 
     @property
+    def renders(self) -> bool:
+        """Whether any page may be rendered, by a setting or rules.xml."""
+        return self.sites.renders or (self.action_rules is not None and self.action_rules.renders)
+
+    @property
     def content_hash(self) -> str:
         """Hexadecimal; changes whenever an unchanged page may yield another document, other links or another status."""
         content = self.content
@@ -166,6 +173,7 @@ class Collection:
             self.user_agent.partition("/")[0],  # robots directives may name it
             self.soft_errors.content_hash,
             self.files.of_contents,
+            *filter(None, [self.sites.rendering_hash]),
         )
         return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
 
@@ -233,7 +241,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     """Return the collection for rules and start URLs already read. Raises SettingError, ConfigError."""
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
     limits = read_limits(settings)
-    sites = read_sites(settings, limits, read_url_options(settings))
+    sites = read_sites(settings, limits, read_url_options(settings), read_rendering(settings))
     folding = sites.url_folding()
     if folding is not None:
         start_urls = tuple(replace(start, url=folding.fold(start.url)) for start in start_urls)
@@ -258,6 +266,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=sites,
+        browser=read_browser(settings),
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=read_content(settings, robots_obey=robots_obey),

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from crawlspace.config.rendering import NO_RENDERING, Render, SiteRendering, read_site_rendering
+from crawlspace.config.rendering import SITE_KEYS as RENDERING_KEYS
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
@@ -22,12 +24,15 @@ from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOpt
 from crawlspace.urls import parse
 
 NAME = "CRAWLSPACE_SITES"
-KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS, *TLS_KEYS)
+KEYS = (
+    *("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings"),
+    *(*URL_KEYS, *ACCESS_KEYS, *TLS_KEYS, *RENDERING_KEYS),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SiteSettings:
-    """The delay, concurrency, URL limits, URL options and log-in of a site."""
+    """The delay, concurrency, URL limits, URL options, log-in and rendering of a site."""
 
     delay_s: float
     concurrency: int
@@ -40,6 +45,7 @@ class SiteSettings:
     """What requests carry; None: nothing of its own."""
     tls: SiteTls | None = None
     """Certificates of its connections; None: none of its own."""
+    rendering: SiteRendering = NO_RENDERING
 
 
 class SiteTable:
@@ -74,6 +80,17 @@ class SiteTable:
         return access is not None and access.logs_in and access.carries(parsed.scheme)
 
     @property
+    def renders(self) -> bool:
+        """Whether the settings have pages of any site rendered."""
+        return any(settings.rendering.mode is not Render.NEVER for settings in (self.default, *self.settings))
+
+    @property
+    def rendering_hash(self) -> str:
+        """Text that changes whenever the settings may have a page rendered otherwise; empty where none is."""
+        by_pattern = [("", self.default.rendering), *((pattern, one.rendering) for pattern, one in self._by_pattern.items())]
+        return repr([(pattern, one.mode.value, one.hosts, one.wait_for) for pattern, one in by_pattern]) if self.renders else ""
+
+    @property
     def limits_differ(self) -> bool:
         return any(settings.limits != self.default.limits for settings in self.settings)
 
@@ -103,11 +120,13 @@ class SiteLimitTable:
         return [self._table.default.limits, *(settings.limits for settings in self._table.settings)]
 
 
-def read_sites(settings: Mapping[str, object], limits: Limits, urls: UrlOptions = NO_OPTIONS) -> SiteTable:
-    """Read CRAWLSPACE_SITES, with the collection's settings, limits and URL options as defaults. Raises SettingError."""
+def read_sites(
+    settings: Mapping[str, object], limits: Limits, urls: UrlOptions = NO_OPTIONS, rendering: SiteRendering = NO_RENDERING
+) -> SiteTable:
+    """Read CRAWLSPACE_SITES, with the collection's settings, limits, URL options and rendering as defaults. Raises SettingError."""
     delay = duration("DOWNLOAD_DELAY", settings["DOWNLOAD_DELAY"], low=0)
     most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
-    default = SiteSettings(delay, 1 if delay else most, limits, urls)
+    default = SiteSettings(delay, 1 if delay else most, limits, urls, rendering=rendering)
     patterns = table(NAME, settings[NAME], example='{"sales.example.com": {"delay": 2}}')
     for pattern in patterns:
         if not isinstance(pattern, str) or not pattern.strip() or len(pattern.split()) > 1:
@@ -151,6 +170,7 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
         urls=read_site_options(where, values, default.urls),
         access=access,
         tls=read_site_tls(where, values),
+        rendering=read_site_rendering(where, values, default.rendering),
         own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
         delay_s=delay,
         concurrency=together,

@@ -24,17 +24,17 @@ from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.ports import PageStore, WorkerView
+from crawlspace.crawl.rendering import Rendering
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.sinks.deliveries import Deliveries
 from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.site_delays import SiteDelays, robots_of
+from crawlspace.crawl.site_delays import SiteDelays, frontier_of, robots_of
 from crawlspace.crawl.site_failures import SiteFailures
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
-from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
@@ -94,18 +94,12 @@ class Engine:
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
         self.robots = robots_of(collection, self.results, clock)
         self.logins = Logins.of(collection, store, clock)
+        self.rendering = Rendering.of(collection, space, store, clock=clock)
+        """None where no page is rendered."""
         self.site_delays = SiteDelays(collection, clock, self.robots)
-        self.frontier = Frontier(
-            self._leases,
-            clock=clock,
-            site_delays=self.site_delays,
-            lease_s=collection.lease_s,
-            weights=collection.weights,
-            max_sites=collection.max_sites,
-            backoff=collection.backoff,
-            retries_until=self._time.retries_until,
-            longest_wait_s=policy.retry_after_max_s,
-            others=None if worker is None else worker.sites,
+        others = None if worker is None else worker.sites
+        self.frontier = frontier_of(
+            collection, self._leases, self.site_delays, clock=clock, time=self._time, others=others, policy=policy
         )
         self.site_failures = SiteFailures(
             self.frontier,
@@ -200,6 +194,8 @@ class Engine:
                     return fetch
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
+            if known and self.rendering is not None:
+                known = self.rendering.is_conditional(state.url)
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.actions))
         return None
 
@@ -275,6 +271,8 @@ class Engine:
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
         self.inserted(batch.new, effects)
         self.deliveries.ordered(effects.pushes + effects.deletes)
+        if self.rendering is not None:
+            self.rendering.keep()
         self._update()
 
     @property
@@ -293,6 +291,8 @@ class Engine:
     def close(self) -> None:
         """Commit, and release unused leases."""
         self.commit()
+        if self.rendering is not None:
+            self.rendering.keep(is_last=True)
         self.site_failures.end()
         self._time.end()
         self.frontier.close()

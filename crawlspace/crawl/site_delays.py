@@ -10,9 +10,13 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.autothrottle import AutoThrottle
 from crawlspace.frontier.delay_schedule import Slot
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.frontier.ports import DelaySource, OtherWorkers
 from crawlspace.frontier.robots.cache import Robots, RobotsStore
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import Outcome
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.store import LeaseStore
 from crawlspace.urls import DEFAULT_PORTS
 
 _ALWAYS = Slot(None, suspended=False, until=inf)
@@ -26,6 +30,36 @@ def robots_of(collection: Collection, store: RobotsStore, clock: Clock) -> Robot
         user_agent=collection.robots_agent,
         ttl_s=collection.robots_ttl_s,
         longest_delay_s=collection.robots_delay_max_s,
+    )
+
+
+class RetriesUntil(Protocol):
+    @property
+    def retries_until(self) -> float: ...
+
+
+def frontier_of(
+    collection: Collection,
+    leases: LeaseStore,
+    site_delays: DelaySource,
+    *,
+    clock: Clock,
+    time: RetriesUntil,
+    policy: RecrawlPolicy,
+    others: OtherWorkers | None,
+) -> Frontier:
+    """Return the frontier of a collection."""
+    return Frontier(
+        leases,
+        clock=clock,
+        site_delays=site_delays,
+        lease_s=collection.lease_s,
+        weights=collection.weights,
+        max_sites=collection.max_sites,
+        backoff=collection.backoff,
+        retries_until=time.retries_until,
+        longest_wait_s=policy.retry_after_max_s,
+        others=others,
     )
 
 

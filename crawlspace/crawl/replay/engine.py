@@ -39,6 +39,7 @@ class ReplayEngine(Engine):
         self.memory = MemoryStore(sinks=(EMBEDDED,))
         once = replace(collection, continuous=False)
         super().__init__(once, build_space(collection), store=self.memory, sinks=[NoIndex()], clock=SystemClock())
+        self.rendering = None  # what is archived of a rendered page is what the browser made of it
         self._begun: dict[int, UrlState] = {}
         """Not among the URLs in flight: no site has a turn for them."""
         self.take: Callable[[UrlState, Remade], None] = lambda _state, _remade: None

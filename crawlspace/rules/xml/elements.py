@@ -8,7 +8,7 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import TypeVar
 
-from crawlspace.decision import RuleRef
+from crawlspace.decision import Render, RuleRef
 from crawlspace.errors import did_you_mean
 from crawlspace.model import Document
 from crawlspace.printable import quoted
@@ -187,6 +187,7 @@ class RuleReader:
         kind = ActionKind(element.name)
         name = value = ""
         shift = 0
+        mode = None
         if kind is ActionKind.SOURCE:
             self._known(element, ("name",))
             name = self._name(element)
@@ -206,9 +207,12 @@ class RuleReader:
         elif kind is ActionKind.PRIORITY:
             self._known(element, ("shift",))
             shift = self._shift(element)
+        elif kind is ActionKind.RENDER:
+            self._known(element, ("mode",))
+            mode = self._one_of(element, "mode", Render, Render.ALWAYS)
         else:
             self._known(element, ())
-        return Action(kind, name, value, shift, line=element.line, column=element.column)
+        return Action(kind, name, value, shift, mode, line=element.line, column=element.column)
 
     def _name(self, element: Element) -> str:
         if not self._needs(element, "name"):
@@ -344,6 +348,8 @@ def _action_text(action: Action) -> str:
         return f"AddMeta {action.name}={action.value}"
     if action.kind is ActionKind.PRIORITY:
         return f"Priority {action.shift}"
+    if action.kind is ActionKind.RENDER:
+        return f"Render {action.mode}"
     return action.kind.value
 
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import NamedTuple, cast
 
 from crawlspace.cache import RecentByWeight
-from crawlspace.decision import Actions, Applied, RuleRef
+from crawlspace.decision import Actions, Applied, Render, RuleRef
 from crawlspace.rules.xml.comparisons import AtomMatcher
 from crawlspace.rules.xml.conditions import Conditions
 from crawlspace.rules.xml.model import Action, ActionKind, ActionRule, ActionRuleSet
@@ -24,7 +24,7 @@ _CACHED = 100_000
 
 
 class Setting(NamedTuple):
-    """The effect of an action. `aspect` is what a later action overrides: a flag, the shift, the label, or a field by name."""
+    """The effect of an action. `aspect` is what a later action overrides: a flag, the shift, the label, the mode of rendering, or a field by name."""
 
     aspect: tuple[str, ...]
     value: bool | int | str
@@ -42,10 +42,13 @@ def setting(action: Action) -> Setting:
         return Setting(("priority",), action.shift, f"priority {action.shift}")
     if kind is ActionKind.SOURCE:
         return Setting(("source",), action.name, f"source {action.name}")
+    if kind is ActionKind.RENDER:
+        return Setting(_RENDER, action.mode or "", f"render {action.mode}")
     return Setting((_FIELD, action.name), action.value, f"{action.name} = {action.value}")
 
 
 _ACCEPT = ("accept",)
+_RENDER = ("render",)
 _FIELD = "field"
 _FLAGS = {
     ActionKind.ACCEPT: ("accept", True),
@@ -70,7 +73,10 @@ class CompiledActions:
             ("follow",): follow,
             ("priority",): 0,
             ("source",): "",
+            _RENDER: "",
         }
+        self.renders = any(action.mode not in (None, Render.NEVER) for rule in rules.rules for action in rule.actions)
+        """Whether any rule has pages rendered."""
         conditions = Conditions()
         roots = [conditions.add(rule.condition) for rule in rules.rules]
         self.content_hash = _content_hash(rules.rules, roots, conditions, defaults=(accept, index, follow))
@@ -153,6 +159,7 @@ class CompiledActions:
             shift=cast("int", now["priority",]),
             rule=deciding,
             label=str(now["source",]),
+            render=Render(str(now[_RENDER])) if now[_RENDER] else None,
             fields=tuple(sorted((aspect[1], str(value)) for aspect, value in now.items() if aspect[0] == _FIELD)),
             applied=tuple(applied),
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from crawlspace.decision import RuleRef
+from crawlspace.decision import Render, RuleRef
 
 
 class Field(StrEnum):
@@ -96,16 +96,18 @@ class ActionKind(StrEnum):
     SOURCE = "Source"
     ADD_META = "AddMeta"
     PRIORITY = "Priority"
+    RENDER = "Render"
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`name` belongs to Source and AddMeta, `value` to AddMeta, `shift` to Priority; line and column count from 1."""
+    """`name` belongs to Source and AddMeta, `value` to AddMeta, `shift` to Priority, `mode` to Render; line and column count from 1."""
 
     kind: ActionKind
     name: str = ""
     value: str = ""
     shift: int = 0
+    mode: Render | None = None
     line: int = field(default=0, compare=False)
     column: int = field(default=0, compare=False)
 

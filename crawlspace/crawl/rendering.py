@@ -1,0 +1,223 @@
+"""Which pages are rendered in a browser, what was learned of that, and what it has cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Protocol, Self
+
+import msgspec
+
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection
+from crawlspace.config.sites import SiteTable
+from crawlspace.decision import Actions, Render
+from crawlspace.errors import StoreAway, StoreFull
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.state.render_learning import MAX_GROUPS, Rendered, RenderGroup, Turn, group_of
+from crawlspace.urls import Url, parse
+
+RENDERING = "rendering"
+"""Meta: what was learned, what was refused to pages, and what rendering has cost."""
+KEEP_EVERY_S = 300.0
+"""Between two writes of what decides nothing, such as counts."""
+MOST_HOSTS = 20
+"""Hosts that pages of a site were refused to load from, of which a reason is kept."""
+MOST_SITES = 100
+"""Sites of which such hosts are kept."""
+_MOST_TURNS = 10_000
+_LONGEST_HOST = 253
+_LONGEST_REASON = 200
+
+
+class RenderCounts(msgspec.Struct):
+    """What rendering has cost."""
+
+    pages: int = 0
+    """Rendered, samples too."""
+    checks: int = 0
+    """Of these, samples of pages that seemed to need no browser."""
+    failed: int = 0
+    """Pages that could not be rendered, not counted above."""
+    gained: int = 0
+    """Of the rendered ones, those with notably more words or links for it."""
+    requests: int = 0
+    """Of the browser, besides the pages themselves."""
+    seconds: float = 0.0
+
+    def add(self, other: RenderCounts) -> None:
+        self.pages += other.pages
+        self.checks += other.checks
+        self.failed += other.failed
+        self.gained += other.gained
+        self.requests += other.requests
+        self.seconds += other.seconds
+
+
+class LearnedRendering(msgspec.Struct):
+    """What the store keeps, the least recently used first."""
+
+    groups: dict[str, RenderGroup] = msgspec.field(default_factory=dict)
+    refused: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
+    """By site of the page: reasons by host."""
+    counts: RenderCounts = msgspec.field(default_factory=RenderCounts)
+    """Of all runs."""
+
+    @property
+    def needing(self) -> int:
+        """The number of groups whose pages need a browser."""
+        return sum(group.needs_browser for group in self.groups.values())
+
+    def take(self, other: LearnedRendering) -> None:
+        """Take over what another process has learned: where both know a group, what is learned of more pages."""
+        for name, group in other.groups.items():
+            if name not in self.groups or group.rendered > self.groups[name].rendered:
+                self.groups[name] = group
+        for site, hosts in other.refused.items():
+            self.refused.setdefault(site, hosts)
+        self.shorten()
+
+    def shorten(self) -> None:
+        """Drop what was used least recently beyond the limits."""
+        for name in list(self.groups)[: max(0, len(self.groups) - MAX_GROUPS)]:
+            del self.groups[name]
+        for site in list(self.refused)[: max(0, len(self.refused) - MOST_SITES)]:
+            del self.refused[site]
+
+
+class RenderingStore(Protocol):
+    def get_meta(self, name: str) -> str | None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+class Rendering:
+    """Decides which pages are rendered, and learns from those that were. Raises StoreError at the start only."""
+
+    def __init__(self, space: CrawlSpace, sites: SiteTable, store: RenderingStore, *, clock: Clock) -> None:
+        self._space = space
+        self._sites = sites
+        self._store = store
+        self._clock = clock
+        self._learned = learned_rendering(store)
+        self._learned.counts = RenderCounts()  # those since the last write
+        self.counts = RenderCounts()
+        """Of this run."""
+        self._turns: dict[str, tuple[str, bool, bool]] = {}
+        """By URL, of pages being rendered to learn from: group, whether it looks like a shell, whether it is a sample."""
+        self._is_due = False
+        """Whether something was learned that other runs and workers should know soon."""
+        self._has_changed = False
+        self._kept_at = clock.monotonic()
+
+    @classmethod
+    def of(cls, collection: Collection, space: CrawlSpace, store: RenderingStore, *, clock: Clock) -> Self | None:
+        """Return what decides for a collection; None where it renders nothing."""
+        return cls(space, collection.sites, store, clock=clock) if collection.renders else None
+
+    def mode(self, url: str) -> Render:
+        """Return whether a page is rendered: by rules.xml, else by the settings of its site, else by those of the collection."""
+        parsed = parse(url)
+        return mode_of(parsed, self._actions(parsed), self._sites)
+
+    def turn(self, url: str, *, needs_browser: bool) -> Turn:
+        """Return whether a page that was fetched is rendered; `needs_browser`: it looks like a script shell.
+
+        Each YES and CHECK is followed by `rendered` or `failed`.
+        """
+        parsed = parse(url)
+        mode = mode_of(parsed, self._actions(parsed), self._sites)
+        if mode is not Render.AUTO:
+            return Turn.YES if mode is Render.ALWAYS else Turn.NO
+        name = group_of(parsed)
+        group = self._learned.groups.pop(name, None) or RenderGroup()
+        self._learned.groups[name] = group
+        self._learned.shorten()
+        turn = group.turn(is_shell=needs_browser)
+        self._has_changed = True
+        if turn is not Turn.NO:
+            self._turns[url] = name, needs_browser, turn is Turn.CHECK
+            if len(self._turns) > _MOST_TURNS:  # of pages that were given up half-way
+                del self._turns[next(iter(self._turns))]
+        return turn
+
+    def is_conditional(self, url: str) -> bool:
+        """Return whether HTML that is unchanged means that the page is: not where scripts bring its content."""
+        parsed = parse(url)
+        mode = mode_of(parsed, self._actions(parsed), self._sites)
+        if mode is not Render.AUTO:
+            return mode is Render.NEVER
+        group = self._learned.groups.get(group_of(parsed))
+        return group is None or not group.needs_browser
+
+    def rendered(self, url: str, what: Rendered) -> None:
+        """Take in what came of a page that was rendered."""
+        group, is_shell, is_check = self._turns.pop(url, ("", False, False))
+        for counts in (self.counts, self._learned.counts):
+            counts.pages += 1
+            counts.checks += is_check
+            counts.gained += what.gains
+            counts.requests += what.requests
+            counts.seconds += what.seconds
+        self._has_changed = True
+        if group in self._learned.groups and self._learned.groups[group].learn(is_shell=is_shell, gains=what.gains):
+            self._is_due = True
+        if what.refused:
+            self._note_refused(parse(url).site, what.refused)
+
+    def failed(self, url: str, why: str) -> None:
+        """Take in that a page could not be rendered. Nothing is learned from that."""
+        self._turns.pop(url, None)
+        for counts in (self.counts, self._learned.counts):
+            counts.failed += 1
+        self._has_changed = True
+
+    def keep(self, *, is_last: bool = False) -> None:
+        """Store what was learned, if it decides something or the last time was a while ago; at the end anyway."""
+        now = self._clock.monotonic()
+        if not (self._is_due or (self._has_changed and (is_last or now - self._kept_at >= KEEP_EVERY_S))):
+            return
+        self._kept_at = now
+        with suppress(StoreAway, StoreFull):  # tried again later; it costs some pages to learn it anew
+            stored = learned_rendering(self._store)
+            self._learned.take(stored)
+            self._store.set_meta(RENDERING, self._written(stored.counts))
+            self._learned.counts = RenderCounts()
+            self._is_due = self._has_changed = False
+
+    def _written(self, counts: RenderCounts) -> str:
+        counts.add(self._learned.counts)
+        whole = LearnedRendering(self._learned.groups, self._learned.refused, counts)
+        return msgspec.json.encode(whole).decode()
+
+    def _note_refused(self, site: str, refused: Mapping[str, str]) -> None:
+        hosts = self._learned.refused.pop(site, {})
+        self._learned.refused[site] = hosts
+        for named, why in refused.items():
+            host = named[:_LONGEST_HOST]
+            if host not in hosts:
+                if len(hosts) >= MOST_HOSTS:
+                    continue
+                self._is_due = True
+            hosts[host] = why[:_LONGEST_REASON]
+        self._learned.shorten()
+
+    def _actions(self, url: Url) -> Actions | None:
+        return self._space.actions.evaluate(url) if self._space.actions is not None else None
+
+
+def mode_of(url: Url, actions: Actions | None, sites: SiteTable) -> Render:
+    """Return whether a page is rendered, by rules.xml or else by the settings."""
+    if actions is not None and actions.render is not None:
+        return actions.render
+    return sites.of(url.host, url.port).rendering.mode
+
+
+def learned_rendering(store: RenderingStore) -> LearnedRendering:
+    """Return what was learned in earlier runs; it is learned anew where that cannot be read."""
+    try:
+        return msgspec.json.decode(store.get_meta(RENDERING) or "{}", type=LearnedRendering)
+    except msgspec.MsgspecError:
+        return LearnedRendering()
+
+
+__all__ = ["LearnedRendering", "RenderCounts", "Rendered", "Rendering", "Turn", "learned_rendering", "mode_of"]

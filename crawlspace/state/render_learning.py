@@ -1,0 +1,164 @@
+"""Which pages need a browser, learned for each group of pages from what rendering changed of some of them.
+
+A group is the pages of a site in one folder, or below it, two folders deep at most. What looks like a script shell is rendered, until
+that turns out to be of no use. Of what does not look like one, a sample is rendered; when that shows that such pages gain too, all are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+
+from msgspec import Struct
+
+from crawlspace.urls import Url
+
+MAX_GROUPS = 2_000
+CHECK_EVERY = 50
+"""Of pages that are not rendered, each so many-th is, as a sample."""
+SHELLS_IN_VAIN = 5
+"""Shells of a group that are rendered before none is, where none of them gained anything."""
+SHELLS_IN_VAIN_LATER = 20
+"""The same in a row, where some have gained before."""
+PAGES_IN_VAIN = 10
+"""Pages in a row that gained nothing, after which no longer all pages of the group are rendered."""
+GAINED_WORDS = 20
+GAINED_SHARE = 1.5
+GAINED_LINKS = 3
+FOLDERS = 2
+_LONGEST_GROUP = 200
+_DIGITS = re.compile(r"\d+")
+
+
+class Turn(Enum):
+    """Whether a page is rendered now."""
+
+    NO = "no"
+    YES = "yes"
+    CHECK = "check"
+    """As a sample: if rendering fails, the plain page is good enough."""
+
+
+class Needs(IntEnum):
+    """Which pages of a group are rendered. The numbers are stored."""
+
+    SHELLS = 0
+    """Those that look like a script shell."""
+    ALL = 1
+    NONE = 2
+
+    @property
+    def sentence(self) -> str:
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Needs.SHELLS: "pages that look like a script shell are rendered",
+    Needs.ALL: "every page is rendered, because pages that look complete gained text or links too",
+    Needs.NONE: "no page is rendered, because those that look like a script shell gained nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What came of rendering a page."""
+
+    words_before: int
+    words_after: int
+    links_before: int
+    links_after: int
+    seconds: float
+    requests: int
+    """Of the browser, besides the page itself."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Reasons by host, of what the page wanted to load and must not; at most 20."""
+
+    @property
+    def gains(self) -> bool:
+        """Whether the page has notably more words or links for it."""
+        more = self.words_after - self.words_before
+        if more >= GAINED_WORDS and self.words_after >= GAINED_SHARE * self.words_before:
+            return True
+        return self.links_after - self.links_before >= GAINED_LINKS
+
+
+class RenderGroup(Struct, array_like=True):
+    """What is known of one group of pages."""
+
+    needs: Needs = Needs.SHELLS
+    rendered: int = 0
+    gained: int = 0
+    """Of those rendered."""
+    shells_in_vain: int = 0
+    """Shells in a row that gained nothing."""
+    pages_in_vain: int = 0
+    """The same of other pages, while all are rendered."""
+    shells_passed: int = 0
+    """Shells not rendered since the last sample."""
+    pages_passed: int = 0
+    """The same of other pages."""
+    shells_gained: int = 0
+
+    @property
+    def needs_browser(self) -> bool:
+        """Whether pages of the group have gained by rendering, and are rendered."""
+        return self.gained > 0 and self.needs is not Needs.NONE
+
+    def turn(self, *, is_shell: bool) -> Turn:
+        """Return whether the next page is rendered, and count it."""
+        if self.needs is Needs.ALL or (is_shell and self.needs is Needs.SHELLS):
+            return Turn.YES
+        if is_shell:
+            self.shells_passed += 1
+            if self.shells_passed < CHECK_EVERY:
+                return Turn.NO
+            self.shells_passed = 0
+        else:
+            self.pages_passed += 1
+            if self.pages_passed < CHECK_EVERY:
+                return Turn.NO
+            self.pages_passed = 0
+        return Turn.CHECK
+
+    def learn(self, *, is_shell: bool, gains: bool) -> bool:
+        """Take in what came of a page that was rendered; return whether other pages are rendered now than before."""
+        before = self.needs, self.needs_browser
+        self.rendered += 1
+        self.gained += gains
+        if is_shell:
+            self._learn_of_shell(gains=gains)
+        else:
+            self._learn_of_page(gains=gains)
+        return before != (self.needs, self.needs_browser)
+
+    def _learn_of_shell(self, *, gains: bool) -> None:
+        if gains:
+            self.shells_in_vain = 0
+            self.shells_gained += 1
+            if self.needs is Needs.NONE:
+                self.needs = Needs.SHELLS
+            return
+        self.shells_in_vain += 1
+        most = SHELLS_IN_VAIN_LATER if self.shells_gained else SHELLS_IN_VAIN
+        if self.needs is Needs.SHELLS and self.shells_in_vain >= most:
+            self.needs = Needs.NONE
+
+    def _learn_of_page(self, *, gains: bool) -> None:
+        if gains:
+            self.needs, self.pages_in_vain = Needs.ALL, 0
+        elif self.needs is Needs.ALL:
+            self.pages_in_vain += 1
+            if self.pages_in_vain >= PAGES_IN_VAIN:
+                self.needs, self.pages_in_vain = Needs.SHELLS, 0
+
+
+def group_of(url: Url) -> str:
+    """Return the group of a page, as `www.example.com:443/shop/item/`.
+
+    The last segment of the path is the page itself, also with a slash behind it. Numbers are all the same: they count pages.
+    """
+    folders = [segment for segment in url.path.split("/") if segment][:-1][:FOLDERS]
+    text = "/".join([url.site, *(_DIGITS.sub("0", segment) for segment in folders), ""])
+    return text if len(text) <= _LONGEST_GROUP else f"{text[: _LONGEST_GROUP - 1]}/"
