@@ -123,6 +123,7 @@ class Status(IntEnum):
     TLS_FAILED = 614
     CUT_SHORT = 615
     LOGGED_OUT = 616
+    NOT_RENDERED = 617
     NO_SUCH_HOST = 680
     NO_DNS_ANSWER = 681
     REDIRECT_MALFORMED = 690
@@ -157,6 +158,7 @@ _STATUS_SENTENCES = {
     Status.TIMEOUT: "no answer in time",
     Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
     Status.CUT_SHORT: "the answer was cut short or is too large",
+    Status.NOT_RENDERED: "could not be rendered in the browser",
     Status.LOGGED_OUT: "shown only to who is logged in, and the log-in was refused or is not for this page",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",

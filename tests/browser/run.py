@@ -19,11 +19,12 @@ ROOT = Path(__file__).parents[2]
 def main(arguments: list[str]) -> int:
     try:
         check_extra()
-        from crawlspace.runtime.browser.process import BrowserError, find_program
-
-        program = find_program(os.environ.get("CRAWLSPACE_BROWSER", ""))
     except ConfigError as error:
         return _failed(error)
+    from crawlspace.runtime.browser.process import BrowserError, find_program
+
+    try:
+        program = find_program(os.environ.get("CRAWLSPACE_BROWSER", ""))
     except BrowserError as error:
         return _failed(error)
     print(f"rendering in {program}", flush=True)

@@ -11,7 +11,7 @@ from tests.browser.pages import PLAIN_TEXT, app, data, paths, script, scripted, 
 from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Reply, Request
 from tests.integration.stored import FAST, collection, indexed, make_due, statuses
-from tests.sites import Site, held, html, page, redirect, serve, status, text
+from tests.sites import Server, Site, held, html, page, redirect, serve, status, text
 
 TIMEOUT = 300
 ALWAYS = f'{FAST}CRAWLSPACE_RENDER = "always"\n'
@@ -121,7 +121,7 @@ ODD = {
         "words of a worker",
     ),
     "module": ("import('/module.js').then((m) => document.body.append(m.words))", "words of a module"),
-    "redirected data": ("fetch('/moved').then((r) => r.text()).then((t) => document.body.append(t))", "words of a worker"),
+    "redirected data": ("fetch('/moved').then((r) => r.text()).then((t) => document.body.append(t))", "words behind a redirect"),
     "shadow": (
         (
             "const host = document.createElement('x-y'); host.attachShadow({mode: 'open'}).innerHTML = '<p>in a shadow</p>';"
@@ -151,7 +151,8 @@ def test_odd_pages(project: MakeProject) -> None:
             "/worker.js": script("fetch('/words').then((r) => r.text()).then((t) => postMessage(t))"),
             "/words": text("words of a worker"),
             "/module.js": script("export const words = 'words of a module'"),
-            "/moved": redirect("/words"),
+            "/moved": redirect("/target"),
+            "/target": text("words behind a redirect"),
             "/cookie": lambda request: text(f"cookie {request.headers.get('cookie')}"),
             "/deep/er/linked": page("Linked", text=PLAIN_TEXT),
             **{f"/{number}": scripted(ODD[name][0]) for number, name in enumerate(names)},
@@ -160,7 +161,7 @@ def test_odd_pages(project: MakeProject) -> None:
     cookie = names.index("cookie")
     site[f"/{cookie}"] = html(f"<body><script>{ODD['cookie'][0]}</script></body>", headers={"Set-Cookie": "first=1; Path=/"})
     with serve(site) as server:
-        demo = project(collection(server.url("/"), settings=AUTO))
+        demo = project(collection(server.url("/"), settings=ALWAYS))
         demo.crawl("demo", timeout=TIMEOUT).succeeded()
         found = texts(demo)
     missing = {
@@ -238,12 +239,16 @@ def test_a_site_gets_no_more_requests_at_a_time_than_it_may(project: MakeProject
         settings = f'{ALWAYS}CRAWLSPACE_SITES = {{"127.0.0.1": {{"concurrency": 3}}}}\nDOWNLOAD_TIMEOUT = 120\nCRAWLSPACE_BROWSER_TIMEOUT = "120s"\n'
         demo = project(collection(server.url("/"), settings=settings))
         demo.start("crawl", "demo")
-        demo.until(lambda: server.counts()["/held"] >= 3)
-        assert len([path for path in server.paths() if path.startswith("/held")]) == 3
+        demo.until(lambda: held_at(server) >= 3)
+        assert held_at(server) == 3
         gate.release()
-        demo.until(lambda: len([path for path in server.paths() if path.startswith("/held")]) == 12)
+        demo.until(lambda: held_at(server) == 12)
         demo.started[-1].wait()
         assert "all is there" in texts(demo)["/"]
+
+
+def held_at(server: Server) -> int:
+    return sum(path.startswith("/held") for path in server.paths())
 
 
 def test_without_a_browser_pages_that_need_one_wait_and_the_others_are_crawled(project: MakeProject) -> None:

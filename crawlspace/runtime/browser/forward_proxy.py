@@ -21,8 +21,6 @@ _CONNECT_S = 30.0
 _IDLE_S = 300.0
 _AT_ONCE = 64 * 1024
 _MOST_CONNECTIONS = 200
-_ANNOUNCED_S = 2.0
-"""The longest time from a connection to its being announced."""
 
 
 class ForwardProxy:
@@ -33,13 +31,11 @@ class ForwardProxy:
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[None]] = set()
         self._announced: Counter[str] = Counter()
-        self._news = asyncio.Event()
 
     def announce(self, url: str) -> None:
         """Let one connection be made to the place of a WebSocket that was judged, by its URL."""
         parts = urlsplit(url)
         self._announced[f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'wss' else 80)}"] += 1
-        self._news.set()
 
     async def start(self) -> str:
         """Listen on the loopback; return the URL."""
@@ -79,7 +75,7 @@ class ForwardProxy:
         method, target, _ = head.partition(b"\r\n")[0].decode("latin-1").split(" ", 2)
         parts = urlsplit(f"//{target}")
         host, port = parts.hostname, parts.port
-        if method != "CONNECT" or not host or not port or not await self._is_announced(f"{host}:{port}"):
+        if method != "CONNECT" or not host or not port or not self._is_announced(f"{host}:{port}"):
             await _answer(writer, "403 Forbidden")
             return
         there = await self._connected(host, port)
@@ -92,13 +88,8 @@ class ForwardProxy:
         finally:
             there[1].close()
 
-    async def _is_announced(self, place: str) -> bool:
-        """Return whether a connection may be made to a place; that is heard a moment after the browser has asked for it, maybe."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_ANNOUNCED_S):
-                while not self._announced[place]:
-                    self._news.clear()
-                    await self._news.wait()
+    def _is_announced(self, place: str) -> bool:
+        """Return whether a connection may be made to a place, once."""
         is_announced = self._announced[place] > 0
         self._announced[place] -= is_announced
         self._announced = +self._announced  # without what has come to nothing

@@ -97,15 +97,16 @@ class Resources:
         finally:
             loads.end()
 
-    async def connect(self, url: str, page: str, loads: Loads) -> None:
-        """Let a page connect to a WebSocket, if it may."""
+    async def may_connect(self, url: str, page: str, loads: Loads) -> bool:
+        """Return whether a page may connect to a WebSocket; then it can."""
         as_http = "http" + url.removeprefix("ws")
         why = await self._why_not(as_http, self._is_named(page, as_http)) if url.startswith(("ws:", "wss:")) else "it is no URL"
         if why:
             loads.refuse(urlsplit(url).hostname or "", why)
-        else:
-            loads.requests += 1
-            self._announce(url)
+            return False
+        loads.requests += 1
+        self._announce(url)
+        return True
 
     async def _found(self, request: Any, page: str, loads: Loads) -> Resource | None:
         """Return the answer to a request of the browser; None where there is none."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from crawlspace.runtime.browser.loads import Loads
 from crawlspace.runtime.download.errors import BrowserCrashedError, NotRenderedError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Page, SetCookieParam
+    from playwright.async_api import Browser, BrowserContext, Page
 
 
 class Answers(Protocol):
@@ -25,14 +26,15 @@ class Answers(Protocol):
     async def answer(self, route: Any, page: str, loads: Loads) -> None:
         """Answer a request of a page, whatever comes of it."""
 
-    async def connect(self, url: str, page: str, loads: Loads) -> None:
-        """Let a page connect to a WebSocket, if it may."""
+    async def may_connect(self, url: str, page: str, loads: Loads) -> bool:
+        """Return whether a page may connect to a WebSocket; then it can."""
 
 
 MOST_PAGES = 50
 """Of one tab."""
 MOST_RELOADS = 3
 """How often a page may load itself anew."""
+_ANY = re.compile("")
 _SETTLED_MS = 2_000
 """The longest that a page is waited for which keeps changing."""
 _READ_S, _LAST_READ_S = 10.0, 3.0
@@ -85,7 +87,6 @@ class Tab:
         self._has_crashed = False
         self._over = asyncio.Event()
         """The tab has crashed, or the page has led elsewhere."""
-        self._connecting: set[asyncio.Task[None]] = set()
         self.pages = 0
         self.is_usable = True
 
@@ -98,9 +99,9 @@ class Tab:
         page = await context.new_page()
         tab = cls(context, page, answers)
         await context.route("**/*", tab._asked)
+        await context.route_web_socket(_ANY, tab._connects)
         page.on("crash", lambda _: tab.crashed())
         page.on("close", lambda _: tab.crashed())
-        page.on("websocket", tab._connects)
         context.on("page", lambda other: asyncio.ensure_future(_closed(other)))  # a pop-up
         return tab
 
@@ -120,7 +121,7 @@ class Tab:
                 raise BrowserCrashedError
             if work in done:
                 work.result()
-            dom = await self._dom(is_complete=work in done)
+            dom = await self._dom(is_complete=bool(done))
             self.is_usable = work in done
             return dom
         except PlaywrightError as error:
@@ -150,7 +151,7 @@ class Tab:
         await self._context.clear_cookies()
         if job.cookies:
             loads.has_cookies = True
-            await self._context.add_cookies([_cookie(one) for one in job.cookies])
+            await self._context.add_cookies(list(job.cookies))
         loads.has_cookies = loads.has_cookies or any(name.lower() == "set-cookie" for name in job.headers)
         await self._page.goto(job.url, wait_until="domcontentloaded", timeout=job.timeout_s * 1000)
         if job.wait_for:
@@ -161,11 +162,17 @@ class Tab:
     async def _dom(self, *, is_complete: bool) -> Dom:
         try:
             async with asyncio.timeout(_READ_S if is_complete else _LAST_READ_S):
-                found = await self._page.evaluate(SCRIPT, _SETTLED_MS if is_complete else 0)
+                found = await self._read(_SETTLED_MS if is_complete else 0)
         except TimeoutError as error:
             raise NotRenderedError("its scripts never come to an end") from error
         base = str(found["base"]) if not found["has_base"] else ""
         return Dom(str(found["html"]), base, str(found["url"]), is_complete=is_complete)
+
+    async def _read(self, longest_ms: int) -> dict[str, Any]:
+        for _ in range(MOST_RELOADS):
+            with suppress(PlaywrightError):  # the page has just loaded itself anew
+                return dict(await self._page.evaluate(SCRIPT, longest_ms))
+        return dict(await self._page.evaluate(SCRIPT, longest_ms))
 
     async def _asked(self, route: Any) -> None:
         """Answer a request of the tab: the page itself with what was fetched, the rest as far as it may be loaded."""
@@ -179,12 +186,14 @@ class Tab:
             else:
                 await self._answers.answer(route, job.url, loads)
 
-    def _connects(self, socket: Any) -> None:
-        """The page is about to connect to a WebSocket."""
-        if self._job is not None:
-            task = asyncio.ensure_future(self._answers.connect(socket.url, self._job.url, self._loads))
-            self._connecting.add(task)
-            task.add_done_callback(self._connecting.discard)
+    async def _connects(self, socket: Any) -> None:
+        """The page would connect to a WebSocket."""
+        job = self._job
+        with suppress(PlaywrightError):
+            if job is not None and await self._answers.may_connect(socket.url, job.url, self._loads):
+                socket.connect_to_server()
+            else:
+                await socket.close()
 
     async def _page_asked(self, route: Any, job: PageJob) -> None:
         url = route.request.url.partition("#")[0]
@@ -206,10 +215,6 @@ def _is_page(request: Any, page: Page) -> bool:
         return bool(request.is_navigation_request() and request.frame == page.main_frame)
     except PlaywrightError:
         return False  # of a worker
-
-
-def _cookie(one: dict[str, Any]) -> SetCookieParam:
-    return one  # type: ignore[return-value]
 
 
 async def _closed(page: Page) -> None:
