@@ -16,6 +16,10 @@ class LoggedOutError(Exception):
     """A page is shown only to who is logged in, and nobody is, or it is that of the log-in."""
 
 
+class NotRenderedError(Exception):
+    """A page was fetched, and the browser cannot render it: the page counts as not fetched, and its site as having answered."""
+
+
 class KeptConnectionClosed(DownloadFailedError):
     """A connection that was kept from an earlier request was closed before a byte of the answer came."""
 

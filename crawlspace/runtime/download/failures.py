@@ -22,7 +22,13 @@ from twisted.web.client import RequestGenerationFailed, ResponseFailed
 
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, UndecodableBody
+from crawlspace.runtime.download.errors import (
+    HeadersTooLarge,
+    KeptConnectionClosed,
+    LoggedOutError,
+    NotRenderedError,
+    UndecodableBody,
+)
 from crawlspace.runtime.download.http_internals import ParseError
 from crawlspace.urls import DEFAULT_PORTS
 
@@ -53,6 +59,7 @@ NO_SUCH_HOST = Meaning(OutcomeKind.GONE, Status.NO_SUCH_HOST, host_failure=True)
 NO_DNS_ANSWER = Meaning(OutcomeKind.FAILED, Status.NO_DNS_ANSWER, host_failure=True)
 NOT_FETCHED = Meaning(OutcomeKind.EXCLUDED, Status.PORT_OR_SCHEME, reason=Reason.SCHEME)
 LOGGED_OUT = Meaning(OutcomeKind.FAILED, Status.LOGGED_OUT)
+NOT_RENDERED = Meaning(OutcomeKind.FAILED, Status.NOT_RENDERED)
 IGNORED = Meaning(OutcomeKind.EXCLUDED, Status.UNEXPECTED)
 UNEXPECTED = Meaning(OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
 
@@ -83,6 +90,7 @@ _MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
     (ResponseDataLossError, CUT_SHORT),
     (UndecodableBody, READ),
     (LoggedOutError, LOGGED_OUT),
+    (NotRenderedError, NOT_RENDERED),
     (UnsupportedURLSchemeError, NOT_FETCHED),
     (TunnelError, CONNECT),
     (tx.TimeoutError, TIMEOUT),
