@@ -158,8 +158,8 @@ _STATUS_SENTENCES = {
     Status.TIMEOUT: "no answer in time",
     Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
     Status.CUT_SHORT: "the answer was cut short or is too large",
-    Status.NOT_RENDERED: "could not be rendered in the browser",
     Status.LOGGED_OUT: "shown only to who is logged in, and the log-in was refused or is not for this page",
+    Status.NOT_RENDERED: "the page could not be rendered in the browser",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
     Status.REDIRECT_MALFORMED: "redirected to a malformed URL",
@@ -178,7 +178,7 @@ _STATUS_SENTENCES = {
 
 
 class Candidate(Struct, frozen=True, gc=False):
-    """A discovered URL before any check. `href` is absolute or relative to `base`."""
+    """A discovered URL before any check. `href` is absolute or relative to `base`; the last two are as in NewUrl."""
 
     href: str
     source: Source
@@ -189,7 +189,6 @@ class Candidate(Struct, frozen=True, gc=False):
     shift: int = 0
     inherited: str | None = None
     depth_from: int = 0
-    """Both as in NewUrl."""
 
 
 class NewUrl(Struct, frozen=True, gc=False):
@@ -213,7 +212,6 @@ class NewUrl(Struct, frozen=True, gc=False):
 
     @property
     def queue(self) -> Queue:
-        """The queue to insert it into."""
         return Queue(self.source, self.shift)
 
 

@@ -9,7 +9,10 @@ from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.displaced_documents import Displacements
+from crawlspace.decision import Decision
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.space import refused_by_domain_only
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
@@ -18,6 +21,7 @@ from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE
 from crawlspace.state.views import Counts
+from crawlspace.urls import parse
 
 DAY_S = 86_400.0
 _KEPT = 20_000
@@ -26,6 +30,7 @@ _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
 _NOT_OF_SITE = frozenset(
     {Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME, Status.UNEXPECTED}
 )
+_OF_THE_PAGE = frozenset({Status.UNREADABLE_FILE, Status.NOT_RENDERED})
 
 
 class DocumentCounts(Protocol):
@@ -197,9 +202,17 @@ class OutcomePolicy:
 
 
 def _is_failure(outcome: Outcome) -> bool:
-    """Whether the site failed. One that sent a file which cannot be read has answered."""
-    failed = outcome.kind is OutcomeKind.FAILED and outcome.status != Status.UNREADABLE_FILE
+    """Whether the site failed. One that sent a file which cannot be read, or a page which cannot be rendered, has answered."""
+    failed = outcome.kind is OutcomeKind.FAILED and outcome.status not in _OF_THE_PAGE
     return outcome.host_failure or failed or outcome.status in _BUSY
+
+
+def excluded_status(decision: Decision, state: UrlState, global_space: GlobalSpace | None) -> Status:
+    """Return the status of a URL that the rules refuse: whether another collection may have its document."""
+    if global_space is None or not refused_by_domain_only(decision):
+        return Status.EXCLUDED
+    url = parse(state.url, host_as_written=state.host_as_written)
+    return Status.EXCLUDED_HERE if global_space.allows(url) else Status.EXCLUDED
 
 
 def site_failed(outcome: Outcome) -> bool | None:

@@ -79,3 +79,14 @@ def logged_out(state: UrlState, *, now: int, again_s: float = 0.0) -> UrlState:
     if again_s:
         state = structs.replace(state, next_fetch=now + round(again_s))
     return structs.replace(state, retries=0, lease_until=None)
+
+
+def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: bool) -> UrlState:
+    """Return the state of a URL whose page was fetched and could not be rendered (617). Its document stays, however often that is so.
+
+    The next run tries it again; a crawl that does not end, after a while.
+    """
+    again_s = 1 if run_ends else round(min(policy.refresh_min_s, policy.retry_after_max_s))
+    status = int(Status.NOT_RENDERED)
+    failed = structs.replace(state, state=State.FAILED, status=status, fetched_at=now, next_fetch=now + again_s)
+    return structs.replace(failed, retries=0, lease_until=None, asked=False)

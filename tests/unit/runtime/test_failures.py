@@ -21,7 +21,7 @@ from twisted.web._newclient import ParseError, ResponseFailed
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, UndecodableBody
+from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, NotRenderedError, UndecodableBody
 from crawlspace.runtime.download.failures import meaning_of
 from crawlspace.runtime.download.kept_connections import SecondTurns
 
@@ -77,6 +77,7 @@ TABLE = [
     ("the look-up gives no answer",         CannotResolveHostError("x"),                         Resolver(),                               Status.NO_DNS_ANSWER,      TEMPORARY, True),
     ("no address of the host is allowed",   CannotResolveHostError("x"),                         Resolver(refused=Reason.ADDRESS),         Status.EXCLUDED,           KEPT_OUT,  False),
     ("a private address that nothing allows", CannotResolveHostError("x"),                       Resolver(refused=Reason.PRIVATE_ADDRESS), Status.EXCLUDED,           KEPT_OUT,  False),
+    ("the browser cannot render the page",  NotRenderedError("x"),                               None,                                     Status.NOT_RENDERED,       TEMPORARY, False),
     ("a scheme that is not fetched",        UnsupportedURLSchemeError("x"),                      None,                                     Status.PORT_OR_SCHEME,     KEPT_OUT,  False),
     ("an exception of the spider's or ours", ValueError("x"),                                    None,                                     Status.UNEXPECTED,         TEMPORARY, True),
 ]  # fmt: skip

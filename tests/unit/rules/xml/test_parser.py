@@ -115,6 +115,8 @@ ACTIONS = [
     ('<AddMeta value="" name="dept"/><AddMeta value="b" name="c"/>', "AddMeta dept=, AddMeta c=b"),
     *((f'<Priority shift="{shift}"/>', f"Priority {shift}") for shift in (-2, -1, 0, 1, 2)),
     ('<Priority shift="+1"/>', "Priority 1"),
+    ("<Render/>", "Render always"),
+    *((f'<Render mode="{mode}"/>', f"Render {mode}") for mode in ("always", "auto", "never")),
 ]
 
 

@@ -89,6 +89,10 @@ WRONG_RULES = [
     ('<Path val="/a"/>¦<Priority shift="high"/>', "not 'high'"),
     ('<Path val="/a"/>¦<Priority shift="-1.5"/>', "not '-1.5'"),
     ('<Path val="/a"/>¦<Priority/>', 'Priority needs shift="…"'),
+    ('<Path val="/a"/>¦<Render mode="sometimes"/>', "mode 'sometimes' is not known; it is never, always or auto"),
+    ('<Path val="/a"/>¦<Render mode="alway"/>', "did you mean always?"),
+    ('<Path val="/a"/><Render/>¦<Render mode="auto"/>', "Render is twice in this rule"),
+    ('<Path val="/a"/>¦<Render when="auto"/>', "attribute 'when' is not known; Render has mode"),
     # several at once
     ('¦<Nott/>¦<Indx/>¦<Priority shift="9"/>', ("did you mean Not?", "did you mean Index?", "not '9'")),
 ]
