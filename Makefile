@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev demo test test-histories test-servers lint bench fuzz lock clean python broken
+.PHONY: help env env-dev browser demo test test-histories test-servers test-browser lint bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -30,6 +30,9 @@ help:
 	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis, as many with a search server)"
 	@echo "make test-servers"
 	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, which they start (needs a JDK, 17 or newer, and Maven)"
+	@echo "make browser add to .venv what renders pages in a browser (Chromium itself is not in it)"
+	@echo "make test-browser"
+	@echo "             the tests of rendering, in a real Chromium (its path in CRAWLSPACE_BROWSER, if it is not found by itself)"
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
 	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"
@@ -49,6 +52,15 @@ env-dev: .venv/.env-dev
 	@echo "Installing requirements-dev.txt into .venv ..."
 	@$(INSTALL) -r requirements-dev.txt
 	@touch $@ .venv/.env
+
+browser: .venv/.browser
+
+# Beside what is in .venv already: the versions of both files are the same where they have the same package.
+.venv/.browser: requirements-browser.txt requirements.txt .venv/.created
+	@$(MAKE) --no-print-directory env
+	@echo "Installing requirements-browser.txt into .venv ..."
+	@$(INSTALL) -r requirements-browser.txt
+	@touch $@
 
 # An environment whose Python has been removed since is built anew.
 .venv/.created: $(shell test -x $(RUN) || echo broken)
@@ -87,6 +99,9 @@ test-histories: env-dev
 test-servers: env-dev
 	@$(RUN) -m tests.real_servers.run
 
+test-browser: env-dev browser
+	@$(RUN) -m tests.browser.run
+
 bench: env
 	@$(RUN) -m benchmarks.run
 
@@ -104,8 +119,7 @@ fuzz: .venv-fuzz/.env
 	  echo "make fuzz could not install requirements-fuzz.txt into .venv-fuzz; the lines above say why" >&2; exit 1; }
 	@touch $@
 
-# The files hold versions and hashes and no address, so that any package index serves. The second is the first and the developers' tools,
-# the third the first and the fuzzer.
+# The files hold versions and hashes and no address, so that any package index serves. Each of the others is the first and its extra.
 COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" pyproject.toml
 
@@ -113,6 +127,7 @@ lock:
 	@command -v "$(UV)" >/dev/null || { echo "make lock needs uv: pip install uv, or name it: make UV=path/to/uv lock" >&2; exit 1; }
 	$(COMPILE) --output-file requirements.txt
 	$(COMPILE) --extra dev --constraint requirements.txt --output-file requirements-dev.txt
+	$(COMPILE) --extra browser --constraint requirements.txt --output-file requirements-browser.txt
 	$(COMPILE) --extra fuzz --constraint requirements.txt --output-file requirements-fuzz.txt
 
 clean:

@@ -42,3 +42,5 @@ class Exchange:
     protocol: str = "HTTP/1.1"
     address: str | None = None
     """The IP address that answered."""
+    dom: bytes | None = None
+    """The HTML, in UTF-8, of the DOM of a page that was rendered."""

@@ -100,6 +100,7 @@ DOWNLOADER_MIDDLEWARES = {
     "middlewares.conditional_get.ConditionalGet": 120,
     "middlewares.site_access.SiteAccess": 390,
     "middlewares.default_headers.DefaultHeaders": 400,
+    "middlewares.rendering.Rendering": 580,
     "middlewares.decompression.Decompression": 590,
     "middlewares.cookies.Cookies": 700,
 }

@@ -13,7 +13,7 @@ from isal import isal_zlib
 
 from crawlspace.archive.files import find
 from crawlspace.archive.places import file_and_offset
-from crawlspace.archive.records import PREVIOUS, Location, Original
+from crawlspace.archive.records import DOM, PREVIOUS, Location, Original
 from crawlspace.model import Document
 
 _AT_ONCE = 1 << 15
@@ -41,7 +41,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response as it was sent; `head` has its status line and headers."""
+    """A response as it was sent, with the DOM of a page that was rendered; `head` has its status line and headers."""
 
     url: str
     date: str
@@ -51,6 +51,8 @@ class StoredResponse:
     body: bytes
     previous: Location | None
     """The version of the page before this one."""
+    dom: bytes | None = None
+    """Its HTML in UTF-8: document and links of the page were made of it, and not of the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +121,21 @@ class ArchiveReader:
         found = self._fetch(self.location(place), url)
         if found is None:
             return None
-        document, response, location = found
-        made = None if document is None else _document(document)
-        return StoredPage(made, _response(response), response.fields.get("WARC-Record-ID", ""), location)
+        document, record, location = found
+        made, response = None if document is None else _document(document), self._response(record, location)
+        return None if response is None else StoredPage(made, response, record.fields.get("WARC-Record-ID", ""), location)
 
     def raw_fetch(self, location: Location, url: str) -> Iterator[bytes]:
-        """Yield the records of the response at a location and of its request as they are in the file, in parts; nothing if it is not there."""
+        """Yield the records of the response at a location, of its DOM and its request as they are in the file, in parts; nothing if it is not there."""
         fd, response = self._descriptor(location.file), self._read(location, url)
         if fd is None or response is None:
             return
-        end, request = response.end, self._read(Location(location.file, response.end), url)
-        if request is not None and request.fields.get("WARC-Concurrent-To") == response.fields.get("WARC-Record-ID"):
-            end = request.end
+        end = response.end
+        for _ in ("DOM", "request") if DOM in response.fields else ("request",):
+            record = self._read(Location(location.file, end), url)
+            if record is None or not _belongs(record, response):
+                break
+            end = record.end
         for offset in range(location.offset, end, _COPIED_AT_ONCE):
             yield os.pread(fd, min(_COPIED_AT_ONCE, end - offset), offset)
 
@@ -140,7 +145,7 @@ class ArchiveReader:
         if found is None:
             return None
         fields = found[1].fields
-        return Original(fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""))
+        return Original(fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""), fields.get(DOM))
 
     def response(self, place: int, url: str) -> StoredResponse | None:
         """Return the response that was stored for a URL."""
@@ -148,7 +153,16 @@ class ArchiveReader:
 
     def response_at(self, location: Location | None, url: str) -> StoredResponse | None:
         found = self._fetch(location, url)
-        return None if found is None else _response(found[1])
+        return None if found is None else self._response(found[1], found[2])
+
+    def _response(self, record: Record, location: Location) -> StoredResponse | None:
+        """Return the response of a record, with its DOM; None where it had one that is not there: it must not be taken for the body."""
+        if DOM not in record.fields:
+            return _stored(record)
+        dom = self._read(Location(location.file, record.end), record.url)
+        if dom is None or dom.kind != "resource" or not _belongs(dom, record):
+            return None
+        return _stored(record, dom.block)
 
     def versions(self, place: int, url: str) -> Iterator[StoredResponse]:
         """Yield the responses of a URL that are still there, the newest first."""
@@ -226,7 +240,11 @@ def _document(record: Record) -> Document | None:
         return None
 
 
-def _response(record: Record) -> StoredResponse:
+def _belongs(record: Record, response: Record) -> bool:
+    return record.fields.get("WARC-Concurrent-To") == response.fields.get("WARC-Record-ID")
+
+
+def _stored(record: Record, dom: bytes | None = None) -> StoredResponse:
     head, _, body = record.block.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     status = first.split(" ", 2)[1:2]
@@ -239,4 +257,5 @@ def _response(record: Record) -> StoredResponse:
         head,
         body,
         Location(file, int(offset)) if offset.isdigit() else None,
+        dom,
     )

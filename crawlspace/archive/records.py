@@ -3,8 +3,9 @@
 Written here and not by warcio's WARCWriter, because of Python's lock: the crawl waits for it each time that it was given away for a
 moment, as by compressing and hashing, and as long as the record is put together. Here that is twice a page, and short.
 
-What is kept of one fetch are up to three records: `metadata` with the document, if there is one, then `response` or `revisit`, then
-`request`. The place of a URL is that of the first of them, so that it leads to the document without the page being decompressed.
+What is kept of one fetch are up to four records: `metadata` with the document, if there is one, then `response` or `revisit`, then
+`resource` with the DOM of a page that was rendered, then `request`. The place of a URL is that of the first of them, so that it leads to
+the document without the page being decompressed.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ _GZIP = isal_zlib.MAX_WBITS | 16
 _GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 PREVIOUS = "Crawlspace-Previous"
 """A field of ours (WARC 1.1 allows them): file name and offset of the version of the page before this one."""
+DOM = "Crawlspace-DOM-Digest"
+"""A field of ours in the record of a response: the digest of the DOM, whose record comes next. Other responses cost no look at that."""
 _IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _DROPPED = frozenset({b"transfer-encoding"})
@@ -61,6 +64,8 @@ class Original:
     id: str
     date: str
     digest: str
+    dom: str | None = None
+    """The digest of the DOM, where it was rendered."""
 
 
 def digest_of(body: bytes | BodyFile) -> str:
@@ -82,8 +87,10 @@ def info(*, file: str, software: str, collection: str, now: float) -> bytes:
     return _record("warcinfo", _new_id(), date_of(now), named, fields.encode())
 
 
-def page(exchange: Exchange, document: Document | None, *, digest: str, previous: Location | None) -> Iterator[bytes]:
-    """Yield the records of a fetch with its document; a large body in parts."""
+def page(
+    exchange: Exchange, document: Document | None, *, digest: str, previous: Location | None, dom: str | None = None
+) -> Iterator[bytes]:
+    """Yield the records of a fetch with its document; a large body in parts. `dom` is the digest of its DOM."""
     id, date = _new_id(), date_of(exchange.sent_at)
     url = ("WARC-Target-URI", exchange.url)
     named = [url, ("WARC-Payload-Digest", digest), ("Content-Type", "application/http; msgtype=response")]
@@ -91,11 +98,15 @@ def page(exchange: Exchange, document: Document | None, *, digest: str, previous
         named.append(("WARC-IP-Address", exchange.address))
     if previous is not None:
         named.append((PREVIOUS, f"{previous.file} {previous.offset}"))
+    if dom is not None:
+        named.append((DOM, dom))
     yield metadata(document, url=exchange.url, of=id, date=date)
     if isinstance(exchange.body, BodyFile):
         yield from _large_record("response", id, date, named, _response_head(exchange), exchange.body)
     else:
         yield _record("response", id, date, named, _response_head(exchange) + exchange.body)
+    if exchange.dom is not None and dom is not None:
+        yield _resource(exchange.url, exchange.dom, dom, id, date)
     yield _request(exchange, id, date)
 
 
@@ -107,8 +118,11 @@ def metadata(document: Document | None, *, url: str, of: str, date: str) -> byte
     return _record("metadata", _new_id(), date, named, _encode(document))
 
 
-def revisit(exchange: Exchange, original: Original | None, *, digest: str | None) -> bytes:
-    """Return the records of a fetch that brought what the original has; without a digest the server sent no body (304)."""
+def revisit(exchange: Exchange, original: Original | None, *, digest: str | None, dom: str | None = None) -> bytes:
+    """Return the records of a fetch that brought what the original has; without a digest the server sent no body (304).
+
+    `dom` is the digest of its DOM, where that is another one.
+    """
     id, date = _new_id(), date_of(exchange.sent_at)
     named = [
         ("WARC-Target-URI", exchange.url),
@@ -124,7 +138,9 @@ def revisit(exchange: Exchange, original: Original | None, *, digest: str | None
         ]
     if exchange.address:
         named.append(("WARC-IP-Address", exchange.address))
-    return _record("revisit", id, date, named, _response_head(exchange)) + _request(exchange, id, date)
+    head = _record("revisit", id, date, named, _response_head(exchange))
+    resource = b"" if exchange.dom is None or dom is None else _resource(exchange.url, exchange.dom, dom, id, date)
+    return b"".join((head, resource, _request(exchange, id, date)))
 
 
 def date_of(at: float) -> str:
@@ -134,6 +150,16 @@ def date_of(at: float) -> str:
 @lru_cache(100)
 def _date_of_second(at: int) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _resource(url: str, dom: bytes, digest: str, response: str, date: str) -> bytes:
+    named = (
+        ("WARC-Target-URI", url),
+        ("WARC-Concurrent-To", response),
+        ("WARC-Payload-Digest", digest),
+        ("Content-Type", "text/html; charset=utf-8"),
+    )
+    return _record("resource", _new_id(), date, named, dom)
 
 
 def _request(exchange: Exchange, response: str, date: str) -> bytes:

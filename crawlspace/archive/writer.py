@@ -172,11 +172,12 @@ class ArchiveWriter:
             original = None if ticket.previous is None else originals.original(ticket.previous, exchange.url)
             return [records.revisit(exchange, original, digest=None)], False
         digest = records.digest_of(exchange.body)
+        dom = None if exchange.dom is None else records.digest_of(exchange.dom)
         if ticket.previous is not None and not ticket.is_new:
             original = originals.original(ticket.previous, exchange.url)
-            if original is not None and original.digest == digest:
-                return [records.revisit(exchange, original, digest=digest)], False
-        return records.page(exchange, ticket.document, digest=digest, previous=previous), True
+            if original is not None and original.digest == digest and (original.dom == dom or not ticket.moves):
+                return [records.revisit(exchange, original, digest=digest, dom=None if dom == original.dom else dom)], False
+        return records.page(exchange, ticket.document, digest=digest, previous=previous, dom=dom), True
 
     def _writable(self) -> NewFile:
         """Return the file to write to: the present one, or a new one where that is full."""

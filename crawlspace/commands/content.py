@@ -12,7 +12,7 @@ from crawlspace.admin.url_changes import find_url, read_url
 from crawlspace.archive.reader import StoredResponse
 from crawlspace.config.collection import read_url_folding
 from crawlspace.errors import StoreError, UsageError
-from crawlspace.runtime.archived_responses import body_of
+from crawlspace.runtime.archived_responses import response_of, sent_response_of
 from crawlspace.runtime.command import CollectionCommand, EscapingOutput
 from crawlspace.runtime.download.errors import UndecodableBody
 from crawlspace.runtime.stores.archive import archive_reader
@@ -29,7 +29,8 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "Print the body of a page as it was fetched, from the archive: without its content encoding, or as it was sent with --raw. On a "
+            "Print the body of a page as it was fetched, from the archive: without its content encoding, or as it was sent with --raw. Of a "
+            "page that was rendered in a browser it prints the DOM after its scripts had run, or with --as-sent the response. On a "
             "terminal, control characters are shown as escapes. --versions lists the versions that are still there, the newest first. "
             "Exit status: 0 printed; 1 the URL is not known or has no record, or the store has a fault; 2 wrong use."
         )
@@ -37,7 +38,10 @@ class Command(CollectionCommand):
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
         parser.add_argument("--headers", action="store_true", help="print status and headers first")
-        parser.add_argument("--raw", action="store_true", help="print the body as it was sent")
+        parser.add_argument("--raw", action="store_true", help="print the body as it was sent, still encoded")
+        parser.add_argument(
+            "--as-sent", action="store_true", help="print the response, and not the DOM of a page that was rendered"
+        )
         parser.add_argument("--versions", action="store_true", help="list the versions that are there")
         parser.add_argument(
             "--version", type=int, default=1, metavar="N", help="the version with this number in the list; 1 is the newest"
@@ -64,7 +68,7 @@ class Command(CollectionCommand):
             raise StoreError(
                 f"{url.text} has no such record in the archive: `scrapy content {place.name} {url.text} --versions` lists those there are"
             )
-        _print(found, with_headers=opts.headers, raw=opts.raw)
+        _print(found, with_headers=opts.headers, raw=opts.raw, as_sent=opts.as_sent)
         return 0
 
 
@@ -72,13 +76,14 @@ def _list(versions: Sequence[StoredResponse], url: str) -> int:
     if not versions:
         raise StoreError(f"{url} has no record in the archive")
     for number, version in enumerate(versions, 1):
-        print(f"{number:>3}  {version.date}  {version.status}  {len(version.body):>12,} bytes")
+        rendered = "" if version.dom is None else f", rendered: {len(version.dom):,} bytes"
+        print(f"{number:>3}  {version.date}  {version.status}  {len(version.body):>12,} bytes{rendered}")
     return 0
 
 
-def _print(found: StoredResponse, *, with_headers: bool, raw: bool) -> None:
+def _print(found: StoredResponse, *, with_headers: bool, raw: bool, as_sent: bool) -> None:
     try:
-        body = found.body if raw else body_of(found)
+        body = found.body if raw else (sent_response_of if as_sent else response_of)(found).body
     except UndecodableBody as error:
         raise StoreError(f"the body of {found.url} cannot be decoded ({error}): --raw prints it as it was sent") from error
     head = found.head + b"\r\n\r\n" if with_headers else b""

@@ -11,8 +11,8 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.other_requests.answers import OwnAnswers
 from crawlspace.runtime.other_requests.robots import OtherRobots
-from crawlspace.runtime.requests import OWN, ROBOTS, LeasedRequest
-from crawlspace.runtime.rule_middleware import CheckedUrl, RequestRules
+from crawlspace.runtime.requests import OWN, RESOURCE, ROBOTS, LeasedRequest
+from crawlspace.runtime.rule_middleware import CheckedUrl, RequestRules, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 CHECKS_OF_A_RESOURCE = frozenset({Reason.SCHEME, Reason.DOMAIN, Reason.CHECK_FAILED})
 """What a file or image must pass that a page needs: it is no page, so the limits of pages do not hold for it, nor do rules for pages."""
+
+CHECKS_OF_A_NAMED_HOST = CHECKS_OF_A_RESOURCE - {Reason.DOMAIN}
+"""The same of what a page in the browser loads from a host that the settings name for that."""
 
 CHECKS_OF_OWN_REQUESTS = CHECKS_OF_A_RESOURCE | {Reason.URL_LENGTH, Reason.PREFIX, Reason.ACTIONS}
 """What a request of a spider's own must pass: the rules that a person wrote, and not the limits of pages."""
@@ -59,7 +62,16 @@ class CollectionRules(RequestRules):
     def checks_for(self, request: Request) -> Collection[Reason] | None:
         if OWN in request.meta:
             return CHECKS_OF_OWN_REQUESTS
+        of_page = request.meta.get(RESOURCE)
+        if of_page is not None and of_page.is_named:
+            return CHECKS_OF_A_NAMED_HOST
         return CHECKS_OF_A_RESOURCE if request.callback is NO_CALLBACK and not self.is_leased(request) else None
+
+    def refuse(self, request: Request, decision: Decision, *, checked: CheckedUrl | None = None) -> str:
+        """Count and log a refusal, but for what a page in the browser would load: that is told with the page."""
+        if RESOURCE in request.meta:
+            return refusal(decision)
+        return super().refuse(request, decision, checked=checked)
 
     def after_response(self, request: Request, response: Response) -> Response | Request:
         return self._answers.after_response(request, response) if OWN in request.meta else response

@@ -44,8 +44,30 @@ NONCE = "crawlspace_nonce"
 """What a site with a digest log-in has asked for, where a request answers it."""
 CARRIED = "crawlspace_carried"
 """The headers that CRAWLSPACE_SITES has for the request's site, by name, with a hash of what was set."""
+RESOURCE = "crawlspace_resource"
+"""The page in the browser that a request is for."""
+RENDERED = "crawlspace_rendered"
+"""Set where the body of a response is the page as the browser shows it."""
 _OF_THE_CRAWL = frozenset(
-    {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
+    {
+        FILE,
+        CONTENTS,
+        STATE,
+        ROBOTS,
+        CONDITIONAL,
+        FETCHED,
+        FAILED,
+        AGAIN,
+        OWN,
+        PREPARED,
+        LATER,
+        EXCHANGE,
+        SESSION,
+        NONCE,
+        CARRIED,
+        RESOURCE,
+        RENDERED,
+    }
 )
 
 

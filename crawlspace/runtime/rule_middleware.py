@@ -71,7 +71,7 @@ class RequestRules:
 
     def refuse(self, request: Request, decision: Decision, *, checked: CheckedUrl | None = None) -> str:
         """Count and log a refusal, and return the sentence: why, and by which rule. `checked`: counted once for this URL."""
-        sentence = f"{decision.reason.sentence} ({decision.rule})" if decision.rule else decision.reason.sentence
+        sentence = refusal(decision)
         if checked is None or not checked.counted:
             self.count(decision.reason)
             logger.debug("Refused: %s: %s", printable(str(request)), sentence, extra={"spider": self._crawler.spider})
@@ -261,6 +261,11 @@ def may_redirect_robots_txt(space: CrawlSpace, target: Url, hosts: Collection[st
     Limits of pages do not apply, because a robots.txt is no page.
     """
     return target.host in hosts or space.may_reach(target)
+
+
+def refusal(decision: Decision) -> str:
+    """Return why a URL is refused, and by which rule."""
+    return f"{decision.reason.sentence} ({decision.rule})" if decision.rule else decision.reason.sentence
 
 
 def is_exempt(request: Request | None) -> bool:

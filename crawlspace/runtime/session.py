@@ -28,6 +28,7 @@ from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreErro
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Held
 from crawlspace.plural import counted
+from crawlspace.runtime.browser.extra import check_extra
 from crawlspace.runtime.download.handler import SendingTimes
 from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
@@ -123,6 +124,8 @@ class Session:
         Raises CrawlspaceError with a sentence for the user; nothing stays open then, and nothing has been changed.
         """
         collection = load_collection(name, settings)
+        if collection.renders:
+            check_extra()
         make_folder(collection)
         opened = open_store(collection, settings)
         with ExitStack() as undo:

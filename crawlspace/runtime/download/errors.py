@@ -17,7 +17,14 @@ class LoggedOutError(Exception):
 
 
 class NotRenderedError(Exception):
-    """A page was fetched, and the browser cannot render it: the page counts as not fetched, and its site as having answered."""
+    """A page could not be rendered in the browser, or there is none at present."""
+
+
+class BrowserCrashedError(NotRenderedError):
+    """The browser, or the process of the tab, has ended while a page was rendered."""
+
+    def __init__(self) -> None:
+        super().__init__("the browser has crashed on it")
 
 
 class KeptConnectionClosed(DownloadFailedError):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
 
 from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.utils.python import without_none_values
 
 from crawlspace.config.credential_headers import HEADERS, CredentialHosts, is_credential
+from crawlspace.runtime.requests import RESOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +45,12 @@ class BaseDefaultHeaders:
     def process_request(self, request: Request) -> None:
         for name, value in self._for_all:
             request.headers.setdefault(name, value)
-        if self._for_some and self._hosts.allow(request.url):
+        of_page = request.meta.get(RESOURCE)
+        if self._for_some and self._hosts.allow(request.url) and (of_page is None or has_host_of(request.url, of_page.url)):
             for name, value in self._for_some:
                 request.headers.setdefault(name, value)
+
+
+def has_host_of(url: str, page: str) -> bool:
+    """Return whether two URLs have one host: another site's page must not ask for something with our credentials."""
+    return urlsplit(url).hostname == urlsplit(page).hostname

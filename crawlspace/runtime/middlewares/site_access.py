@@ -13,7 +13,19 @@ from crawlspace.cache import Recent
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError
-from crawlspace.runtime.requests import CARRIED, EXCHANGE, NONCE, OWN, ROBOTS, SESSION, STATE, drop_access, request_id, set_access
+from crawlspace.runtime.requests import (
+    CARRIED,
+    EXCHANGE,
+    NONCE,
+    OWN,
+    RESOURCE,
+    ROBOTS,
+    SESSION,
+    STATE,
+    drop_access,
+    request_id,
+    set_access,
+)
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
@@ -64,6 +76,8 @@ class BaseSiteAccess:
         if found is None:
             return None
         site, scheme = found
+        if RESOURCE in request.meta and not self._may_carry(request.meta[RESOURCE].url, site):
+            return None
         headers = {
             name: value for name, value in self._logins.headers(site, scheme=scheme).items() if name not in request.headers
         }
@@ -113,6 +127,11 @@ class BaseSiteAccess:
         if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
             return response
         raise LoggedOutError(f"{request.url} shows {sign}")
+
+    def _may_carry(self, page: str, site: str) -> bool:
+        """Return whether what a page in the browser asks a site for may carry the log-in of that: where it is the page's own, too."""
+        access = self._logins.access(site)
+        return access is not None and access is self._logins.access(parse(page).site)
 
     def _challenged(self, request: Request, response: Response) -> Request | None:
         """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""

@@ -14,7 +14,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.python.failure import Failure
 
-from crawlspace.runtime.archived_responses import as_sent
+from crawlspace.runtime.archived_responses import as_downloaded
 from crawlspace.runtime.requests import page_request
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ArchivedPages:
         request = page_request(state, callback=self._parse, errback=self._failed)
 
         async def answer(_: Request) -> Response:
-            return as_sent(stored, request)
+            return as_downloaded(stored, request)
 
         engine: Any = self._crawler.engine
         result: Response | Failure

@@ -60,8 +60,9 @@ class PageReader:
     max_links: int = 10_000
     agent_names: tuple[str, ...] = ()
 
-    def read(self, response: Response, *, mime: str, declared: str | None) -> Page:
-        url = response.request.url  # type: ignore[union-attr]
+    def read(self, response: Response, *, mime: str, declared: str | None, url: str = "") -> Page:
+        """Return the page of a response; `url`: that of its request, where it does not have that yet."""
+        url = url or response.request.url  # type: ignore[union-attr]
         charset = charset_parameter(declared) if declared is not None else None
         if mime not in HTML_TYPES:
             return extract_text_document(response.body, url=url, content_type=mime, charset=charset)

@@ -55,11 +55,17 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
 
 
 def fetched(
-    path: str, body: bytes | BodyFile = b"<title>A</title>", *, status: int = 200, title: str = "", **fields: object
+    path: str,
+    body: bytes | BodyFile = b"<title>A</title>",
+    *,
+    status: int = 200,
+    title: str = "",
+    dom: bytes | None = None,
+    **fields: object,
 ) -> Ticket:
-    """A fetch of a page of a.example; with a title there is a document."""
+    """A fetch of a page of a.example; with a title there is a document, and with a DOM it was rendered."""
     url = f"http://a.example{path}"
     sent = [(b"User-Agent", [b"us"]), (b"Cookie", [b"secret"])]
     got = [(b"Content-Type", [b"text/html"]), (b"Set-Cookie", [b"secret"]), (b"X-Two", [b"1", b"2"])]
-    exchange = Exchange(url, "GET", sent, status, got, body, 1_750_000_000.5, address="127.0.0.1")
+    exchange = Exchange(url, "GET", sent, status, got, body, 1_750_000_000.5, address="127.0.0.1", dom=dom)
     return Ticket(exchange, Document(url, title=title) if title else None, **fields)  # type: ignore[arg-type]

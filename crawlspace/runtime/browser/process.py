@@ -1,0 +1,204 @@
+"""The browser: Chromium and the driver of Playwright, processes of their own that are measured, and ended as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
+
+import psutil
+from playwright.async_api import Error as PlaywrightError
+from playwright.async_api import async_playwright
+
+from crawlspace.printable import printable, quoted
+
+if TYPE_CHECKING:
+    from crawlspace.config.rendering import BrowserSettings
+
+logger = logging.getLogger(__name__)
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+"""Names under which Chromium is installed."""
+START_S = 60.0
+CLOSE_S = 10.0
+_MIB = 1024 * 1024
+_MOST_HEAP_MB = 1024
+"""Of the scripts of one site."""
+_NOTHING_BY_ITSELF = (
+    "--disable-quic",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--dns-prefetch-disable",
+    "--dns-over-https-mode=off",
+    "--no-pings",
+    "--disable-domain-reliability",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-default-apps",
+    "--disable-speech-api",
+    "--disable-remote-fonts",
+    "--blink-settings=imagesEnabled=false",
+    "--mute-audio",
+)
+"""The browser's only way out is its proxy; it asks for nothing of its own, and no picture, font or sound is loaded."""
+_NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
+"""Names are looked up by the proxy only."""
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")
+"""Not what may hold secrets."""
+
+
+class BrowserError(Exception):
+    """The browser cannot be started, or has ended."""
+
+
+def find_program(written: str) -> str:
+    """Return the path of the browser; `written` is that, or a name, or empty for any. Raises BrowserError."""
+    if written:
+        found = shutil.which(written)
+        if found is None:
+            raise BrowserError(
+                f"CRAWLSPACE_BROWSER is {quoted(written)}, which is no program that can be run: name that of Chromium"
+            )
+        return found
+    found = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if found is None:
+        raise BrowserError(
+            f"no browser was found ({', '.join(PROGRAMS)}): install Chromium (Debian: apt install chromium), or name it in CRAWLSPACE_BROWSER"
+        )
+    return found
+
+
+class BrowserProcess:
+    """One running browser."""
+
+    def __init__(self, playwright: Any, browser: Any, tree: ProcessTree) -> None:
+        self._playwright = playwright
+        self._tree = tree
+        self.browser = browser
+        self.pages = 0
+        """Rendered so far."""
+
+    @classmethod
+    async def start(cls, settings: BrowserSettings, *, proxy: str) -> Self:
+        """Start a browser whose only way out is `proxy`, a URL. Raises BrowserError."""
+        program = find_program(settings.executable)
+        before = ProcessTree.children()
+        playwright = None
+        try:
+            async with asyncio.timeout(START_S):
+                playwright = await async_playwright().start()
+                browser = await playwright.chromium.launch(
+                    executable_path=program,
+                    headless=True,
+                    chromium_sandbox=not _is_root(),
+                    proxy={"server": proxy, "bypass": "<-loopback>"},
+                    args=[*_NOTHING_BY_ITSELF, _NO_NAMES, _heap(settings.memory_bytes)],
+                    env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},
+                    handle_sigint=False,
+                    handle_sigterm=False,
+                    handle_sighup=False,
+                    timeout=START_S * 1000,
+                )
+        except (PlaywrightError, OSError, TimeoutError) as error:
+            ProcessTree(before).kill()
+            if playwright is not None:
+                await _quietly(playwright.stop())
+            raise BrowserError(f"{program} cannot be started: {_why(error)}") from error
+        return cls(playwright, browser, ProcessTree(before))
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.browser.is_connected())
+
+    def memory(self) -> int:
+        """Return the bytes of memory of all its processes."""
+        return self._tree.memory()
+
+    def kill(self) -> None:
+        """End all its processes at once."""
+        self._tree.kill()
+
+    async def close(self) -> None:
+        """End it; by force where it does not end by itself."""
+        await _quietly(self.browser.close())
+        self._tree.kill()
+        await _quietly(self._playwright.stop())
+
+
+class ProcessTree:
+    """The driver that was started last, and all processes below it."""
+
+    def __init__(self, before: frozenset[int]) -> None:
+        """`before`: children of this process that are none of it."""
+        self._roots = [one for one in psutil.Process().children() if one.pid not in before and _is_driver(one)]
+        self._known: dict[int, psutil.Process] = {}
+
+    @staticmethod
+    def children() -> frozenset[int]:
+        """Return the ids of the children of this process."""
+        return frozenset(one.pid for one in psutil.Process().children())
+
+    def memory(self) -> int:
+        """Return the bytes of memory of all, what they share counted once where the system tells."""
+        return sum(map(_memory, self._all()))
+
+    def kill(self) -> None:
+        """End all, from the first one down, and those that were orphaned meanwhile."""
+        for one in self._all():
+            with suppress(psutil.Error):
+                one.kill()
+
+    def _all(self) -> list[psutil.Process]:
+        for root in self._roots:
+            with suppress(psutil.Error):
+                self._known.update((one.pid, one) for one in (root, *root.children(recursive=True)))
+        self._known = {pid: one for pid, one in self._known.items() if one.is_running()}
+        return list(self._known.values())
+
+
+def _is_driver(process: psutil.Process) -> bool:
+    try:
+        return "run-driver" in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def _memory(process: psutil.Process) -> int:
+    try:
+        if hasattr(process.memory_info(), "pss"):
+            return int(process.memory_info().pss)
+        with suppress(psutil.AccessDenied, AttributeError):
+            return int(process.memory_full_info().pss)
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _heap(memory_bytes: int) -> str:
+    """Return the option for the memory of a site's scripts: they fail before the whole browser is over its limit."""
+    return f"--js-flags=--max-old-space-size={min(_MOST_HEAP_MB, memory_bytes // 2 // _MIB)}"
+
+
+def _is_root() -> bool:
+    """Whether Chromium's sandbox cannot be used: it refuses to run as root with it."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def _why(error: Exception) -> str:
+    """Return the lines of an error that say what happened, in one."""
+    if isinstance(error, TimeoutError):
+        return f"it was not ready within {START_S:g} s"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if "ERROR" in line or "FATAL" in line or "sandbox" in line.lower()]
+    return printable(" ".join([lines[0], *telling[:2]] if lines else [type(error).__name__]))[:500]
+
+
+async def _quietly(work: Any) -> None:
+    """Wait for what ends something; whatever it raises, it has ended."""
+    with suppress(Exception):
+        async with asyncio.timeout(CLOSE_S):
+            await work
