@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from crawlspace.admin.refused import SeenLink, seen_on
+from crawlspace.admin.rendering import PageRendering, rendering_of
 from crawlspace.admin.report import UrlReport, iso, known
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.admin.url_changes import find_url
@@ -68,6 +69,8 @@ class Explanation:
     """What a request for it carries, without secrets."""
     seen_on: tuple[str, ...] = ()
     """Pages on which it was refused, from the sample of refused links."""
+    rendering: PageRendering | None = None
+    """Whether its page is rendered; None where the collection renders nothing."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -96,6 +99,7 @@ class Explanation:
             "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
             "access": self.access,
             "seen_on": list(self.seen_on),
+            "rendering": None if self.rendering is None else self.rendering.as_json(),
             "state": None if self.known is None else self.known.as_json(),
         }
 
@@ -143,6 +147,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         _folded_from(question.url, page, url),
         _access(url, collection),
         () if decision.admitted else _pages(seen),
+        rendering_of(url, decision.actions, collection, store) if decision.admitted else None,
     )
 
 

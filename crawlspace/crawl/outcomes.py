@@ -28,9 +28,15 @@ _KEPT = 20_000
 _BUSY = (429, 503)
 _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
 _NOT_OF_SITE = frozenset(
-    {Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME, Status.UNEXPECTED}
+    {
+        Status.ROBOTS_FORBIDDEN,
+        Status.EXCLUDED,
+        Status.EXCLUDED_HERE,
+        Status.PORT_OR_SCHEME,
+        Status.UNEXPECTED,
+        Status.NOT_RENDERED,
+    }
 )
-_OF_THE_PAGE = frozenset({Status.UNREADABLE_FILE, Status.NOT_RENDERED})
 
 
 class DocumentCounts(Protocol):
@@ -202,8 +208,8 @@ class OutcomePolicy:
 
 
 def _is_failure(outcome: Outcome) -> bool:
-    """Whether the site failed. One that sent a file which cannot be read, or a page which cannot be rendered, has answered."""
-    failed = outcome.kind is OutcomeKind.FAILED and outcome.status not in _OF_THE_PAGE
+    """Whether the site failed. One that sent a file which cannot be read has answered."""
+    failed = outcome.kind is OutcomeKind.FAILED and outcome.status != Status.UNREADABLE_FILE
     return outcome.host_failure or failed or outcome.status in _BUSY
 
 
@@ -228,7 +234,7 @@ def site_answered(outcome: Outcome) -> bool | None:
 def _concerns_site(outcome: Outcome) -> bool:
     """Return whether an outcome shows the condition of the site.
 
-    URLs excluded by rules, addresses or robots.txt were not requested. An unexpected error mostly is a fault in parsing a page of
+    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages while there is no browser for them. An unexpected error mostly is a fault in parsing a page of
     a healthy site; counting it as a response would be wrong, too, because responses confirm deletions.
     """
     if outcome.kind is OutcomeKind.GONE:

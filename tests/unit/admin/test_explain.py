@@ -156,6 +156,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "unreachable": None,
         "access": "",
         "seen_on": [],
+        "rendering": None,
         "state": {
             "url": f"{HOME}/b",
             "state": "done",

@@ -1,4 +1,4 @@
-"""A page that was fetched and could not be rendered (617): nothing is lost, its site is well, and the next run tries it again."""
+"""A page that was fetched and could not be rendered (617): nothing is lost, no site is blamed, and the next run tries it again."""
 
 from __future__ import annotations
 
