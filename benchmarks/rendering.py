@@ -111,14 +111,14 @@ def site_served(folder: Path, pages: int, *, every: int) -> Iterator[ScriptSite]
                 f"/p/{other}.html" for other in (5 * number + 1, 5 * number + 2, 5 * number + 3, 5 * number + 4, 5 * number + 5)
             ]
             links = [link for link, other in zip(links, range(5 * number + 1, 5 * number + 6), strict=True) if other < pages]
-            text = [
+            words = [
                 f"{word_of(number)}: paragraph {n} of page {number}, with some words that make it long enough." for n in range(20)
             ]
             if site.is_script(number):
                 _write(root / f"p/{number}.html", _SHELL)
-                _write(root / f"data/p/{number}.json", json.dumps({"title": f"Page {number}", "text": text, "links": links}))
+                _write(root / f"data/p/{number}.json", json.dumps({"title": f"Page {number}", "text": words, "links": links}))
             else:
-                listed = "".join(f"<p>{one}</p>" for one in text) + "".join(f'<a href="{link}">{link}</a>' for link in links)
+                listed = "".join(f"<p>{one}</p>" for one in words) + "".join(f'<a href="{link}">{link}</a>' for link in links)
                 _write(
                     root / f"p/{number}.html",
                     f'<!doctype html><title>Page {number}</title><script src="/vendor.js"></script><h1>Page {number}</h1>{listed}',

@@ -348,11 +348,11 @@ class Engine:
         self.site_failures.found(new)
         self.fetch_again(effects)
 
-    def fetch_again(self, effects: Effects) -> None:
+    def fetch_again(self, effects: Effects, *, linked: bool = False) -> None:
         """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links."""
         while effects.lowered:
             changes, effects = fetch_again(
-                effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
+                effects.lowered, self.store, discovery=self.discovery, limits=self.space.limits, now=self._now(), linked=linked
             )
             self._discovered([(one.state.site, one.state.queue) for one in changes], effects)
             for change in changes:

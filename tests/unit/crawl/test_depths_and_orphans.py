@@ -6,17 +6,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.errors import SettingError
-from crawlspace.model import Held
+from crawlspace.model import Held, State, Status
+from crawlspace.state.changes import Change
 from crawlspace.state.depths import LOWERED
+from crawlspace.state.lifecycle import excluded
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME
 from tests.unit.crawl.test_rediscovery import Site
 
@@ -24,11 +29,16 @@ A, B, C, D = (f"{HOME}{name}" for name in "abcd")
 MONTH = 31
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
+    store: Store
+    if request.param == "redis":
+        emptied().close()
+        store = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
+    elif request.param == "sqlite":
+        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    else:
+        store = MemoryStore(sinks=(EMBEDDED,))
     made = Site(tmp_path, store)
     made.write(start=HOME)
     made.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d"}
@@ -204,6 +214,26 @@ def test_what_comes_back_into_the_space_without_the_page_that_led_there_is_an_or
     site.write(start=HOME)
     site.crawl()
     assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1}
+
+
+def test_an_orphan_that_the_end_of_a_run_finds_near_enough_is_no_orphan_any_more(site: Site) -> None:
+    """It was too deep before. Nothing says any more whether the page that led there is a redirect, while its site fails."""
+    site.settings = {"CRAWLSPACE_ORPHANS": "delete:2"}
+    site.crawl()
+    home = site.store.get(HOME)
+    assert home is not None
+    now = int(site.clock.now())
+    forbidden = structs.replace(excluded(home, Status.ROBOTS_FORBIDDEN), next_fetch=now + 1)
+    site.store.record([Change(forbidden)], now=now)
+    site.crawl()
+    assert depths(site) == {"a": None, "b": None, "c": None, "d": None}
+    site.settings["DEPTH_LIMIT"] = 1
+    site.pages |= {HOME: Status.TIMEOUT, A: Status.TIMEOUT}
+    site.crawl(after=MONTH)
+    b = site.store.get(B)
+    assert b is not None, "a way leads to it"
+    assert (b.state, b.depth, b.orphaned) == (State.PENDING, 1, None)
+    assert site.store.counts().orphaned == 1, "c, which is too deep"
 
 
 class Killed(BaseException):
