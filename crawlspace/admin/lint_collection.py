@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawlspace.admin.lint_access import lint_access
+from crawlspace.admin.lint_rendering import lint_rendering
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
 from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.errors import read_with_defaults, setting_named, where_set
@@ -133,6 +134,7 @@ def _warnings(collection: Collection, store: Store | None, *, proxy: bool) -> It
         yield from lint_expressions(collection.action_rules.rules)
         if collection.metadata_along_links:
             yield from _too_long_to_inherit(collection.action_rules.rules)
+    yield from lint_rendering(collection)
     if store is not None:
         yield from _without_effect(collection, store)
 

@@ -55,7 +55,7 @@ class SiteTable:
         """Raises RuleFileError for an invalid host pattern."""
         self.default = default
         self.settings = list(patterns.values())
-        self._by_pattern = patterns
+        self.by_pattern = patterns
         self._have_logins = any(access.logs_in for access in self.accesses)
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
@@ -87,7 +87,7 @@ class SiteTable:
     @property
     def rendering_hash(self) -> str:
         """Text that changes whenever the settings may have a page rendered otherwise; empty where none is."""
-        by_pattern = [("", self.default.rendering), *((pattern, one.rendering) for pattern, one in self._by_pattern.items())]
+        by_pattern = [("", self.default.rendering), *((pattern, one.rendering) for pattern, one in self.by_pattern.items())]
         return repr([(pattern, one.mode.value, one.hosts, one.wait_for) for pattern, one in by_pattern]) if self.renders else ""
 
     @property
@@ -96,7 +96,7 @@ class SiteTable:
 
     def url_folding(self) -> UrlFolding | None:
         """Return what folds URLs; None if no option is set."""
-        by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self._by_pattern.items())]
+        by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self.by_pattern.items())]
         if all(options == NO_OPTIONS for _, options in by_pattern):
             return None
         return UrlFolding(
