@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,36 @@ def test_an_orphan_that_the_end_of_a_run_finds_near_enough_is_no_orphan_any_more
 
 class Killed(BaseException):
     pass
+
+
+@pytest.mark.parametrize("killed_before", ["", "set_depths", "fetch_again"])
+def test_what_was_too_deep_is_crawled_when_a_way_leads_again_to_the_orphan_that_links_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, killed_before: str
+) -> None:
+    site.settings = {"DEPTH_LIMIT": 2}
+    site.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d"}
+    site.links = {HOME: [A, B, C], A: [D], B: [C], C: [D]}
+    site.crawl()
+    site.pages[HOME], site.links[HOME] = "home without A and C", [B]
+    site.crawl(after=MONTH)
+    assert depths(site) == {"": 0, "a": None, "b": 1, "c": 2, "d": 3}
+    site.crawl(after=MONTH)
+    assert site.indexed == {"", "a", "b", "c"}
+    site.pages[HOME], site.links[HOME] = "home with A again", [A, B]  # A has not changed, and its links are not read again
+
+    def killed(*_: object, linked: bool = killed_before == "set_depths") -> None:
+        if linked:  # at the end of the run
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        if killed_before:
+            patched.setattr(Engine if killed_before == "fetch_again" else site.store, killed_before, killed)
+        with pytest.raises(Killed) if killed_before else nullcontext():
+            site.crawl(after=MONTH)
+    assert bool(site.store.get_meta(LOWERED)) == bool(killed_before)
+    site.crawl()
+    assert depths(site) == {"": 0, "a": 1, "b": 1, "c": 2, "d": 2}
+    assert site.indexed == {"", "a", "b", "c", "d"}
 
 
 @pytest.mark.parametrize("limited_from_the_start", [False, True])
