@@ -26,6 +26,7 @@ from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules
 from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
+from crawlspace.config.proxies.table import Proxies, read_proxies
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
@@ -97,6 +98,7 @@ class Collection:
     limits: Limits
     host_case_sensitive: bool
     sites: SiteTable
+    proxies: Proxies
     url_folding: UrlFolding | None
     """What the URL options do to URLs; None if none is set. `start_urls` are folded."""
     credential_hosts: CredentialHosts
@@ -258,6 +260,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=sites,
+        proxies=read_proxies(settings, sites),
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=read_content(settings, robots_obey=robots_obey),

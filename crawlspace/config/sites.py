@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from crawlspace.config.proxies.choice import Proxy, read_proxy
+from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
@@ -22,7 +24,18 @@ from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOpt
 from crawlspace.urls import parse
 
 NAME = "CRAWLSPACE_SITES"
-KEYS = ("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings", *URL_KEYS, *ACCESS_KEYS, *TLS_KEYS)
+PROXY_KEYS = ("proxy", "no_proxy")
+KEYS = (
+    "delay",
+    "concurrency",
+    "max_path_depth",
+    "max_urls_per_host",
+    "follow_query_strings",
+    *URL_KEYS,
+    *ACCESS_KEYS,
+    *TLS_KEYS,
+    *PROXY_KEYS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,10 @@ class SiteSettings:
     """What requests carry; None: nothing of its own."""
     tls: SiteTls | None = None
     """Certificates of its connections; None: none of its own."""
+    proxy: Proxy | None = None
+    """None: that of the collection."""
+    no_proxy: NoProxy | None = None
+    """Hosts of the entry without a proxy; None: those of the collection."""
 
 
 class SiteTable:
@@ -49,7 +66,7 @@ class SiteTable:
         """Raises RuleFileError for an invalid host pattern."""
         self.default = default
         self.settings = list(patterns.values())
-        self._by_pattern = patterns
+        self.by_pattern = patterns
         self._have_logins = any(access.logs_in for access in self.accesses)
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
@@ -79,7 +96,7 @@ class SiteTable:
 
     def url_folding(self) -> UrlFolding | None:
         """Return what folds URLs; None if no option is set."""
-        by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self._by_pattern.items())]
+        by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self.by_pattern.items())]
         if all(options == NO_OPTIONS for _, options in by_pattern):
             return None
         return UrlFolding(
@@ -151,6 +168,8 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
         urls=read_site_options(where, values, default.urls),
         access=access,
         tls=read_site_tls(where, values),
+        proxy=read_proxy(f"{where}['proxy']", values.get("proxy")),
+        no_proxy=read_no_proxy(f"{where}['no_proxy']", values.get("no_proxy")),
         own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
         delay_s=delay,
         concurrency=together,
