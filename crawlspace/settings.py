@@ -95,6 +95,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
+    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
     "middlewares.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
     "middlewares.conditional_get.ConditionalGet": 120,
@@ -102,6 +103,7 @@ DOWNLOADER_MIDDLEWARES = {
     "middlewares.default_headers.DefaultHeaders": 400,
     "middlewares.decompression.Decompression": 590,
     "middlewares.cookies.Cookies": 700,
+    "middlewares.proxies.Proxies": 750,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,

@@ -8,6 +8,7 @@ from scrapy import Request
 
 from crawlspace.model import Source, UrlState, priority
 from crawlspace.runtime.scrapy_internals import UrlAsGiven
+from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,8 +45,11 @@ NONCE = "crawlspace_nonce"
 """What a site with a digest log-in has asked for, where a request answers it."""
 CARRIED = "crawlspace_carried"
 """The headers that CRAWLSPACE_SITES has for the request's site, by name, with a hash of what was set."""
+PROXIED = "crawlspace_proxied"
+"""The proxy that the settings have for the request's site: its URL, as `meta["proxy"]` has it, and the setting that names it."""
 _OF_THE_CRAWL = frozenset(
     {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
+    | {PROXIED}
 )
 
 
@@ -74,6 +78,7 @@ def detached(request: Request) -> Request:
         return request
     own = request.copy()
     drop_access(own)
+    drop_proxy(own)
     for key in _OF_THE_CRAWL:
         own.meta.pop(key, None)
     return own
@@ -93,6 +98,34 @@ def drop_access(request: Request) -> None:
             request.meta.pop("dont_merge_cookies", None)
     for key in (SESSION, NONCE):
         request.meta.pop(key, None)
+
+
+def set_proxy(request: Request, url: str, authorization: str, *, where: str) -> None:
+    """Have a request go through the proxy that the settings (`where`) name; `authorization` is empty without a log-in."""
+    request.meta["proxy"], request.meta[PROXIED] = url, (url, where)
+    if authorization:
+        request.headers["Proxy-Authorization"] = authorization
+
+
+def drop_proxy(request: Request) -> None:
+    """Take out what `set_proxy` has set: a request that was redirected, or made of another one, may go elsewhere."""
+    url, _ = request.meta.pop(PROXIED, ("", ""))
+    if url and request.meta.get("proxy") == url:
+        for key in ("proxy", "_auth_proxy"):
+            request.meta.pop(key, None)
+        request.headers.pop("Proxy-Authorization", None)
+
+
+def site_of(request: Request) -> tuple[str, str] | None:
+    """Return the site and the scheme of a request; None for what is no URL."""
+    state = request.meta.get(STATE)
+    if state is not None and request.url == state.url:
+        return state.site, state.url.partition(":")[0]
+    try:
+        url = parse(request.url)
+    except MalformedUrl:
+        return None
+    return url.site, url.scheme
 
 
 def request_id(request: Request) -> int | str:

@@ -15,8 +15,10 @@ from crawlspace.parsing import table
 from crawlspace.printable import quoted
 
 NAME = "CRAWLSPACE_HTTP_ERRORS"
-OWN_ERRORS = frozenset(int(status) for status in Status if 611 <= status <= 699 and status is not Status.LOGGED_OUT)
-"""Our own codes that are errors of a fetch, and not a decision about a URL. A refused log-in never deletes anything."""
+OWN_ERRORS = frozenset(
+    int(status) for status in Status if 611 <= status <= 699 and status not in (Status.LOGGED_OUT, Status.PROXY_FAILED)
+)
+"""Our own codes that are errors of a fetch, and not a decision about a URL. A refused log-in and a proxy never delete anything."""
 CLASSES = {
     "4xx": frozenset(range(400, 500)),
     "5xx": frozenset(range(500, 600)),

@@ -22,7 +22,7 @@ from twisted.web.client import RequestGenerationFailed, ResponseFailed
 
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, UndecodableBody
+from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, ProxyFailed, UndecodableBody
 from crawlspace.runtime.download.http_internals import ParseError
 from crawlspace.urls import DEFAULT_PORTS
 
@@ -52,6 +52,7 @@ READ = Meaning(OutcomeKind.GONE, Status.READ_ERROR, host_failure=True)
 NO_SUCH_HOST = Meaning(OutcomeKind.GONE, Status.NO_SUCH_HOST, host_failure=True)
 NO_DNS_ANSWER = Meaning(OutcomeKind.FAILED, Status.NO_DNS_ANSWER, host_failure=True)
 NOT_FETCHED = Meaning(OutcomeKind.EXCLUDED, Status.PORT_OR_SCHEME, reason=Reason.SCHEME)
+PROXY = Meaning(OutcomeKind.FAILED, Status.PROXY_FAILED, host_failure=True)
 LOGGED_OUT = Meaning(OutcomeKind.FAILED, Status.LOGGED_OUT)
 IGNORED = Meaning(OutcomeKind.EXCLUDED, Status.UNEXPECTED)
 UNEXPECTED = Meaning(OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
@@ -79,6 +80,7 @@ _MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
     (DownloadTimeoutError, TIMEOUT),
     (DownloadConnectionRefusedError, CONNECT),
     (KeptConnectionClosed, CONNECT),
+    (ProxyFailed, PROXY),
     (DownloadCancelledError, TOO_LARGE),
     (ResponseDataLossError, CUT_SHORT),
     (UndecodableBody, READ),
