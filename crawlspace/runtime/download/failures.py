@@ -86,7 +86,7 @@ _MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
     (UndecodableBody, READ),
     (LoggedOutError, LOGGED_OUT),
     (UnsupportedURLSchemeError, NOT_FETCHED),
-    (TunnelError, CONNECT),
+    (TunnelError, PROXY),
     (tx.TimeoutError, TIMEOUT),
     (tx.TCPTimedOutError, TIMEOUT),
     (tx.ConnectionRefusedError, CONNECT),
