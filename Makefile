@@ -29,7 +29,7 @@ help:
 	@echo "make test-histories"
 	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis, as many with a search server)"
 	@echo "make test-servers"
-	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, which they start (needs a JDK, 17 or newer, and Maven)"
+	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, and of proxies on a Squid, which they start (needs a JDK, 17 or newer, Maven and squid)"
 	@echo "make lint    style and types only"
 	@echo "make bench   measure speed against other crawlers on this machine"
 	@echo "make fuzz    feed each parser with inputs made to break it, 5 minutes each (FUZZ_SECONDS=60: one minute)"

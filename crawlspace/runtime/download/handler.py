@@ -6,6 +6,7 @@ for it and writing the request.
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from twisted.web.client import URI
 from crawlspace.cache import Recent
 from crawlspace.runtime.download.archived import exchange_of
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
-from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked, ProxyFailed
 from crawlspace.runtime.download.header_limits import LimitedFactory, limit_connect_answer
 from crawlspace.runtime.download.http_internals import (
     bound_idle_connections,
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.web.client import HTTPConnectionPool
 
+logger = logging.getLogger(__name__)
+
+MOST_REPORTED = 50
+"""Failures of proxies, mostly at different sites, that are logged."""
 SITES = 50_000
 HOST_NAMES = 5_000
 USUAL_LENGTH = 300
@@ -81,6 +86,7 @@ class TimingHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        self._reported: set[str] = set()
         use_bundled_suffixes()
         make_libraries_printable()
         pool = pool_of(self)
@@ -121,11 +127,20 @@ class TimingHandler(HTTP11DownloadHandler):
             failed = failed_through_proxy(request, error)
             if failed is None:
                 raise
+            self._report(failed)
             raise failed from error
         failed = answered_by_proxy(request, response)
         if failed is not None:
+            self._report(failed)
             raise failed
         return response
+
+    def _report(self, failed: Exception) -> None:
+        """Log what a proxy has done, once, and for some sites: it is mostly the same for all of them."""
+        sentence = str(failed)
+        if isinstance(failed, ProxyFailed) and sentence not in self._reported and len(self._reported) < MOST_REPORTED:
+            self._reported.add(sentence)
+            logger.warning("%s; the pages wait (617), and none is deleted for it", sentence)
 
 
 def watch_connections(
