@@ -137,6 +137,31 @@ class Demo(CollectionSpider):
 """
 
 
+def test_a_log_in_over_tls_in_tls(project: MakeProject, tmp_path: Path) -> None:
+    """To a site and to a proxy that both speak TLS, with certificates of one authority."""
+    authority_file, server_file = authority(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(server_file)
+    with serve(Door({"/": page("Home")}).site, tls=context) as wiki, forward_proxy(login=LOGIN, tls=context) as proxy:
+        log_in = {"type": "form", "url": wiki.url("/login"), "fields": {"user": "crawler", "password": "env:WIKI_PASSWORD"}}
+        site = {"login": log_in, "ca_file": str(authority_file)}
+        made = demo(
+            project, wiki.url(), f"CRAWLSPACE_PROXY = {proxy_setting(proxy)}\nCRAWLSPACE_SITES = {{'127.0.0.1': {site}}}\n"
+        )
+        tried = made.scrapy("login", "demo", wiki.url()).succeeded()
+        run = made.crawl("demo").succeeded()
+        assert statuses(made) == {"/": 200}
+        assert {(asked.method, asked.target) for asked in proxy.asked} == {("CONNECT", wiki.netloc)}
+        assert_kept_from(wiki)
+        proxy.login = "crawler:another"
+        refused = made.scrapy("login", "demo", wiki.url())
+    assert (
+        f"the proxy {proxy.url} asks for a log-in (407): set or correct the user and password of CRAWLSPACE_PROXY"
+        in refused.stdout
+    )
+    assert_no_secret(made, tried.stdout + tried.stderr, run.stderr, refused.stdout + refused.stderr)
+
+
 def test_requests_of_a_spiders_own(project: MakeProject, tmp_path: Path) -> None:
     """The proxy that a request names goes first; one that was redirected, or made of another, goes through that of its own site."""
     with ExitStack() as stack:
