@@ -115,6 +115,7 @@ TABLE: list[Row] = [
     ("a time-out of a new URL to the end",       NEW_TO_THE_END, LATE,                           DOWN, (State.FAILED, 613),     DAY,        None,      None),
     ("the proxy fails for a page",               PAGE,    NO_PROXY,                              WELL, (State.FAILED, 617),     5,          None,      None),
     ("the proxy fails for a page for the fifth time, the site is well", FIFTH_TIME, NO_PROXY,    WELL, (State.FAILED, 617),     4 * DAY,    None,      Held.HOST),
+    ("the proxy fails for a page after five errors, the site is well", structs.replace(FIFTH_TIME, errors=5), NO_PROXY, WELL, (State.FAILED, 617), 4 * DAY, None, Held.HOST),
     ("the proxy fails for a held page to the end, the site is well", structs.replace(REFUSED, retries=2), NO_PROXY, WELL, (State.FAILED, 617), DAY, None,   Held.HOST),
     ("503 with Retry-After, or 429",             PAGE,    outcome(FAILED, 503, retry_after_s=90.0), DOWN, (State.FAILED, 503),  90,         None,      None),
     ("a held page that answers again, unchanged", HELD,   UNCHANGED,                             DOWN, (State.DONE, 200),       6 * DAY,    None,      None),
