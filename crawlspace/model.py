@@ -102,7 +102,6 @@ class Held(IntEnum):
 
     @property
     def sentence(self) -> str:
-        """The meaning of the value, for users."""
         return _HELD_SENTENCES[self]
 
 
@@ -124,6 +123,7 @@ class Status(IntEnum):
     CUT_SHORT = 615
     LOGGED_OUT = 616
     NOT_RENDERED = 617
+    PROXY_FAILED = 618
     NO_SUCH_HOST = 680
     NO_DNS_ANSWER = 681
     REDIRECT_MALFORMED = 690
@@ -160,6 +160,7 @@ _STATUS_SENTENCES = {
     Status.CUT_SHORT: "the answer was cut short or is too large",
     Status.LOGGED_OUT: "shown only to who is logged in, and the log-in was refused or is not for this page",
     Status.NOT_RENDERED: "the page could not be rendered in the browser",
+    Status.PROXY_FAILED: "the proxy cannot be reached, refuses, or has cut the connection",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
     Status.REDIRECT_MALFORMED: "redirected to a malformed URL",
@@ -340,7 +341,6 @@ class Outcome:
     """Code of the project failed, which would fail again at once."""
     retry_after_s: float | None = None
     reason: Reason | None = None
-    """Why it is excluded."""
     detail: str = ""
     document: Document | None = None
     index: bool = True

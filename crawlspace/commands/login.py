@@ -55,7 +55,9 @@ class Command(CollectionCommand):
         from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
 
         collection.seal.check()
-        sending = LoginRequests(collection.user_agent, collection.sites, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
+        sending = LoginRequests(
+            collection.user_agent, collection.sites, collection.proxies, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"])
+        )
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from crawlspace.config.limits import read_limits
+from crawlspace.config.proxies.choice import Proxy, read_proxy
+from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
 from crawlspace.config.rendering import NO_RENDERING, Render, SiteRendering, read_site_rendering
 from crawlspace.config.rendering import SITE_KEYS as RENDERING_KEYS
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
@@ -13,7 +16,7 @@ from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
-from crawlspace.config.url_options import read_site_options
+from crawlspace.config.url_options import read_site_options, read_url_options
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.printable import quoted
@@ -24,9 +27,10 @@ from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOpt
 from crawlspace.urls import parse
 
 NAME = "CRAWLSPACE_SITES"
+PROXY_KEYS = ("proxy", "no_proxy")
 KEYS = (
     *("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings"),
-    *(*URL_KEYS, *ACCESS_KEYS, *TLS_KEYS, *RENDERING_KEYS),
+    *(*URL_KEYS, *ACCESS_KEYS, *TLS_KEYS, *PROXY_KEYS, *RENDERING_KEYS),
 )
 
 
@@ -46,6 +50,10 @@ class SiteSettings:
     tls: SiteTls | None = None
     """Certificates of its connections; None: none of its own."""
     rendering: SiteRendering = NO_RENDERING
+    proxy: Proxy | None = None
+    """None: that of the collection."""
+    no_proxy: NoProxy | None = None
+    """Hosts of the entry without a proxy; None: those of the collection."""
 
 
 class SiteTable:
@@ -144,6 +152,11 @@ def read_sites(
         raise SettingError(f"{NAME}[{quoted(first.text.split(maxsplit=2)[-1])}]: {first.message}") from error
 
 
+def read_url_folding(settings: Mapping[str, object]) -> UrlFolding | None:
+    """Return what the URL options do, without reading more of a collection. Raises SettingError."""
+    return read_sites(settings, read_limits(settings), read_url_options(settings)).url_folding()
+
+
 def _read_site(where: str, pattern: str, values: object, default: SiteSettings, most: int) -> SiteSettings:
     if not isinstance(values, Mapping):
         raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
@@ -171,6 +184,8 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
         access=access,
         tls=read_site_tls(where, values),
         rendering=read_site_rendering(where, values, default.rendering),
+        proxy=read_proxy(f"{where}['proxy']", values.get("proxy")),
+        no_proxy=read_no_proxy(f"{where}['no_proxy']", values.get("no_proxy")),
         own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
         delay_s=delay,
         concurrency=together,

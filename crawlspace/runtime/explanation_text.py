@@ -42,6 +42,8 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
     yield from _rendering(answer)
     if answer.access:
         yield _row("sent with it", answer.access)
+    if answer.proxy:
+        yield _row("proxy", answer.proxy)
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
     for number, page in enumerate(answer.seen_on):

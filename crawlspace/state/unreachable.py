@@ -15,6 +15,7 @@ UNREACHABLE = frozenset(
         Status.CONNECT_ERROR,
         Status.TIMEOUT,
         Status.TLS_FAILED,
+        Status.PROXY_FAILED,
         Status.NO_SUCH_HOST,
         Status.NO_DNS_ANSWER,
     }
@@ -38,7 +39,12 @@ class UnreachableSite:
     """When the last of them was counted."""
 
     def is_held(self, max_temporary_errors: int) -> bool:
-        """Return whether its documents wait for approval: after so many runs, or after the first one where the host does not exist."""
+        """Return whether its documents wait for approval: after so many runs, or after the first one where the host does not exist.
+
+        Where the proxy failed last, they don't: that tells nothing about the site.
+        """
+        if self.status == Status.PROXY_FAILED:
+            return False
         return self.runs >= (1 if self.status == Status.NO_SUCH_HOST else max_temporary_errors)
 
 
@@ -53,6 +59,8 @@ def cause_of(status: int, detail: str = "") -> str:
     """Return in a few words why a site gave no answer, or what it answered instead of its robots.txt."""
     if status == Status.CONNECT_ERROR and "refused" in detail.lower():
         return "connection refused"
+    if status == Status.PROXY_FAILED and detail:
+        return detail
     if status in list(Status):
         return Status(status).sentence
     return f"HTTP status {status}"

@@ -7,6 +7,7 @@ import os
 NEEDED = {
     "test_opensearch.py": {"CRAWLSPACE_TEST_OPENSEARCH_URL"},
     "test_solr*.py": {"CRAWLSPACE_TEST_SOLR_URL"},
+    "test_squid.py": {"CRAWLSPACE_TEST_SQUID"},
     "test_search.py": {"CRAWLSPACE_TEST_OPENSEARCH_URL", "CRAWLSPACE_TEST_SOLR_URL"},
     "test_examples_of_the_docs.py": {"CRAWLSPACE_TEST_OPENSEARCH_URL"},
 }

@@ -53,6 +53,7 @@ SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 INTERNALS = {
     "crawlspace.runtime.scrapy_internals",
     "crawlspace.runtime.download.http_internals",
+    "crawlspace.runtime.download.tunnels",
     "crawlspace.runtime.shortcuts.downloads",
     "crawlspace.runtime.shortcuts.scraping",
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.exceptions import NotConfigured
 
 from crawlspace.cache import Recent
+from crawlspace.config.proxies.table import Proxies
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError
@@ -21,12 +22,12 @@ from crawlspace.runtime.requests import (
     RESOURCE,
     ROBOTS,
     SESSION,
-    STATE,
     drop_access,
     request_id,
     set_access,
+    site_of,
 )
-from crawlspace.urls import MalformedUrl, parse
+from crawlspace.urls import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -47,7 +48,13 @@ class BaseSiteAccess:
     """For pages, robots.txt and requests of a spider's own. A redirect makes a request of its own, so that its target's host counts."""
 
     def __init__(
-        self, logins: Logins, *, user_agent: str = "", verify: bool = True, is_stopping: Callable[[], bool] = lambda: False
+        self,
+        logins: Logins,
+        *,
+        proxies: Proxies | None = None,
+        user_agent: str = "",
+        verify: bool = True,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._logins = logins
         self._signs: dict[str, LoggedOut] = {}
@@ -57,7 +64,9 @@ class BaseSiteAccess:
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
             from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
 
-            self._renewal = Renewal(logins, LoginRequests(user_agent, logins.sites, verify), is_stopping=is_stopping)
+            self._renewal = Renewal(
+                logins, LoginRequests(user_agent, logins.sites, proxies or Proxies(logins.sites), verify), is_stopping=is_stopping
+            )
             self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
 
     @classmethod
@@ -67,12 +76,14 @@ class BaseSiteAccess:
             raise NotConfigured
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
         agent, is_stopping = session.collection.user_agent, lambda: not crawler.crawling
-        return cls(session.engine.logins, user_agent=agent, verify=verify, is_stopping=is_stopping)
+        return cls(
+            session.engine.logins, proxies=session.collection.proxies, user_agent=agent, verify=verify, is_stopping=is_stopping
+        )
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
         """Set what the request carries; where it needs a session that is not there, it waits for one."""
         drop_access(request)
-        found = _site_of(request)
+        found = site_of(request)
         if found is None:
             return None
         site, scheme = found
@@ -121,7 +132,7 @@ class BaseSiteAccess:
             return _again(request)
         if ROBOTS in request.meta:  # it may be so for everybody; where it is none, as one that is not there (RFC 9309, 2.3.1.3)
             return response if response.status >= 400 else response.replace(status=404)
-        site = _site_of(request)
+        site = site_of(request)
         if what_follows is LookedOut.REFUSED and site is not None:
             self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
         if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
@@ -135,7 +146,7 @@ class BaseSiteAccess:
 
     def _challenged(self, request: Request, response: Response) -> Request | None:
         """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""
-        found = _site_of(request)
+        found = site_of(request)
         access = None if found is None else self._logins.access(found[0])
         if found is None or access is None or access.kind != "digest" or not access.carries(found[1]):
             return None
@@ -188,15 +199,3 @@ def _again(request: Request) -> Request:
     again.meta.pop(EXCHANGE, None)
     again.dont_filter = True
     return again
-
-
-def _site_of(request: Request) -> tuple[str, str] | None:
-    """Return the site and the scheme of a request."""
-    state = request.meta.get(STATE)
-    if state is not None and request.url == state.url:
-        return state.site, state.url.partition(":")[0]
-    try:
-        url = parse(request.url)
-    except MalformedUrl:
-        return None
-    return url.site, url.scheme

@@ -153,10 +153,13 @@ def test_findings(tmp_path: Path, files: dict[str, str], findings: list[str]) ->
     assert found_in(tmp_path, files) == findings
 
 
-def test_address_rules_with_a_proxy(tmp_path: Path) -> None:
+def test_address_rules_with_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"start_urls.txt": START, "crawl.rules": RULES + "forbid address 0.0.0.0/0\nforbid address ::/0\n"}
     assert found_in(tmp_path, files) == []
-    assert found_in(tmp_path, files, proxy=True) == ["crawl.rules:3:16 warning addresses-with-proxy"]
+    monkeypatch.setenv("http_proxy", "http://proxy.example.com:3128")
+    assert found_in(tmp_path, files) == ["crawl.rules:3:16 warning addresses-with-proxy"]
+    assert found_in(tmp_path, files | {"settings.py": "HTTPPROXY_ENABLED = False\n"}) == []
+    assert found_in(tmp_path, files | {"settings.py": "CRAWLSPACE_PROXY = 'direct'\n"}) == []
 
 
 def test_a_settings_file_that_does_not_run(tmp_path: Path) -> None:
