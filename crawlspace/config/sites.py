@@ -79,6 +79,16 @@ class SiteTable:
         """The log-ins and headers, one for each entry that has any."""
         return [settings.access for settings in self.settings if settings.access is not None]
 
+    @property
+    def logins_hash(self) -> str:
+        """A hash of what `requires_login` depends on."""
+        written = [
+            (pattern, access is not None and access.logs_in and (access.carries("http"), access.carries("https")))
+            for pattern, settings in self._by_pattern.items()
+            for access in [settings.access]
+        ]
+        return blake2b(repr(written).encode(), digest_size=16).hexdigest()
+
     def requires_login(self, url: str) -> bool:
         """Return whether a page is fetched with a log-in, or with credentials of another kind."""
         if not self._have_logins:

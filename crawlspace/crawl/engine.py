@@ -74,7 +74,7 @@ class Engine:
         self.clock = clock
         self.discovery = CandidateChecker(space)
         self.admission = Admission(collection, self.discovery, store)
-        self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, references=collection.sinks.references)
+        self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
         self.progress = RunCounters()
         self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites

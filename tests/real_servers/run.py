@@ -1,7 +1,7 @@
 """Runs tests on real servers: `python -m tests.real_servers.run [server ...] [pytest arguments]`.
 
 Each search server is a Java program that Maven's packages make, started for its tests and ended after them; JDK 17 and Maven must be there.
-Squid is started by its tests. Nothing is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
+Squid and nginx are started by their tests. Nothing is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
 """
 
 from __future__ import annotations
@@ -90,13 +90,14 @@ CURRENT = "CRAWLSPACE_TEST_ES_URL"
 """Environment variable with the URL of a current Elasticsearch, which Maven does not have; it has no log-in, and may lose any index."""
 SBIN = "/usr/sbin:/usr/local/sbin"
 """Where programs are that the path of a user may not have."""
-SQUID = shutil.which("squid", path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or ""
+SQUID, NGINX = (shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or "" for name in ("squid", "nginx"))
 SERVERS = (
     Server("opensearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS),
     Server("elasticsearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH),
     Server("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL", SOLR_TESTS),
     Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),
     Server("squid", "", "CRAWLSPACE_TEST_SQUID", ("tests/real_servers/test_squid.py",), url=SQUID),
+    Server("nginx", "", "CRAWLSPACE_TEST_NGINX", ("tests/real_servers/test_nginx.py",), url=NGINX),
 )
 
 
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
         chosen.add(rest.pop(0))
     servers = [server for server in servers if not chosen or server.name in chosen]
     if missing := _missing(servers):
-        print(f"{missing} not found: install a JDK (17 or newer), Maven and squid", file=sys.stderr)
+        print(f"{missing} not found: install a JDK (17 or newer), Maven, squid and nginx", file=sys.stderr)
         return 1
     failed = [server.name for server in servers if not _passes(server, rest)]
     if failed:

@@ -23,6 +23,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "decision",
             "errors",
             "exchange",
+            "field_values",
             "framing",
             "globs",
             "model",

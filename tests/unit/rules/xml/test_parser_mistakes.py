@@ -54,7 +54,7 @@ WRONG_RULES = [
     ('<Path val="/a"/><NoFollow/>¦<Follow/>', "Follow contradicts NoFollow"),
     ('<Path val="/a"/><Index/>¦<Index/>', "Index is twice in this rule"),
     ('<Path val="/a"/><Source name="a"/>¦<Source name="b"/>', "Source is twice"),
-    ('<Path val="/a"/><AddMeta name="a" value="b"/>¦<AddMeta name="a" value="c"/>', "AddMeta 'a' is twice"),
+    ('<Path val="/a"/><AddMeta name="a" value="b"/>¦<AddMeta name="a" value="b"/>', "AddMeta 'a' is twice in this rule with the"),
     # attributes
     ('¦<Or val="a"><Path val="/a"/></Or><Index/>', "attribute 'val' is not known; Or has none"),
     ('<Path val="/a"/>¦<Index now="a"/>', "Index has none"),
