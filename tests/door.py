@@ -98,7 +98,7 @@ const app = document.getElementById('app');
 const send = async (given) => {
   const answer = await fetch('/login', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(given)});
   const found = await answer.json();
-  if (found.next) location.href = found.next; else if (found.away) app.textContent = found.message;
+  if (found.next) location.href = found.next; else if (found.away) app.textContent = document.title = found.message;
   else document.getElementById('message').textContent = found.message;
 };
 setTimeout(() => {
@@ -118,6 +118,7 @@ class ScriptedDoor(Door):
     def __init__(self, pages: Mapping[str, Reply], *, asks: str = "once", away: bool = False, **values: object) -> None:
         super().__init__(pages, **values)  # type: ignore[arg-type]
         self._asks_twice, self._away = asks == "twice", away
+        self.leads_to = "/"
         self.site["/password"] = self._second
 
     def _form(self, message: str = "") -> Answer:
@@ -145,7 +146,7 @@ class ScriptedDoor(Door):
         self.attempts += 1
         if (given.get("user") or _cookie(request, "who"), given["password"]) != (USER, self.password):
             return _found({"message": "Wrong user or password", "away": self._away}, code=401)
-        return _found({"next": "/"}, cookie=self._new_session())
+        return _found({"next": self.leads_to}, cookie=self._new_session())
 
 
 def _found(found: Mapping[str, object], *, code: int = 200, cookie: str = "") -> Answer:

@@ -12,7 +12,8 @@ from playwright.async_api import Error as PlaywrightError
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.access.addresses import shown
-from crawlspace.runtime.access.jar import KeptCookie, SessionCookies
+from crawlspace.runtime.access.browser_cookies import cookies_of_entry
+from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.browser.login_pages import LoginPages
 from crawlspace.runtime.browser.login_proxy import LoginProxy
@@ -72,14 +73,14 @@ class BrowserLogIn:
         pages = LoginPages(context, login, why_not=self._why_not, unreachable=proxy.unreachable, tell=self.tell)
         browser.on("disconnected", lambda _: pages.end("the browser has ended"))
         await pages.run(steps)
-        cookies = SessionCookies()
-        kept = [_kept(cookie) for cookie in await context.cookies() if self._is_for_entry(cookie["domain"])]
+        kept = cookies_of_entry(await context.cookies(), self.access, self._is_own)
         if not kept:
             raise LogInFailedError(
                 f"{pages.place} is shown after the log-in, and no cookie was set for the hosts of the entry: a session that a site keeps"
                 " otherwise, as in the storage of the page, cannot be carried",
                 refused=True,
             )
+        cookies = SessionCookies()
         cookies.load_kept(kept)
         return LoggedIn(cookies.dumped())
 
@@ -112,29 +113,6 @@ class BrowserLogIn:
             return f"it leads to {printable(host)}, which is no host of the entry: name it in 'hosts' if that is right"
         return ""
 
-    def _is_for_entry(self, domain: str) -> bool:
-        """Return whether a host of the entry would get a cookie of that domain."""
-        host = domain.removeprefix(".")
-        if self._is_own(host) or host == domain:
-            return self._is_own(host)
-        name, _, port = self.access.pattern.lower().rpartition(":")
-        own = (name if port.isdigit() and name else self.access.pattern.lower()).removeprefix("*").removeprefix(".")
-        return own == host or own.endswith(domain)
-
 
 def _as_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
-
-
-def _kept(cookie: Mapping[str, Any]) -> KeptCookie:
-    """Return a cookie as it is kept; the browser has -1 for the end of one that ends with it."""
-    domain, expires = str(cookie["domain"]), float(cookie.get("expires", -1))
-    return KeptCookie(
-        name=str(cookie["name"]),
-        value=str(cookie["value"]),
-        domain=domain,
-        domain_specified=domain.startswith("."),
-        path=str(cookie["path"]),
-        secure=bool(cookie["secure"]),
-        expires=None if expires < 0 else int(expires),
-    )
