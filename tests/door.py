@@ -1,7 +1,8 @@
-"""A site behind a log-in by a form, as a web application has it: a token in the form, a session in a cookie, and sessions that end."""
+"""A site behind a log-in, as a web application has it: a token in the form, a session in a cookie, and sessions that end."""
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -79,14 +80,79 @@ class Door:
             return status(400)
         if (given.get("user"), given.get("password")) != (USER, self.password):
             return self._form("Wrong user or password")
+        return status(302, headers={"Location": "/", "Set-Cookie": self._new_session()})
+
+    def _new_session(self) -> str:
         self.logins += 1
         session = f"s{self.logins}-{self._chance.randrange(1 << 40)}"
         self.left[session] = self._chance.choice(self._lasts)
-        return status(302, headers={"Location": "/", "Set-Cookie": f"sid={session}; Path=/; HttpOnly"})
+        return f"sid={session}; Path=/; HttpOnly"
 
     def _logout(self, request: Request) -> Reply:
         self.left.pop(_cookie(request, "sid"), None)
         return redirect("/login")
+
+
+_SCRIPT = """
+const app = document.getElementById('app');
+const send = async (given) => {
+  const answer = await fetch('/login', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(given)});
+  const found = await answer.json();
+  if (found.next) location.href = found.next; else if (found.away) app.textContent = document.title = found.message;
+  else document.getElementById('message').textContent = found.message;
+};
+setTimeout(() => {
+  app.innerHTML = '<p id=message></p>' + FIELDS.map((name) => `<input id=${name} type=${name == 'password' ? name : 'text'}>`).join('')
+    + '<button id=go>Log in</button>';
+  document.getElementById('go').onclick = () =>
+    send(Object.fromEntries([['csrf', TOKEN], ...FIELDS.map((name) => [name, document.getElementById(name).value])]));
+}, 50);
+"""
+
+
+class ScriptedDoor(Door):
+    """A form that a script makes, and that is sent as JSON. `asks` may be "twice": on a second page for the password; `away`: what is wrong
+    is shown in place of the form.
+    """
+
+    def __init__(self, pages: Mapping[str, Reply], *, asks: str = "once", away: bool = False, **values: object) -> None:
+        super().__init__(pages, **values)  # type: ignore[arg-type]
+        self._asks_twice, self._away = asks == "twice", away
+        self.leads_to = "/"
+        self.site["/password"] = self._second
+
+    def _form(self, message: str = "") -> Answer:
+        return self._scripted(["user"] if self._asks_twice else ["user", "password"], message)
+
+    def _second(self, request: Request) -> Reply:
+        return self._scripted(["password"]) if _cookie(request, "who") else redirect("/login")
+
+    def _scripted(self, fields: list[str], message: str = "") -> Answer:
+        token = f"t{self._chance.randrange(1 << 40)}"
+        return html(
+            f"<title>{message or 'Please log in to the wiki'}</title><div id=app></div>"
+            f"<script>const FIELDS = {json.dumps(fields)}, TOKEN = '{token}';{_SCRIPT}</script>",
+            headers={"Set-Cookie": f"csrf={token}; Path=/; HttpOnly"},
+        )
+
+    def _login(self, request: Request) -> Reply:
+        if request.method != "POST":
+            return self._form()
+        given = json.loads(request.body)
+        if given["csrf"] != _cookie(request, "csrf"):
+            return status(400, body='{"message": "forged"}')
+        if "password" not in given:
+            return _found({"next": "/password"}, cookie=f"who={given['user']}; Path=/")
+        self.attempts += 1
+        if (given.get("user") or _cookie(request, "who"), given["password"]) != (USER, self.password):
+            return _found({"message": "Wrong user or password", "away": self._away}, code=401)
+        return _found({"next": self.leads_to}, cookie=self._new_session())
+
+
+def _found(found: Mapping[str, object], *, code: int = 200, cookie: str = "") -> Answer:
+    return status(
+        code, headers={"Content-Type": "application/json", **({"Set-Cookie": cookie} if cookie else {})}, body=json.dumps(found)
+    )
 
 
 def _cookie(request: Request, name: str) -> str:
@@ -96,10 +162,19 @@ def _cookie(request: Request, name: str) -> str:
 
 def wiki(pages: int, **values: object) -> Door:
     """A wiki of so many pages, each with a text of its own and links to six more."""
+    return Door(_wiki_pages(pages), **values)  # type: ignore[arg-type]
+
+
+def scripted_wiki(pages: int, **values: object) -> ScriptedDoor:
+    """The same behind a form that a script makes."""
+    return ScriptedDoor(_wiki_pages(pages), **values)  # type: ignore[arg-type]
+
+
+def _wiki_pages(pages: int) -> Mapping[str, Reply]:
     found = {
         f"/{n}": page(
             f"Page {n}", text=f"the text of page {n}", links=[f"/{6 * n + c}" for c in range(1, 7) if 6 * n + c < pages]
         )
         for n in range(pages)
     }
-    return Door({"/": page("Home", text="the home page", links=["/0", "/login"]), **found}, **values)  # type: ignore[arg-type]
+    return {"/": page("Home", text="the home page", links=["/0", "/login"]), **found}

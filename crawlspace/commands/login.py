@@ -53,11 +53,12 @@ class Command(CollectionCommand):
             raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for {url.host}")
         from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415 - the client takes half a second
         from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
+        from crawlspace.runtime.browser.extra import check_browser  # noqa: PLC0415
 
         collection.seal.check()
-        sending = LoginRequests(
-            collection.user_agent, collection.sites, collection.proxies, bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"])
-        )
+        check_browser([access], collection.browser)
+        verify = bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"])
+        sending = LoginRequests(collection.user_agent, collection.sites, collection.proxies, verify, browser=collection.browser)
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")

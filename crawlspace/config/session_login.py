@@ -1,27 +1,29 @@
-"""Log-ins that give a session: by a form, by an OAuth2 client, or by cookies that are there already. Also the signs that a session has ended."""
+"""Log-ins that give a session: by a form, in the browser, by an OAuth2 client, or by cookies that are there already; how a session's end is seen."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cssselect import HTMLTranslator, SelectorError
-from lxml import etree
-
+from crawlspace.config.logins.browser import EXAMPLE as BROWSER_EXAMPLE
+from crawlspace.config.logins.browser import KEYS as BROWSER_KEYS
+from crawlspace.config.logins.browser import BrowserStep, literals, read_steps
+from crawlspace.config.logins.values import SECRET_NAME, check_keys, hosts, needed_text, selector, several, text, texts, web_url
 from crawlspace.config.secrets import is_elsewhere, read_secret
-from crawlspace.errors import SettingError, did_you_mean
+from crawlspace.errors import SettingError
 from crawlspace.printable import quoted
-from crawlspace.urls import MalformedUrl, Url, parse
+from crawlspace.urls import Url
 
 EXAMPLES = {
     "form": '{"type": "form", "url": "https://wiki.example.com/login", "fields": {"user": "crawler", "password": "env:WIKI_PASSWORD"}}',
+    "browser": BROWSER_EXAMPLE,
     "oauth2": '{"type": "oauth2", "url": "https://sso.example.com/token", "client_id": "crawler", "client_secret": "env:WIKI_SECRET"}',
     "cookies": '{"type": "cookies", "file": "cookies.txt", "logged_out": {"text": "Please log in"}}',
 }
 _KEYS = {
     "form": ("url", "fields", "form", "then", "hosts", "logged_out"),
+    "browser": BROWSER_KEYS,
     "oauth2": ("url", "client_id", "client_secret", "scope", "audience", "client_in", "logged_out"),
     "cookies": ("file", "cookies", "logged_out"),
 }
@@ -29,9 +31,8 @@ _MOST_BYTES = 1_000_000
 """Of a file with cookies."""
 _STEP_KEYS = ("fields", "form")
 _SIGN_KEYS = ("status", "redirect", "text", "selector")
-_STATUSES = {"form": (401, 403), "oauth2": (401,), "cookies": (401, 403)}
+_STATUSES = {"form": (401, 403), "browser": (401, 403), "oauth2": (401,), "cookies": (401, 403)}
 _CLIENT_IN = ("header", "body")
-_SECRET_NAME = re.compile(r"pass|pwd|secret|token|otp|pin\b|kennwort|key", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class SessionLogin:
     file: str = ""
     """Has cookies in Netscape's format."""
     cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
+    browser_steps: tuple[BrowserStep, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -96,8 +98,9 @@ class SessionLogin:
         for number, step in enumerate(self.steps):
             where = "['fields']" if number == 0 else f"['then'][{number - 1}]['fields']"
             for name, value in step.fields.items():
-                if _SECRET_NAME.search(name) and not is_elsewhere(value):
+                if SECRET_NAME.search(name) and not is_elsewhere(value):
                     yield f"{where}[{quoted(name)}]"
+        yield from literals(self.browser_steps)
         if self.client is not None and not is_elsewhere(self.client.secret):
             yield "['client_secret']"
         for name, value in self.cookies.items():
@@ -105,49 +108,58 @@ class SessionLogin:
                 yield f"['cookies'][{quoted(name)}]"
 
     def secrets(self, where: str) -> list[str]:
-        """Return all values that requests of the log-in carry, references read. Raises SettingError."""
+        """Return all values that requests of the log-in carry, references read, and the fields they are for. Raises SettingError."""
         given: dict[str, str] = {}
-        for number, step in enumerate(self.steps):
-            given.update({f"{number} {name}": value for name, value in step.fields.items()})
+        filled = [*(step.fields for step in self.steps), *(step.fill for step in self.browser_steps)]
+        for number, fields in enumerate(filled):
+            given.update({f"{number} {name}": value for name, value in fields.items()})
         if self.client is not None:
             given.update({"client_id": self.client.id, "client_secret": self.client.secret})
         given.update(self.cookies)
         if self.file:
             return [_read_file(f"{where}['file']", self.file)]
-        return [read_secret(f"{where}[{quoted(name)}]", value) for name, value in given.items()]
+        read = {name: read_secret(f"{where}[{quoted(name)}]", value) for name, value in given.items()}
+        return [part for item in read.items() for part in item]
 
 
 def read_session_login(where: str, kind: str, values: Mapping[str, object]) -> SessionLogin:
     """Return the log-in of an entry, `values` being without its type. Raises SettingError; no value that may be a secret is shown."""
-    _known(where, values, _KEYS[kind], of=f"a log-in of type {quoted(kind)}")
+    check_keys(where, values, _KEYS[kind], of=f"a log-in of type {quoted(kind)}")
     signs = _signs(f"{where}['logged_out']", values.get("logged_out"), kind)
     if kind == "cookies":
         return _cookies(where, values, signs)
-    url = _url(where, _text(where, values, "url", kind))
+    example = f"a log-in of type {quoted(kind)} is like {EXAMPLES[kind]}"
+    url = web_url(where, needed_text(where, values, "url", example))
     if kind == "oauth2":
-        client_in = values.get("client_in", _CLIENT_IN[0])
-        if client_in not in _CLIENT_IN:
-            raise SettingError(f"{where}['client_in'] is {quoted(client_in)}; it may be {' or '.join(map(quoted, _CLIENT_IN))}")
-        client = OAuthClient(
-            _text(where, values, "client_id", kind),
-            _text(where, values, "client_secret", kind),
-            _text(where, values, "scope", kind, needed=False),
-            _text(where, values, "audience", kind, needed=False),
-            in_body=client_in == "body",
-        )
-        return SessionLogin(kind, signs, url, client=client)
+        return SessionLogin(kind, signs, url, client=_client(where, values, example))
+    if kind == "browser":
+        steps = read_steps(f"{where}['steps']", values.get("steps"))
+        return SessionLogin(kind, signs, url, hosts=hosts(where, values), browser_steps=steps)
+    return SessionLogin(kind, signs, url, _forms(where, values), hosts(where, values))
+
+
+def _client(where: str, values: Mapping[str, object], example: str) -> OAuthClient:
+    client_in = values.get("client_in", _CLIENT_IN[0])
+    if client_in not in _CLIENT_IN:
+        raise SettingError(f"{where}['client_in'] is {quoted(client_in)}; it may be {' or '.join(map(quoted, _CLIENT_IN))}")
+    return OAuthClient(
+        needed_text(where, values, "client_id", example),
+        needed_text(where, values, "client_secret", example),
+        text(where, values, "scope"),
+        text(where, values, "audience"),
+        in_body=client_in == "body",
+    )
+
+
+def _forms(where: str, values: Mapping[str, object]) -> tuple[FormStep, ...]:
     steps = [_step(where, values)]
-    for number, then in enumerate(_list(f"{where}['then']", values.get("then"), "dicts with the fields of the next form")):
+    for number, then in enumerate(several(f"{where}['then']", values.get("then"), "dicts with the fields of the next form")):
         at = f"{where}['then'][{number}]"
         if not isinstance(then, Mapping):
             raise SettingError(f"{at} must be a dict, as in {{'fields': {{'code': 'env:WIKI_CODE'}}}}")
-        _known(at, then, _STEP_KEYS, of="a further step")
+        check_keys(at, then, _STEP_KEYS, of="a further step")
         steps.append(_step(at, then))
-    hosts = _list(f"{where}['hosts']", values.get("hosts"), "names of hosts")
-    for host in hosts:
-        if not isinstance(host, str) or not host.strip() or "/" in host:
-            raise SettingError(f"{where}['hosts'] has {quoted(host)}; it must be a host, as in 'sso.example.com'")
-    return SessionLogin(kind, signs, url, tuple(steps), frozenset(str(host).lower() for host in hosts))
+    return tuple(steps)
 
 
 def _read_file(where: str, name: str) -> str:
@@ -162,15 +174,15 @@ def _read_file(where: str, name: str) -> str:
 
 
 def _step(where: str, values: Mapping[str, object]) -> FormStep:
-    fields = _texts(f"{where}['fields']", values.get("fields"))
+    fields = texts(f"{where}['fields']", values.get("fields"))
     if not fields:
         raise SettingError(f"{where} has no 'fields'; a form needs some, as in {EXAMPLES['form']}")
-    return FormStep(fields, _selector(where, values, "form"))
+    return FormStep(fields, selector(where, values, "form"))
 
 
 def _cookies(where: str, values: Mapping[str, object], signs: LoggedOutSigns) -> SessionLogin:
-    file = _text(where, values, "file", "cookies", needed=False)
-    cookies = _texts(f"{where}['cookies']", values.get("cookies"))
+    file = text(where, values, "file")
+    cookies = texts(f"{where}['cookies']", values.get("cookies"))
     if bool(file) == bool(cookies):
         raise SettingError(f"{where} needs either 'file' or 'cookies', as in {EXAMPLES['cookies']}")
     if not (signs.redirect or signs.text or signs.selector):
@@ -188,73 +200,17 @@ def _signs(where: str, value: object, kind: str) -> LoggedOutSigns:
         raise SettingError(
             f"{where} must be a dict, as in {{'redirect': 'https://wiki.example.com/login', 'text': 'Please log in'}}"
         )
-    _known(where, value, _SIGN_KEYS, of="it")
-    statuses = _list(f"{where}['status']", value.get("status", list(_STATUSES[kind])), "numbers, as in [401]")
+    check_keys(where, value, _SIGN_KEYS, of="it")
+    statuses = several(f"{where}['status']", value.get("status", list(_STATUSES[kind])), "numbers, as in [401]")
     for status in statuses:
         if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status < 500:
             raise SettingError(f"{where}['status'] has {quoted(status)}; it must be a status of 400 to 499, as in [401, 403]")
-    redirect = _text(where, value, "redirect", "", needed=False)
+    redirect = text(where, value, "redirect")
     if redirect:
-        redirect = _url(where, redirect, key="redirect").text
+        redirect = web_url(where, redirect, key="redirect").text
     return LoggedOutSigns(
         frozenset(status for status in statuses if isinstance(status, int)),
         redirect,
-        _text(where, value, "text", "", needed=False),
-        _selector(where, value, "selector"),
+        text(where, value, "text"),
+        selector(where, value, "selector"),
     )
-
-
-def _known(where: str, values: Mapping[str, object], keys: Sequence[str], *, of: str) -> None:
-    if unknown := sorted(str(key) for key in values if key not in keys):
-        meant = did_you_mean(unknown[0], tuple(keys), f"{of} may have {', '.join(keys)}")
-        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {meant}")
-
-
-def _text(where: str, values: Mapping[str, object], key: str, kind: str, *, needed: bool = True) -> str:
-    value = values.get(key)
-    if value is None and not needed:
-        return ""
-    if value is None or value == "":
-        raise SettingError(f"{where} has no {quoted(key)}; a log-in of type {quoted(kind)} is like {EXAMPLES[kind]}")
-    if not isinstance(value, str) or not value.strip():
-        raise SettingError(f"{where}[{quoted(key)}] must be a text")
-    return value
-
-
-def _selector(where: str, values: Mapping[str, object], key: str) -> str:
-    text = _text(where, values, key, "", needed=False)
-    if text:
-        try:
-            etree.XPath(HTMLTranslator().css_to_xpath(text))(etree.Element("html"))
-        except (SelectorError, etree.XPathError) as error:
-            raise SettingError(f"{where}[{quoted(key)}] is {quoted(text)}, which is no CSS selector: {error}") from error
-    return text
-
-
-def _texts(where: str, value: object) -> dict[str, str]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise SettingError(f"{where} must be a dict, as in {{'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}}")
-    for key, text in value.items():
-        if not isinstance(key, str) or not isinstance(text, str):
-            raise SettingError(f"{where}[{quoted(key)}] must be a text")
-    return dict(value)
-
-
-def _list(where: str, value: object, what: str) -> Sequence[object]:
-    if value is None:
-        return ()
-    if not isinstance(value, (list, tuple, set, frozenset)):
-        raise SettingError(f"{where} must be a list of {what}")
-    return list(value)
-
-
-def _url(where: str, text: str, *, key: str = "url") -> Url:
-    try:
-        url = parse(text)
-    except MalformedUrl as error:
-        raise SettingError(f"{where}[{quoted(key)}] is {quoted(text)}, which is no URL: {error}") from error
-    if url.scheme not in {"http", "https"}:
-        raise SettingError(f"{where}[{quoted(key)}] is {quoted(text)}; it must begin with https:// or http://")
-    return url

@@ -135,7 +135,7 @@ def read_site_access(where: str, pattern: str, values: Mapping[object, object]) 
     for name in named:
         if not _TOKEN.fullmatch(name):
             raise SettingError(f"{where}['headers'] has {quoted(name)}, which is no name of a header")
-        if kind not in {"", CERTIFICATE, "form", "cookies"} and name.lower() == "authorization":
+        if kind not in {"", CERTIFICATE, "form", "browser", "cookies"} and name.lower() == "authorization":
             raise SettingError(f"{where} has a log-in and a header Authorization, which the log-in sends too: leave one")
     plain = optional_boolean(f"{where}['allow_plain_http']", values.get("allow_plain_http"))
     kind = kind or (CERTIFICATE if values.get("client_certificate") is not None else "")

@@ -24,7 +24,7 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
-from crawlspace.urls import parse
+from crawlspace.urls import DEFAULT_PORTS, parse
 
 NAME = "CRAWLSPACE_SITES"
 PROXY_KEYS = ("proxy", "no_proxy")
@@ -84,7 +84,7 @@ class SiteTable:
         """A hash of what `requires_login` depends on."""
         written = [
             (pattern, access is not None and access.logs_in and (access.carries("http"), access.carries("https")))
-            for pattern, settings in self._by_pattern.items()
+            for pattern, settings in self.by_pattern.items()
             for access in [settings.access]
         ]
         return blake2b(repr(written).encode(), digest_size=16).hexdigest()
@@ -156,10 +156,31 @@ def read_sites(
         for pattern, values in patterns.items()
     }
     try:
-        return SiteTable(default, by_pattern)
+        found = SiteTable(default, by_pattern)
     except RuleFileError as error:
         first = error.mistakes[0]
         raise SettingError(f"{NAME}[{quoted(first.text.split(maxsplit=2)[-1])}]: {first.message}") from error
+    for site in found.settings:
+        _check_browser_login(site, found)
+    return found
+
+
+def _check_browser_login(site: SiteSettings, sites: SiteTable) -> None:
+    """Raise SettingError for a log-in in the browser at a site with certificates of its own, which the browser cannot take."""
+    access = site.access
+    if access is None or access.session is None or access.session.kind != "browser":
+        return
+    url = access.session.url
+    leads_to = [(host, DEFAULT_PORTS["https"]) for host in access.session.hosts] + ([] if url is None else [(url.host, url.port)])
+    for tls in (site.tls, *(sites.of(host, port).tls for host, port in leads_to)):
+        if tls is None:
+            continue
+        key, way = "client_certificate", "use a log-in of another type"
+        if tls.ca_file is not None:
+            key, way = "ca_file", f"have system and browser trust that authority, or {way}"
+        raise SettingError(
+            f"{tls.where} has '{key}', which the browser cannot take, and {access.where} logs in to it in the browser: {way}"
+        )
 
 
 def read_url_folding(settings: Mapping[str, object]) -> UrlFolding | None:

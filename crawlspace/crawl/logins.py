@@ -298,6 +298,12 @@ def hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:
     """Return what tells whether a log-in may lead to a host: one of the entry, that of the log-in's own address, or one that is named."""
     login = access.session
     named = set() if login is None else set(login.hosts) | ({login.url.host} if login.url is not None else set())
+    is_of_entry = entry_hosts_of(sites, access)
+    return lambda host: host.lower() in named or is_of_entry(host)
+
+
+def entry_hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:
+    """Return what tells whether an entry of CRAWLSPACE_SITES is for a host."""
     port = access.pattern.rpartition(":")[2]
     ports = (443, 80, *([int(port)] if port.isdigit() else []))
-    return lambda host: host.lower() in named or any(sites.of(host, port).access is access for port in ports)
+    return lambda host: any(sites.of(host, port).access is access for port in ports)

@@ -27,7 +27,7 @@ from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreErro
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Held
 from crawlspace.plural import counted
-from crawlspace.runtime.browser.extra import check_extra
+from crawlspace.runtime.browser.extra import check_browser, check_extra
 from crawlspace.runtime.download.handler import SendingTimes
 from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
@@ -126,6 +126,7 @@ class Session:
         if collection.renders:
             check_extra()
         collection.proxies.check()
+        check_browser(collection.sites.accesses, collection.browser)
         make_folder(collection)
         opened = open_store(collection, settings)
         with ExitStack() as undo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +51,11 @@ class SessionCookies:
     def load(self, cookies: Iterable[Cookie]) -> None:
         for cookie in cookies:
             self._jar.jar.set_cookie(cookie)
+
+    def load_kept(self, cookies: Iterable[KeptCookie]) -> None:
+        """Take cookies with domains as a browser has them: beginning with a dot where hosts below it get it, too."""
+        for one in cookies:
+            self._jar.jar.set_cookie(_cookie(replace(one, domain=jar_domain(one.domain))))
 
     def load_for_entry(self, access: SiteAccess, values: Mapping[str, str]) -> None:
         """Take cookies that are given by name and value only: for the hosts of the entry."""

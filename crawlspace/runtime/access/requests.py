@@ -14,6 +14,7 @@ from scrapy.utils.python import to_unicode
 from yarl import URL
 
 from crawlspace.crawl.access.sessions import LONGEST_LOGIN_S
+from crawlspace.crawl.logins import entry_hosts_of
 from crawlspace.index.json_client import unreachable
 from crawlspace.printable import printable
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from crawlspace.config.proxies.choice import Proxy, ProxyAddress
     from crawlspace.config.proxies.table import Proxies
+    from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
     from crawlspace.config.sites import SiteTable
 
@@ -46,6 +48,8 @@ class LoginRequests:
     """Certificates of servers."""
     timeout_s: float = TIMEOUT_S
     """Of one request."""
+    browser: BrowserSettings | None = None
+    """Of log-ins in the browser."""
 
     def log_in(
         self,
@@ -75,9 +79,25 @@ class LoginRequests:
     async def _logged_in(self, access: SiteAccess, allows: Callable[[str], bool], tell: Callable[[str], object]) -> LoggedIn:
         try:
             async with asyncio.timeout(LONGEST_LOGIN_S), self._session() as session:
+                if access.session is not None and access.session.kind == "browser":
+                    return await self._in_browser(access, allows, tell)
                 return await LogIn(access, lambda request: self._send(session, request), allows, tell).session()
         except TimeoutError as error:
             raise LogInFailedError(f"it has not ended within {LONGEST_LOGIN_S} s", refused=False) from error
+
+    async def _in_browser(self, access: SiteAccess, allows: Callable[[str], bool], tell: Callable[[str], object]) -> LoggedIn:
+        from crawlspace.runtime.browser.log_in import BrowserLogIn  # noqa: PLC0415 - it needs the extra
+
+        assert self.browser is not None
+        return await BrowserLogIn(
+            access=access,
+            settings=self.browser,
+            allows=allows,
+            is_of_entry=entry_hosts_of(self.sites, access),
+            tell=tell,
+            user_agent=self.user_agent,
+            verify=self.verify,
+        ).session()
 
     async def _got(self, request: Request) -> Response:
         async with self._session() as session:

@@ -24,7 +24,7 @@ class LoggedOut:
 
     def __init__(self, login: SessionLogin) -> None:
         self._signs = login.signs
-        self._address = "" if login.kind != "form" or login.url is None else bare(login.url.text)
+        self._address = "" if login.kind not in {"form", "browser"} or login.url is None else bare(login.url.text)
         self._form = login.steps[0] if login.steps else None
         self._text = login.signs.text
 

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 from contextlib import suppress
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self
 
 import psutil
@@ -87,17 +88,17 @@ class BrowserProcess:
     async def start(cls, settings: BrowserSettings, *, proxy: str) -> Self:
         """Start a browser whose only way out is `proxy`, a URL. Raises BrowserError."""
         program = find_program(settings.executable)
-        before = ProcessTree.children()
-        playwright = None
+        tree = ProcessTree(token_hex(8))
+        driver = asyncio.ensure_future(async_playwright().start())
         try:
             async with asyncio.timeout(START_S):
-                playwright = await async_playwright().start()
+                playwright = await asyncio.shield(driver)
                 browser = await playwright.chromium.launch(
                     executable_path=program,
                     headless=True,
                     chromium_sandbox=not _is_root(),
                     proxy={"server": proxy, "bypass": "<-loopback>"},
-                    args=[*_NOTHING_BY_ITSELF, _NO_NAMES, _heap(settings.memory_bytes)],
+                    args=[*_NOTHING_BY_ITSELF, _NO_NAMES, _heap(settings.memory_bytes), tree.option],
                     env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},
                     handle_sigint=False,
                     handle_sigterm=False,
@@ -105,11 +106,21 @@ class BrowserProcess:
                     timeout=START_S * 1000,
                 )
         except (PlaywrightError, OSError, TimeoutError) as error:
-            ProcessTree(before).kill()
-            if playwright is not None:
-                await _quietly(playwright.stop())
+            await cls._undo(driver, tree)
             raise BrowserError(f"{program} cannot be started: {_why(error)}") from error
-        return cls(playwright, browser, ProcessTree(before))
+        except asyncio.CancelledError:
+            await cls._undo(driver, tree)
+            raise
+        tree.processes()
+        return cls(playwright, browser, tree)
+
+    @staticmethod
+    async def _undo(driver: asyncio.Future[Any], tree: ProcessTree) -> None:
+        """End what was started of a browser."""
+        tree.kill()
+        with suppress(Exception):
+            async with asyncio.timeout(CLOSE_S):
+                await (await driver).stop()
 
     @property
     def is_running(self) -> bool:
@@ -131,41 +142,54 @@ class BrowserProcess:
 
 
 class ProcessTree:
-    """The driver that was started last, and all processes below it."""
+    """The driver of one browser, and all processes below it; this process may have several such."""
 
-    def __init__(self, before: frozenset[int]) -> None:
-        """`before`: children of this process that are none of it."""
-        self._roots = [one for one in psutil.Process().children() if one.pid not in before and _is_driver(one)]
+    def __init__(self, mark: str) -> None:
+        """`mark` is unique to the browser."""
+        self.option = f"--crawlspace={mark}"
+        """Of the command line of the browser; it means nothing to that."""
+        self._root: psutil.Process | None = None
         self._known: dict[int, psutil.Process] = {}
-
-    @staticmethod
-    def children() -> frozenset[int]:
-        """Return the ids of the children of this process."""
-        return frozenset(one.pid for one in psutil.Process().children())
 
     def memory(self) -> int:
         """Return the bytes of memory of all, what they share counted once where the system tells."""
-        return sum(map(_memory, self._all()))
+        return sum(map(_memory, self.processes()))
 
     def kill(self) -> None:
         """End all, from the first one down, and those that were orphaned meanwhile."""
-        for one in self._all():
+        for one in self.processes():
             with suppress(psutil.Error):
                 one.kill()
 
-    def _all(self) -> list[psutil.Process]:
-        for root in self._roots:
+    def processes(self) -> list[psutil.Process]:
+        """Return those that run, also those whose parent has ended since the last call."""
+        self._root = self._root or next(filter(self._is_root, psutil.Process().children()), None)
+        if self._root is not None:
             with suppress(psutil.Error):
-                self._known.update((one.pid, one) for one in (root, *root.children(recursive=True)))
+                self._known.update((one.pid, one) for one in (self._root, *self._root.children(recursive=True)))
         self._known = {pid: one for pid, one in self._known.items() if one.is_running()}
         return list(self._known.values())
 
+    def _is_root(self, process: psutil.Process) -> bool:
+        return _is_driver(process) and any(self.option in _command(one) for one in _below(process))
+
 
 def _is_driver(process: psutil.Process) -> bool:
+    return "run-driver" in _command(process)
+
+
+def _command(process: psutil.Process) -> list[str]:
     try:
-        return "run-driver" in process.cmdline()
+        return list(process.cmdline())
     except psutil.Error:
-        return False
+        return []
+
+
+def _below(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return list(process.children(recursive=True))
+    except psutil.Error:
+        return []
 
 
 def _memory(process: psutil.Process) -> int:

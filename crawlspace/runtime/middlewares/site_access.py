@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
     from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
@@ -54,6 +55,7 @@ class BaseSiteAccess:
         proxies: Proxies | None = None,
         user_agent: str = "",
         verify: bool = True,
+        browser: BrowserSettings | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._logins = logins
@@ -64,9 +66,8 @@ class BaseSiteAccess:
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
             from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
 
-            self._renewal = Renewal(
-                logins, LoginRequests(user_agent, logins.sites, proxies or Proxies(logins.sites), verify), is_stopping=is_stopping
-            )
+            sending = LoginRequests(user_agent, logins.sites, proxies or Proxies(logins.sites), verify, browser=browser)
+            self._renewal = Renewal(logins, sending, is_stopping=is_stopping)
             self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
 
     @classmethod
@@ -75,9 +76,13 @@ class BaseSiteAccess:
         if session is None or not session.engine.logins:
             raise NotConfigured
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
-        agent, is_stopping = session.collection.user_agent, lambda: not crawler.crawling
         return cls(
-            session.engine.logins, proxies=session.collection.proxies, user_agent=agent, verify=verify, is_stopping=is_stopping
+            session.engine.logins,
+            proxies=session.collection.proxies,
+            user_agent=session.collection.user_agent,
+            verify=verify,
+            browser=session.collection.browser,
+            is_stopping=lambda: not crawler.crawling,
         )
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:

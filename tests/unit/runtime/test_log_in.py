@@ -22,8 +22,13 @@ FORM = "<form {}><input name=user><input type=password name=pw></form>"
 
 
 def access(**more: object) -> SiteAccess:
+    return access_of("wiki.example.com", **more)
+
+
+def access_of(pattern: str, **more: object) -> SiteAccess:
+    """The entry of a host with a log-in."""
     login = {"type": "form", "url": LOGIN, "fields": {"user": "me", "pw": "s3cret"}, **more}
-    found = read_site_access("X", "wiki.example.com", {"login": login})
+    found = read_site_access("X", pattern, {"login": login})
     assert found is not None
     return found
 

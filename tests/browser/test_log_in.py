@@ -1,0 +1,274 @@
+"""Log-ins in the browser: on pages that scripts make, with a real browser."""
+
+from __future__ import annotations
+
+import json
+import signal
+import ssl
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.browser.pages import scripted
+from tests.browser.test_ends import browsers_of, gone
+from tests.certificates import authority
+from tests.conftest import MakeProject, Project, assert_same
+from tests.door import PASSWORD, USER, scripted_wiki
+from tests.http import Request
+from tests.integration.stored import FAST, collection, indexed, opened, statuses
+from tests.sites import Answer, Server, Site, held, html, redirect, serve, status, text
+
+TIMEOUT = 300
+PAGES = 30
+BOTH = [{"fill": {"#user": USER, "#password": "env:WIKI_PASSWORD"}, "click": "#go"}]
+TWICE = [
+    {"fill": {"#user": USER}, "click": "#go", "wait_for": "#password"},
+    {"fill": {"#password": "env:WIKI_PASSWORD"}, "click": "#go"},
+]
+LOGGED_OUT = {"text": "Please log in to the wiki"}
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+
+
+def settings(server: Server, *, steps: object = BOTH, more: str = "", **login: object) -> str:
+    """The settings of a collection that logs in to a server."""
+    values = {"type": "browser", "url": server.url("/login"), "steps": steps, "logged_out": LOGGED_OUT, **login}
+    return f"{FAST}{more}CRAWLSPACE_SITES = {{{server.netloc!r}: {{'login': {values!r}, 'allow_plain_http': True}}}}\n"
+
+
+def all_pages(pages: int = PAGES) -> list[str]:
+    return ["/", *(f"/{n}" for n in range(pages))]
+
+
+def stored(demo: Project) -> bytes:
+    return b"".join(path.read_bytes() for path in demo.folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(("asks", "steps"), [("once", BOTH), ("twice", TWICE)])
+def test_a_site_is_crawled_behind_a_form_that_a_script_makes(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, asks: str, steps: object
+) -> None:
+    door = scripted_wiki(PAGES, asks=asks)
+    with serve(door.site) as server, tempfile.TemporaryDirectory() as temporary:  # a long path is none that Chromium can have
+        demo = project(collection(server.url("/"), settings=settings(server, steps=steps)))
+        monkeypatch.setenv("TMPDIR", temporary)
+        crawled = demo.crawl("demo", timeout=TIMEOUT).succeeded()
+        assert (door.logins, door.attempts) == (1, 1)
+        assert_same(indexed(demo), all_pages())
+        assert not [path for path in Path(temporary).rglob("*") if path.is_file()]
+        server.forget()
+        demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
+        demo.crawl("demo", timeout=TIMEOUT).succeeded()
+        assert (door.logins, door.anonymous.total()) == (1, 0)  # with the session of the run before
+    assert PASSWORD not in crawled.stderr + crawled.stdout
+    assert PASSWORD.encode() not in stored(demo)
+
+
+@pytest.mark.parametrize(("away", "attempts"), [(False, 1), (True, 2)])
+def test_a_wrong_password_is_tried_twice_at_most_and_nothing_is_deleted(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, away: bool, attempts: int
+) -> None:
+    """Once where the page shows that it is wrong."""
+    door = scripted_wiki(5, away=away)
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server)))
+        demo.crawl("demo", timeout=TIMEOUT).succeeded()
+        door.password, door.attempts = "another", 0
+        door.end_all()
+        demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
+        refused = demo.crawl("demo", timeout=TIMEOUT)
+        assert door.attempts == attempts
+        assert "× 616" in refused.stderr
+        assert ("after the log-in: is it the right user and password?" in refused.stderr) == (not away)
+        assert_same(indexed(demo), all_pages(5))
+        server.forget()
+        demo.crawl("demo")
+        assert server.paths() == []
+        monkeypatch.setenv("WIKI_PASSWORD", "another")
+        demo.crawl("demo", timeout=TIMEOUT).succeeded()
+        assert door.attempts == attempts + 1
+    assert_same(indexed(demo), all_pages(5))
+    assert {code for path, code in statuses(demo).items() if path != "/login"} == {200}
+
+
+def test_sessions_that_end_are_renewed_also_while_pages_are_rendered(project: MakeProject) -> None:
+    """Two browsers at a time: the end of one is none of the other."""
+    door = scripted_wiki(PAGES, lasts=range(8, 15), seed=3)
+    with serve(door.site) as server:
+        rendered = settings(server, more='CRAWLSPACE_RENDER = "always"\n')
+        demo = project(collection(server.url("/"), settings=rendered))
+        crawled = demo.crawl("demo", timeout=TIMEOUT).succeeded()
+    assert door.lost >= 2
+    assert door.logins <= door.lost + 1
+    assert_same(indexed(demo), all_pages())
+    assert "browser has ended" not in crawled.stderr
+
+
+def test_the_log_in_is_tried_by_a_command_that_shows_its_steps(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    door = scripted_wiki(3, asks="twice")
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, steps=TWICE)))
+        tried = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).succeeded()
+        assert tried.stdout.splitlines() == [
+            f"log-in       browser log-in at {server.url('/login')} (CRAWLSPACE_SITES['{server.netloc}'])",
+            f"             GET  {server.url('/login')}  200",
+            "             fill '#user'",
+            "             click '#go'",
+            f"             POST {server.url('/login')}  200",
+            f"             GET  {server.url('/password')}  200",
+            "             found '#password'",
+            "             fill '#password'",
+            "             click '#go'",
+            f"             POST {server.url('/login')}  200",
+            f"             GET  {server.url('/')}  200",
+            f"page         {server.url('/')}",
+            "answer       status 200, text/html, titled Home",
+        ]
+        monkeypatch.setenv("WIKI_PASSWORD", "s3cret of nobody")
+        refused = demo.scrapy("login", "demo", server.netloc, "--json", timeout=TIMEOUT)
+        assert refused.returncode == 1
+        assert "s3cret" not in refused.stdout + refused.stderr
+        assert json.loads(refused.stdout)["failed"] == (
+            f"{server.url('/password')} shows the text 'Please log in to the wiki' after the log-in: is it the right user and password?"
+        )
+
+
+def test_ctrl_c_while_somebody_logs_in(project: MakeProject) -> None:
+    door = scripted_wiki(3)
+    form, gate = door.site["/login"], held(status(401))
+    door.site["/login"] = lambda request: gate if request.method == "POST" else form(request)  # type: ignore[operator]
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server)))
+        crawl = demo.start("crawl", "demo")
+        demo.until(lambda: any(request.method == "POST" for request in server.requests))
+        processes = browsers_of(crawl.pid)
+        browser = next(one for one in processes if "chrom" in one.name())
+        assert not [one for one in processes if any(PASSWORD in part for part in one.cmdline())]
+        assert PASSWORD not in browser.environ().values()
+        targets = {one.raddr.port for each in processes for one in each.net_connections("inet") if one.raddr}
+        assert targets <= {one.laddr.port for one in psutil.Process(crawl.pid).net_connections("inet")}
+        crawl.send_signal(signal.SIGINT)
+        assert crawl.wait(timeout=45) == 0
+        assert gone(processes)
+        gate.release()
+        assert "demo: stopped." in crawl.output()
+        assert "Traceback" not in crawl.output()
+        assert statuses(demo) == {"/": None}
+
+
+def test_a_pop_up_that_closes_itself(project: MakeProject) -> None:
+    door = scripted_wiki(3)
+    door.site["/start"] = html("<button id=sso onclick=\"window.open('/login')\">Log in at your provider</button>")
+    door.site["/closing"] = html("<script>opener.location = '/'; close()</script>")
+    door.leads_to = "/closing"
+    steps = [{"click": "#sso"}, *BOTH, {"wait_for": "h1"}]
+    with serve(door.site) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, url=server.url("/start"), steps=steps)))
+        tried = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).succeeded()
+    assert tried.stdout.splitlines()[-1] == "answer       status 200, text/html, titled Home"
+
+
+def odd_site(other: Server) -> Site:
+    """Log-in pages that are not as expected."""
+    button = '<button id=go onclick="{}">x</button>'
+    return Site(
+        {
+            "/": text("home"),
+            "/away": redirect(other.url("/login")),
+            "/leads": html(button.format(f"location.href = '{other.url('/login')}'")),
+            "/cdn": html(f"<script src={other.url('/lib.js')}></script><p>Nothing yet"),
+            "/no-cookie": html(button.format("localStorage.token = 1")),
+            "/dialog": html(button.format("alert('Really?'); confirm('Yes?'); document.cookie = 'sid=1'")),
+            "/broken": html(button.format("fetch('/api', {method: 'POST', body: document.title})") + "<input id=user>"),
+            "/api": status(503),
+            "/later": status(503),
+            "/gone": status(404, body="<p>gone"),
+        }
+    )
+
+
+GO = [{"click": "#go"}]
+ODD = [
+    ("/away", GO, "it leads to 127.0.0.2, which is no host of the entry: name it in 'hosts' if that is right", True),
+    ("/leads", GO, "it leads to 127.0.0.2, which is no host of the entry: name it in 'hosts' if that is right", True),
+    (
+        "/cdn",
+        GO,
+        (
+            "the page at {}/cdn has nothing that '#go' selects; it was refused to load from 127.0.0.2: name in 'hosts' what the log-in"
+            " needs"
+        ),
+        True,
+    ),
+    ("/gone", GO, "the page at {}/gone (status 404) has nothing that '#go' selects", True),
+    ("/no-cookie", GO, "no cookie was set for the hosts of the entry: a session that a site keeps otherwise", True),
+    ("/broken", [{"fill": {"#user": "u"}, "click": "#go"}], "{}/api answers 503", False),
+    ("/later", GO, "{}/later answers 503", False),
+]
+
+
+def test_pages_that_are_not_as_expected(project: MakeProject) -> None:
+    with serve(Site({}, otherwise=text("x")), host="127.0.0.2") as other, serve(odd_site(other)) as server:
+        for path, steps, sentence, is_refused in ODD:
+            demo = project(collection(server.url("/"), settings=settings(server, url=server.url(path), steps=steps)))
+            if is_refused:
+                found = demo.crawl("demo", timeout=TIMEOUT).stderr
+                assert "is refused by" in found
+                assert "Traceback" not in found
+            else:
+                found = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).stdout
+            assert sentence.format(server.url("").rstrip("/")) in found, found
+            assert statuses(demo)["/"] in (616, None) if is_refused else True
+        assert other.paths() == []
+        demo = project(collection(server.url("/"), settings=settings(server, url=server.url("/dialog"), steps=GO)))
+        demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).succeeded()
+
+
+def test_cookies_are_kept_as_the_browser_has_them(project: MakeProject) -> None:
+    def login(request: Request) -> Answer:
+        code = "document.cookie = 'own=2; path=/p; max-age=1000'; document.cookie = 'safe=3; secure'; document.body.append('in')"
+        return scripted(code, body=f"<p id=agent>{request.headers['user-agent']}</p>")
+
+    site = Site({"/": text("home"), "/login": login, "/p": lambda request: text(request.headers.get("cookie", ""))})
+    with serve(site) as server:
+        more = 'USER_AGENT = "our crawler"\n'
+        steps = [{"wait_for": "#agent"}]
+        demo = project(collection(server.url("/"), settings=settings(server, steps=steps, more=more)))
+        demo.crawl("demo", timeout=TIMEOUT).succeeded()
+        assert server.requests[0].headers["user-agent"] == "our crawler"
+        with opened(demo) as store:
+            (session,) = json.loads(store.get_meta("sessions") or "{}").values()
+    rows = {row[0]: row for row in json.loads(session["content"])}
+    assert rows["own"][1:6] == ["2", "127.0.0.1", False, "/p", False]
+    assert rows["own"][6] > session["since"]
+
+
+@pytest.mark.parametrize("verifies", [True, False])
+def test_certificates_are_verified_unless_the_collection_does_not(project: MakeProject, tmp_path: Path, verifies: bool) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(authority(tmp_path)[1])
+    door = scripted_wiki(3)
+    with serve(door.site, tls=tls) as server:
+        more = f"DOWNLOAD_VERIFY_CERTIFICATES = {verifies}\n"
+        demo = project(collection(server.url("/"), settings=settings(server, more=more)))
+        tried = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT)
+    sentence = (
+        f"the page at {server.url('/login')} cannot be loaded: its certificate cannot be trusted (ERR_CERT_AUTHORITY_INVALID)"
+    )
+    assert (sentence in tried.stdout, tried.returncode, door.logins) == ((True, 1, 0) if verifies else (False, 0, 1))
+
+
+def test_without_a_browser_no_crawl_starts(project: MakeProject) -> None:
+    with serve(scripted_wiki(3).site) as server:
+        missing = settings(server, more='CRAWLSPACE_BROWSER = "no-such-browser"\n')
+        demo = project(collection(server.url("/"), settings=missing))
+        for command in (["crawl", "demo"], ["login", "demo", server.netloc]):
+            found = demo.scrapy(*command)
+            assert found.returncode == 1
+            assert "has a log-in in the browser, and CRAWLSPACE_BROWSER is 'no-such-browser', which is no program" in found.stderr
+        assert server.paths() == []
