@@ -8,7 +8,9 @@ from urllib.request import getproxies, proxy_bypass
 from crawlspace.config.proxies.choice import Proxy, ProxyAddress, of_environment, read_proxy
 from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
 from crawlspace.config.sites import SiteTable
+from crawlspace.errors import SettingError
 from crawlspace.parsing import boolean
+from crawlspace.printable import quoted
 from crawlspace.urls import DEFAULT_PORTS, UrlParts
 
 PROXY = "CRAWLSPACE_PROXY"
@@ -127,13 +129,21 @@ class Proxies:
 
 def read_proxies(settings: Mapping[str, object], sites: SiteTable) -> Proxies:
     """Return the proxies of a collection. Raises SettingError; no secret is read."""
-    return Proxies(
+    proxies = Proxies(
         sites,
         proxy=read_proxy(PROXY, settings[PROXY]),
         no_proxy=read_no_proxy(NO_PROXY, settings[NO_PROXY] or None),
         is_on=boolean(SWITCH, settings.get(SWITCH, True)),
         encoding=str(settings.get("HTTPPROXY_AUTH_ENCODING") or "latin-1"),
     )
+    for access in sites.accesses:
+        login = access.session
+        if login is not None and login.kind == "browser" and login.url is not None and proxies.has(login.url):
+            raise SettingError(
+                f"{access.where} has a log-in in the browser, which goes through no proxy, and its url {quoted(login.url.text)} would:"
+                f' except its host ({NO_PROXY}, or "proxy": "direct" of the site), or log in by another type, such as form'
+            )
+    return proxies
 
 
 def proxies_of_environment(*, is_on: bool = True) -> str:

@@ -232,3 +232,14 @@ def test_secrets_are_read_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingError, match=r"https_proxy is 'socks5://proxy.example.com:1080', which is a SOCKS proxy"):
         proxies({}).check()
     proxies({"CRAWLSPACE_PROXY": "direct"}).check()
+
+
+def test_a_log_in_in_the_browser_goes_through_no_proxy() -> None:
+    steps = [{"fill": {"#user": "crawler", "#password": "env:WIKI_PASSWORD"}, "click": "button"}]
+    login = {"type": "browser", "url": "https://wiki.example.com/login", "steps": steps}
+    entry: dict[str, object] = {"login": login}
+    with pytest.raises(
+        SettingError, match=r"CRAWLSPACE_SITES\['wiki.example.com'\] has a log-in in the browser, which goes through no"
+    ):
+        proxies(COLLECTION | {"CRAWLSPACE_SITES": {"wiki.example.com": entry}})
+    proxies(COLLECTION | {"CRAWLSPACE_SITES": {"wiki.example.com": {**entry, "proxy": "direct"}}})
