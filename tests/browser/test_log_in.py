@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import ssl
@@ -11,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from crawlspace.config.rendering import BrowserSettings
+from crawlspace.runtime.browser.process import BrowserProcess
 from tests.browser.pages import scripted
 from tests.browser.test_ends import browsers_of, gone
 from tests.certificates import authority
@@ -209,6 +212,7 @@ ODD = [
     ("/no-cookie", GO, "no cookie was set for the hosts of the entry: a session that a site keeps otherwise", True),
     ("/broken", [{"fill": {"#user": "u"}, "click": "#go"}], "{}/api answers 503", False),
     ("/later", GO, "{}/later answers 503", False),
+    ("/no-cookie", [{"fill": {"#go": "s3cret"}}], "has what '#go' selects, but it cannot be filled in", True),
 ]
 
 
@@ -223,6 +227,7 @@ def test_pages_that_are_not_as_expected(project: MakeProject) -> None:
             else:
                 found = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).stdout
             assert sentence.format(server.url("").rstrip("/")) in found, found
+            assert "s3cret" not in found
             assert statuses(demo)["/"] in (616, None) if is_refused else True
         assert other.paths() == []
         demo = project(collection(server.url("/"), settings=settings(server, url=server.url("/dialog"), steps=GO)))
@@ -261,6 +266,34 @@ def test_certificates_are_verified_unless_the_collection_does_not(project: MakeP
         f"the page at {server.url('/login')} cannot be loaded: its certificate cannot be trusted (ERR_CERT_AUTHORITY_INVALID)"
     )
     assert (sentence in tried.stdout, tried.returncode, door.logins) == ((True, 1, 0) if verifies else (False, 0, 1))
+
+
+@pytest.mark.parametrize(("hosts", "is_sent"), [([], True), (["127.0.0.2"], False)])
+def test_headers_of_the_entry_go_to_no_host_but_its_own(project: MakeProject, hosts: list[str], is_sent: bool) -> None:
+    door = scripted_wiki(3)
+    with serve(door.site) as server:
+        values = {"type": "browser", "url": server.url("/login"), "steps": BOTH, "hosts": hosts}
+        entry = {"login": values, "headers": {"X-Gate": "open"}, "allow_plain_http": True}
+        demo = project(collection(server.url("/"), settings=f"{FAST}CRAWLSPACE_SITES = {{{server.netloc!r}: {entry!r}}}\n"))
+        tried = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).succeeded()
+        *of_log_in, of_page = ["x-gate" in request.headers for request in server.requests]
+    assert (set(of_log_in), of_page) == ({is_sent}, True)
+    assert ("without X-Gate: the log-in leads to hosts that are none of the entry" in tried.stdout) == (not is_sent)
+
+
+def test_the_end_of_one_browser_is_none_of_another() -> None:
+    settings = BrowserSettings("", pages=1, timeout_s=1.0, max_pages=1, memory_bytes=1 << 30)
+
+    async def run() -> None:
+        first, second = await asyncio.gather(*(BrowserProcess.start(settings, proxy="http://127.0.0.1:9") for _ in range(2)))
+        first.kill()
+        await first.close()
+        assert (first.is_running, second.is_running) == (False, True)
+        assert second.memory() > 0
+        await second.close()
+        assert not second.is_running
+
+    asyncio.run(run())
 
 
 def test_without_a_browser_no_crawl_starts(project: MakeProject) -> None:

@@ -80,6 +80,7 @@ class BrowserProcess:
     def __init__(self, playwright: Any, browser: Any, tree: ProcessTree) -> None:
         self._playwright = playwright
         self._tree = tree
+        self._is_killed = False
         self.browser = browser
         self.pages = 0
         """Rendered so far."""
@@ -124,7 +125,7 @@ class BrowserProcess:
 
     @property
     def is_running(self) -> bool:
-        return bool(self.browser.is_connected())
+        return not self._is_killed and bool(self.browser.is_connected())  # which is not told where the driver has ended
 
     def memory(self) -> int:
         """Return the bytes of memory of all its processes."""
@@ -132,6 +133,7 @@ class BrowserProcess:
 
     def kill(self) -> None:
         """End all its processes at once."""
+        self._is_killed = True
         self._tree.kill()
 
     async def close(self) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from crawlspace.config.session_login import SessionLogin
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.sites import read_sites
 from crawlspace.errors import SettingError
+from crawlspace.rules.limits import Limits
 
 WHERE = "CRAWLSPACE_SITES['wiki.example.com']"
 LOGIN = f"{WHERE}['login']"
@@ -20,6 +22,12 @@ FORM = {
     "fields": {"user": "crawler", "password": "env:WIKI_PASSWORD"},
 }
 OAUTH = {"type": "oauth2", "url": "https://sso.example.com/token", "client_id": "c", "client_secret": "env:WIKI_PASSWORD"}
+
+BROWSER: dict[str, Any] = {
+    "type": "browser",
+    "url": "https://wiki.example.com/login",
+    "steps": [{"fill": {"#user": "crawler", "#password": "env:WIKI_PASSWORD"}, "click": "button[type=submit]"}],
+}
 
 
 def read(login: object, **more: object) -> SiteAccess:
@@ -51,6 +59,17 @@ def test_what_a_client_means() -> None:
     assert session(OAUTH).signs.statuses == {401}
 
 
+def test_what_a_log_in_in_the_browser_means() -> None:
+    found = session({**BROWSER, "steps": [*BROWSER["steps"], {"wait_for": "#menu"}], "hosts": ["SSO.example.com"]})
+    assert [(dict(step.fill), step.click, step.wait_for) for step in found.browser_steps] == [
+        ({"#user": "crawler", "#password": "env:WIKI_PASSWORD"}, "button[type=submit]", ""),
+        ({}, "", "#menu"),
+    ]
+    assert (found.hosts, found.signs.statuses) == (frozenset({"sso.example.com"}), frozenset({401, 403}))
+    assert found.sentence == "browser log-in at https://wiki.example.com/login"
+    assert "WIKI_PASSWORD" not in repr(found)
+
+
 WRONG = [
     ({"type": "form"}, f"{LOGIN} has no 'url'; a log-in of type 'form' is like"),
     ({**FORM, "url": "login"}, f"{LOGIN}['url'] is 'login', which is no URL"),
@@ -79,6 +98,26 @@ WRONG = [
     ({"type": "cookies"}, f"{LOGIN} needs either 'file' or 'cookies'"),
     ({"type": "cookies", "file": "a", "cookies": {"b": "c"}}, f"{LOGIN} needs either 'file' or 'cookies'"),
     ({"type": "cookies", "file": "a"}, f"{LOGIN} has no 'logged_out' with 'redirect', 'text' or 'selector'"),
+    ({"type": "browser"}, f"{LOGIN} has no 'url'; a log-in of type 'browser' is like"),
+    (
+        {**BROWSER, "url": "http://wiki.example.com/"},
+        f"{LOGIN}['url'] is 'http://wiki.example.com/': a log-in goes over https only",
+    ),
+    ({**BROWSER, "steps": []}, f"{LOGIN}['steps'] has no step; a log-in of type 'browser' is like"),
+    ({**BROWSER, "steps": {"click": "a"}}, f"{LOGIN}['steps'] must be a list of dicts, as in"),
+    ({**BROWSER, "steps": ["click"]}, f"{LOGIN}['steps'][0] must be a dict, as in"),
+    ({**BROWSER, "steps": [{}]}, f"{LOGIN}['steps'][0] does nothing; a step has any of 'fill', 'click' and 'wait_for'"),
+    ({**BROWSER, "steps": [{"fill": {}}]}, f"{LOGIN}['steps'][0] does nothing"),
+    ({**BROWSER, "steps": [{"clikc": "a"}]}, f"{LOGIN}['steps'][0] has an unknown key 'clikc': did you mean 'click'?"),
+    ({**BROWSER, "steps": [{"click": 1}]}, f"{LOGIN}['steps'][0]['click'] must be a text"),
+    ({**BROWSER, "steps": [{"click": "a["}]}, f"{LOGIN}['steps'][0]['click'] is 'a[', which is no CSS selector"),
+    ({**BROWSER, "steps": [{"click": "a"}, {"wait_for": "::"}]}, f"{LOGIN}['steps'][1]['wait_for'] is '::', which is no CSS"),
+    ({**BROWSER, "steps": [{"fill": {"a[": "s3cret"}}]}, f"{LOGIN}['steps'][0]['fill'] has 'a[', which is no CSS selector"),
+    ({**BROWSER, "steps": [{"fill": {"#a": 5}}]}, f"{LOGIN}['steps'][0]['fill']['#a'] must be a text"),
+    ({**BROWSER, "steps": [{"fill": "s3cret"}]}, f"{LOGIN}['steps'][0]['fill'] must be a dict, as in"),
+    ({**BROWSER, "fields": {}}, f"{LOGIN} has an unknown key 'fields': a log-in of type 'browser' may have url, steps, hosts"),
+    ({**BROWSER, "hosts": "sso.example.com"}, f"{LOGIN}['hosts'] must be a list of names of hosts"),
+    ({**FORM, "logged_out": {"text": ""}}, f"{LOGIN}['logged_out']['text'] must be a text"),
     ({"type": "froms"}, f"{LOGIN} has the unknown type 'froms': did you mean 'form'?"),
 ]
 
@@ -88,12 +127,18 @@ def test_wrong_values(login: dict[str, object], sentence: str) -> None:
     with pytest.raises(SettingError) as raised:
         read(login)
     assert str(raised.value).startswith(sentence)
+    assert "s3cret" not in str(raised.value)
 
 
 LITERALS = [
     (FORM, []),
     ({**FORM, "fields": {"user": "crawler", "password": "p"}}, ["['fields']['password']"]),
     ({**FORM, "then": [{"fields": {"otp": "1"}}]}, ["['then'][0]['fields']['otp']"]),
+    (BROWSER, []),
+    (
+        {**BROWSER, "steps": [{"fill": {"#user": "crawler", "input[type=password]": "p"}}, {"fill": {"#otp": "1"}}]},
+        ["['steps'][0]['fill']['input[type=password]']", "['steps'][1]['fill']['#otp']"],
+    ),
     ({**OAUTH, "client_secret": "s"}, ["['client_secret']"]),
     ({"type": "cookies", "cookies": {"sid": "s"}, "logged_out": {"text": "Log in"}}, ["['cookies']['sid']"]),
     ({"type": "cookies", "cookies": {"sid": "env:SID"}, "logged_out": {"text": "Log in"}}, []),
@@ -118,6 +163,66 @@ def test_another_log_in_is_sent_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_p
     file.unlink()
     with pytest.raises(SettingError, match="which cannot be read: No such file"):
         read(cookies).sent()
+
+
+FIELDS = {"user": "crawler", "password": "env:WIKI_PASSWORD"}
+OTHERS = [
+    (FORM, {**FORM, "fields": {"name": "crawler", "password": "env:WIKI_PASSWORD"}}),
+    (
+        BROWSER,
+        {
+            **BROWSER,
+            "steps": [{**BROWSER["steps"][0], "fill": {f"#{name}": value for name, value in FIELDS.items()}, "click": "a"}],
+        },
+    ),
+    (BROWSER, {**BROWSER, "steps": [{**BROWSER["steps"][0], "fill": {f".{name}": value for name, value in FIELDS.items()}}]}),
+]
+
+
+@pytest.mark.parametrize(("login", "corrected"), OTHERS)
+def test_one_that_was_corrected_is_another_log_in(
+    monkeypatch: pytest.MonkeyPatch, login: dict[str, object], corrected: dict[str, object]
+) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", "one")
+    assert read(login).sent() == read(login).sent()
+    assert read(login).sent() != read(corrected).sent()
+
+
+CERTIFICATES = [
+    (
+        {"wiki.example.com": {"login": BROWSER, "ca_file": "ca.pem"}},
+        "wiki.example.com",
+        "ca_file",
+        "have system and browser trust",
+    ),
+    (
+        {"wiki.example.com": {"login": BROWSER, "client_certificate": "own.pem"}},
+        "wiki.example.com",
+        "client_certificate",
+        "use a log-in of another type",
+    ),
+    (
+        {"wiki.example.com": {"login": {**BROWSER, "hosts": ["sso.example.com"]}}, "sso.example.com": {"ca_file": "ca.pem"}},
+        "sso.example.com",
+        "ca_file",
+        "have system and browser trust",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sites", "host", "key", "way"), CERTIFICATES)
+def test_certificates_that_the_browser_cannot_take(sites: dict[str, object], host: str, key: str, way: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        read_sites({"CRAWLSPACE_SITES": sites, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}, Limits())
+    sentence = (
+        f"CRAWLSPACE_SITES['{host}'] has '{key}', which the browser cannot take, and {WHERE} logs in to it in the browser: {way}"
+    )
+    assert str(raised.value).startswith(sentence)
+
+
+def test_certificates_of_other_sites_do_not_matter() -> None:
+    sites = {"wiki.example.com": {"login": BROWSER}, "other.example.com": {"ca_file": "ca.pem"}}
+    assert read_sites({"CRAWLSPACE_SITES": sites, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}, Limits()).accesses
 
 
 def test_a_seal(monkeypatch: pytest.MonkeyPatch) -> None:
