@@ -15,10 +15,11 @@ from twisted.python.failure import Failure
 
 from crawlspace.content.page import Page
 from crawlspace.crawl.run import FetchRobots
+from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
 from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.requests import robots_request
+from crawlspace.runtime.requests import RENDERED, robots_request
 from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl
 
@@ -64,6 +65,30 @@ def test_an_answer_is_one_outcome(
     assert (found.url, found.kind, int(found.status), len(found.links or [])) == (START, *outcome, links)
     assert (fetched.item and fetched.item.title) == title
     assert found.retry_after_s == (60.0 if "Retry-After" in headers else None)
+
+
+SHELL = '<title>Shop</title><div id="app"></div><script src="/app.js"></script>'
+
+
+@pytest.mark.parametrize(
+    ("render", "is_rendered", "is_reported"),
+    [
+        ("never", False, True),
+        ("always", True, False),
+        ("auto", True, False),
+        ("auto", False, False),  # rendering was of no use to pages like it
+    ],
+)
+def test_a_page_that_may_need_a_browser_is_reported_unless_it_had_one(
+    open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture, render: str, is_rendered: bool, is_reported: bool
+) -> None:
+    crawl = open_crawl(START, CRAWLSPACE_RENDER=render)
+    request = crawl.request()
+    if is_rendered:
+        request.meta[RENDERED] = True
+    outcome = crawl.read(request, SHELL).outcome
+    assert outcome.left_out == ({Reason.NEEDS_BROWSER: 1} if is_reported else {})
+    assert ('render = "auto"' in caplog.text) is is_reported
 
 
 def test_without_a_collection_there_are_items_and_requests() -> None:
