@@ -19,7 +19,7 @@ from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
 from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.requests import RENDERED, robots_request
+from crawlspace.runtime.requests import robots_request
 from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl
 
@@ -71,22 +71,19 @@ SHELL = '<title>Shop</title><div id="app"></div><script src="/app.js"></script>'
 
 
 @pytest.mark.parametrize(
-    ("render", "is_rendered", "is_reported"),
+    ("settings", "is_reported"),
     [
-        ("never", False, True),
-        ("always", True, False),
-        ("auto", True, False),
-        ("auto", False, False),  # rendering was of no use to pages like it
+        ({}, True),
+        ({"CRAWLSPACE_RENDER": "always"}, False),
+        ({"CRAWLSPACE_RENDER": "auto"}, False),  # rendered, or that was of no use to pages like it
+        ({"CRAWLSPACE_RENDER": "auto", "CRAWLSPACE_SITES": {"shop.example": {"render": "never"}}}, True),
     ],
 )
 def test_a_page_that_may_need_a_browser_is_reported_unless_it_had_one(
-    open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture, render: str, is_rendered: bool, is_reported: bool
+    open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture, settings: dict[str, object], is_reported: bool
 ) -> None:
-    crawl = open_crawl(START, CRAWLSPACE_RENDER=render)
-    request = crawl.request()
-    if is_rendered:
-        request.meta[RENDERED] = True
-    outcome = crawl.read(request, SHELL).outcome
+    crawl = open_crawl(START, **settings)
+    outcome = crawl.read(crawl.request(), SHELL).outcome
     assert outcome.left_out == ({Reason.NEEDS_BROWSER: 1} if is_reported else {})
     assert ('render = "auto"' in caplog.text) is is_reported
 
