@@ -15,6 +15,7 @@ from twisted.python.failure import Failure
 
 from crawlspace.content.page import Page
 from crawlspace.crawl.run import FetchRobots
+from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
 from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.items import Fetched
@@ -64,6 +65,27 @@ def test_an_answer_is_one_outcome(
     assert (found.url, found.kind, int(found.status), len(found.links or [])) == (START, *outcome, links)
     assert (fetched.item and fetched.item.title) == title
     assert found.retry_after_s == (60.0 if "Retry-After" in headers else None)
+
+
+SHELL = '<title>Shop</title><div id="app"></div><script src="/app.js"></script>'
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_reported"),
+    [
+        ({}, True),
+        ({"CRAWLSPACE_RENDER": "always"}, False),
+        ({"CRAWLSPACE_RENDER": "auto"}, False),  # rendered, or that was of no use to pages like it
+        ({"CRAWLSPACE_RENDER": "auto", "CRAWLSPACE_SITES": {"shop.example": {"render": "never"}}}, True),
+    ],
+)
+def test_a_page_that_may_need_a_browser_is_reported_unless_it_had_one(
+    open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture, settings: dict[str, object], is_reported: bool
+) -> None:
+    crawl = open_crawl(START, **settings)
+    outcome = crawl.read(crawl.request(), SHELL).outcome
+    assert outcome.left_out == ({Reason.NEEDS_BROWSER: 1} if is_reported else {})
+    assert ('render = "auto"' in caplog.text) is is_reported
 
 
 def test_without_a_collection_there_are_items_and_requests() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 
+import msgspec
 import pytest
 
+from crawlspace.crawl.rendering import RENDERING, LearnedRendering, RenderCounts
+from crawlspace.state.render_learning import RenderGroup
 from tests.conftest import MakeProject
-from tests.integration.stored import FAST, collection, shared
+from tests.integration.stored import FAST, collection, opened, shared
 from tests.sites import Site, html, page, redirect, serve, status
 
 SITE = {
@@ -56,3 +59,19 @@ def test_pages_that_may_need_a_browser(project: MakeProject) -> None:
     assert re.search(r"need a browser\? +2   pages with scripts and next to no text or links\n", table)
     assert "Links refused" not in table
     assert json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["refused"] == {"needs_browser": 2}
+
+
+def test_status_says_what_rendering_has_cost(project: MakeProject) -> None:
+    with serve(Site({"/": page("Home", text="A short text")})) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+    assert "Rendering" not in demo.scrapy("status", "demo").succeeded().stdout
+    group = RenderGroup(rendered=9, gained=8)
+    counts = RenderCounts(pages=9, checks=1, failed=2, gained=8, requests=30, seconds=12.5)
+    with opened(demo) as store:
+        store.set_meta(RENDERING, msgspec.json.encode(LearnedRendering({"a.example:443/": group}, {}, counts)).decode())
+    shown = " ".join(demo.scrapy("status", "demo").succeeded().stdout.split())
+    cost = "9 pages rendered (1 as samples; 8 gained text or links), 2 failed; 30 requests, 12 s"
+    assert f"Rendering in a browser, in all runs {cost} 1 folder with pages that need it" in shown
+    numbers = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["rendering"]
+    assert (numbers["pages"], numbers["failed"], numbers["groups_needing_it"]) == (9, 2, 1)

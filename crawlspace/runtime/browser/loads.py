@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from time import monotonic
 
 MOST_REQUESTS = 500
 """Requests of one page; further ones are refused."""
@@ -17,6 +18,8 @@ QUIET_S = 0.5
 class Loads:
     """Of one page while it is rendered."""
 
+    began: float = field(default_factory=monotonic)
+    """On the monotonic clock, in seconds."""
     requests: int = 0
     """Sent to servers: what was loaded for another page before is not among them."""
     asked: int = 0

@@ -94,11 +94,11 @@ class BaseRendering:
         return self._reader.read(response, mime="text/html", declared=declared_type(response.headers), url=url)
 
     async def _rendered(self, request: Request, response: Response, plain: Page, turn: Turn) -> Response:
-        url, began = request.meta[STATE].url, monotonic()
+        url = request.meta[STATE].url
         records: list[Loads] = []
         try:
             dom = await self._browser.render(request, response, records, stays=plain.meta_refresh is not None)
-            return self._taken(request, response, dom, plain, seconds=monotonic() - began, records=records)
+            return self._taken(request, response, dom, plain, records)
         except NotAsked:
             self._rendering.failed(url, "it had no turn")
             raise
@@ -108,9 +108,7 @@ class BaseRendering:
                 return response
             raise
 
-    def _taken(
-        self, request: Request, response: Response, dom: Dom, plain: Page, *, seconds: float, records: list[Loads]
-    ) -> Response:
+    def _taken(self, request: Request, response: Response, dom: Dom, plain: Page, records: list[Loads]) -> Response:
         """Return the response with the DOM. Raises NotRenderedError where that lacks what could not be loaded."""
         url = request.meta[STATE].url
         loads = records[-1]
@@ -134,7 +132,7 @@ class BaseRendering:
                 words_after=len(page.text.split()),
                 links_before=len(plain.hrefs),
                 links_after=len(page.hrefs),
-                seconds=seconds,
+                seconds=monotonic() - records[0].began,
                 requests=sum(one.requests for one in records),
                 refused=loads.refused,
             ),

@@ -20,6 +20,7 @@ from crawlspace.content.text import extract_text_document
 from crawlspace.crawl.files.unreadable import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
+from crawlspace.crawl.rendering import mode_of
 from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
@@ -28,9 +29,10 @@ from crawlspace.runtime.download.headers import header_values
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.files.body import FileBody
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
-from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, RENDERED, is_conditional
+from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, is_conditional
 from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED
+from crawlspace.urls import parse
 
 if TYPE_CHECKING:
     from logging import LoggerAdapter
@@ -149,7 +151,7 @@ class Responses:
         page = (
             self._reader.read(response, mime=mime, declared=declared) if contents is None else self._page_of(contents, response)
         )
-        left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(response, state))
+        left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(state))
         if left_out:
             self._session.engine.discovery.refused.update(left_out)
             self._report_limits(page, state, left_out)
@@ -204,10 +206,13 @@ class Responses:
             return document_type(self._space, declared, None if stopped else start, on_disk=None if body is None else body.path)
         return contents.kind, self._space.at_headers(contents.kind, conclusive=True)
 
-    def _renders(self, response: Response, state: UrlState) -> bool:
-        """Return whether a page was rendered, or is not because that was of no use to pages like it."""
-        rendering = self._session.engine.rendering
-        return RENDERED in response.meta or (rendering is not None and rendering.mode(state.url) is not Render.NEVER)
+    def _renders(self, state: UrlState) -> bool:
+        """Return whether a page that may need a browser was rendered, or was not because that is of no use to pages like it."""
+        collection = self._session.collection
+        if not collection.renders:
+            return False
+        actions = self._session.engine.discovery.recheck(state).actions
+        return mode_of(parse(state.url), actions, collection.sites) is not Render.NEVER
 
     def _page_of(self, contents: FileContents, response: Response) -> Page:
         disposition = next(iter(header_values(response.headers, "Content-Disposition")), "")

@@ -41,6 +41,8 @@ def test_a_new_page_waits_for_the_next_run(tmp_path: Path) -> None:
     store, clock = MemoryStore(sinks=(EMBEDDED,)), FakeClock()
     crawled = engine(tmp_path, store, clock)
     assert [state.url for state in fetches(crawled)] == [FIRST, SECOND]
+    crawled.frontier.look_again()
+    assert fetches(crawled) == []
     assert crawled.is_done()
     assert crawled.progress.by_status == {617: 2}
     assert [(one.state, one.status, one.checksum) for one in (row(store, FIRST), row(store, SECOND))] == [

@@ -10,13 +10,17 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rendering import RENDERING, Rendered, Rendering, RenderingStore, Turn, learned_rendering
+from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Render
 from crawlspace.errors import StoreAway
+from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.render_learning import MAX_GROUPS, Needs
 from tests.unit.config.collection_files import settings
+from tests.unit.crawl.test_engine import DAY, crawl, engine
 
 AUTO: dict[str, object] = {"CRAWLSPACE_RENDER": "auto"}
 GAINED, IN_VAIN = Rendered(0, 500, 0, 20, 1.5, 4), Rendered(300, 300, 20, 20, 0.5, 2)
@@ -194,6 +198,34 @@ def test_what_was_refused_is_kept_by_site(tmp_path: Path) -> None:
     found.rendered(f"{SITE}/2", Rendered(1, 1, 1, 1, 1.0, 1, {"cdn.example": "address"}))
     found.keep()
     assert learned_rendering(store).refused == {"a.example:443": {"cdn.example": "address", "api.example": "robots"}}
+
+
+@pytest.mark.parametrize(("render", "asks_whole"), [("never", False), ("auto", False), ("always", True)])
+def test_a_crawl_asks_for_pages_whole_where_scripts_bring_their_content(tmp_path: Path, render: str, asks_whole: bool) -> None:
+    store, clock = MemoryStore(sinks=(EMBEDDED,)), FakeClock()
+    urls = ("http://a.example/1", "http://a.example/2")
+    own = {"CRAWLSPACE_SITES": {"a.example": {"render": render}}}
+    crawl(engine(tmp_path, store, clock, **own), dict.fromkeys(urls, "a"))
+    for url in urls:
+        state = store.get(url)
+        assert state is not None
+        state.etag = '"1"'
+        store.record([Change(state)], now=int(clock.now()))
+    clock.advance(40 * DAY)
+    again = engine(tmp_path, store, clock, **own)
+    fetch = again.next_fetch()
+    assert isinstance(fetch, FetchPage)
+    assert fetch.conditional is not asks_whole
+
+
+def test_a_crawl_keeps_what_was_learned_when_it_ends(tmp_path: Path) -> None:
+    store = MemoryStore(sinks=(EMBEDDED,))
+    crawled = engine(tmp_path, store, FakeClock(), **AUTO)
+    assert crawled.rendering is not None
+    crawled.rendering.failed("http://a.example/1", "time-out")
+    crawled.close()
+    assert learned_rendering(store).counts.failed == 1
+    assert engine(tmp_path, store, FakeClock()).rendering is None
 
 
 PAGES = 10_000
