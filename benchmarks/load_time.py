@@ -80,7 +80,7 @@ def measure(kind: str, number: int) -> Load:
             refused = str(error).partition("\n")[0]
         load_s, load_mb = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         begun = time.perf_counter()
-        review(folder, settings, settings, store=None, proxy=False)
+        review(folder, settings, settings, store=None)
         return Load(load_s, load_mb, time.perf_counter() - begun, refused)
 
 

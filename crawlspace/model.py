@@ -102,7 +102,6 @@ class Held(IntEnum):
 
     @property
     def sentence(self) -> str:
-        """The meaning of the value, for users."""
         return _HELD_SENTENCES[self]
 
 
@@ -124,6 +123,7 @@ class Status(IntEnum):
     CUT_SHORT = 615
     LOGGED_OUT = 616
     NOT_RENDERED = 617
+    PROXY_FAILED = 618
     NO_SUCH_HOST = 680
     NO_DNS_ANSWER = 681
     REDIRECT_MALFORMED = 690
@@ -158,8 +158,9 @@ _STATUS_SENTENCES = {
     Status.TIMEOUT: "no answer in time",
     Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
     Status.CUT_SHORT: "the answer was cut short or is too large",
-    Status.NOT_RENDERED: "could not be rendered in the browser",
     Status.LOGGED_OUT: "shown only to who is logged in, and the log-in was refused or is not for this page",
+    Status.NOT_RENDERED: "the page could not be rendered in the browser",
+    Status.PROXY_FAILED: "the proxy cannot be reached, refuses, or has cut the connection",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
     Status.REDIRECT_MALFORMED: "redirected to a malformed URL",
@@ -178,7 +179,7 @@ _STATUS_SENTENCES = {
 
 
 class Candidate(Struct, frozen=True, gc=False):
-    """A discovered URL before any check. `href` is absolute or relative to `base`."""
+    """A discovered URL before any check. `href` is absolute or relative to `base`; the last two are as in NewUrl."""
 
     href: str
     source: Source
@@ -189,7 +190,6 @@ class Candidate(Struct, frozen=True, gc=False):
     shift: int = 0
     inherited: str | None = None
     depth_from: int = 0
-    """Both as in NewUrl."""
 
 
 class NewUrl(Struct, frozen=True, gc=False):
@@ -213,7 +213,6 @@ class NewUrl(Struct, frozen=True, gc=False):
 
     @property
     def queue(self) -> Queue:
-        """The queue to insert it into."""
         return Queue(self.source, self.shift)
 
 
@@ -342,7 +341,6 @@ class Outcome:
     """Code of the project failed, which would fail again at once."""
     retry_after_s: float | None = None
     reason: Reason | None = None
-    """Why it is excluded."""
     detail: str = ""
     document: Document | None = None
     index: bool = True

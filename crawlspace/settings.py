@@ -95,6 +95,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.cookies.CookiesMiddleware": None,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
+    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
     "middlewares.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
     "middlewares.conditional_get.ConditionalGet": 120,
@@ -103,6 +104,7 @@ DOWNLOADER_MIDDLEWARES = {
     "middlewares.rendering.Rendering": 580,
     "middlewares.decompression.Decompression": 590,
     "middlewares.cookies.Cookies": 700,
+    "middlewares.proxies.Proxies": 750,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
@@ -207,6 +209,11 @@ CRAWLSPACE_URL_FOLD_WWW = "keep"
 CRAWLSPACE_SITES = {}
 # Hosts that receive the credentials in DEFAULT_REQUEST_HEADERS, as patterns of domain rules; empty = hosts of the start URLs.
 CRAWLSPACE_CREDENTIAL_HOSTS = []
+# The proxy of all sites: a URL, a reference to one (env:NAME, file:PATH), {"url": …, "user": …, "password": "env:NAME"}, or "direct" for
+# none; None = the proxies of the environment (http_proxy, https_proxy, no_proxy).
+CRAWLSPACE_PROXY = None
+# Hosts that are requested without a proxy: ["intranet.example.com", "*.example.org", "10.0.0.0/8"], or text with commas.
+CRAWLSPACE_NO_PROXY = []
 # Whether meta robots and X-Robots-Tag are obeyed; None = as ROBOTSTXT_OBEY.
 CRAWLSPACE_META_ROBOTS = None
 # How long a robots.txt is cached.

@@ -263,8 +263,9 @@ def _select(core: Core, body: dict[str, Any]) -> dict[str, Any]:
         elif condition == "url:*":
             found = [one for one in found if "url" in one]
         else:
-            name, value = re.fullmatch(r"\{!term f=(\w+)\}(.*)", condition, re.DOTALL).groups()  # type: ignore[union-attr]
-            found = [one for one in found if one.get(name) == value]
+            parser, name, value = re.fullmatch(r"\{!(terms?) f=(\w+)\}(.*)", condition, re.DOTALL).groups()  # type: ignore[union-attr]
+            wanted = set(value.split(",")) if parser == "terms" else {value}
+            found = [one for one in found if wanted & set(one[name] if isinstance(one.get(name), list) else [one.get(name)])]
     count, mark = len(found), body.get("params", {}).get("cursorMark")
     if mark is not None:
         assert body["sort"] == "id asc"

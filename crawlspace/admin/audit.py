@@ -14,6 +14,7 @@ from typing import Protocol
 
 from crawlspace.admin.reindex import StoredDocuments
 from crawlspace.crawl.sinks.index_repair import unsent
+from crawlspace.index.as_sent.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.index.inventory import Entry, Inventory
 from crawlspace.index.versions import Versions
 from crawlspace.model import Document, UrlState
@@ -37,7 +38,7 @@ class Difference:
     kind: DifferenceKind
     url: str
     id: int = 0
-    """Of its URL in the store; 0 for one that is extra."""
+    """Of its URL in the store; 0 for one that has no document there."""
     archived: int | None = None
     """As in UrlState, like `ordered`."""
     ordered: int = 0
@@ -63,6 +64,8 @@ class Tallies:
     """Of them, those that the index refuses."""
     of_others: int = 0
     """Of them, those that the index has of another collection, which pushed the same URL later."""
+    left_out: int = 0
+    """Others, which the sink does not get because they are behind a log-in."""
 
 
 @dataclass(slots=True)
@@ -78,6 +81,10 @@ class Audit:
     progress: Callable[[int, int], None] = lambda _done, _all: None
     """Takes the number of URLs compared, and of all."""
     tallies: Tallies = field(default_factory=Tallies)
+    exclusion: LoginExclusion | None = None
+    """What the sink leaves out: it is extra where it is there."""
+    archive: StoredDocuments | None = None
+    """Where it is looked up, if the sink leaves documents out, why one is missing."""
 
     def differences(self) -> Iterator[list[Difference]]:
         """Yield what differs, some at a time; what is done about it before the next is asked for is seen by what follows."""
@@ -92,17 +99,23 @@ class Audit:
             seen += len(page)
             indexed = {known.url: known for known in page if known.indexed}
             found = self.index.look_up(list(indexed)) if indexed else {}
-            self.tallies.documents += len(indexed)
+            self.tallies.left_out += sum(map(self._is_excluded, indexed))
+            self.tallies.documents += sum(not self._is_excluded(url) for url in indexed)
             self.tallies.of_others += sum(entry.owner not in ("", self.owner) for entry in found.values())
-            differ = [known for url, known in indexed.items() if self._judge(found.get(url), known.ordered) is not None]
+            differ = [known for url, known in indexed.items() if self._judge(url, found.get(url), known.ordered) is not None]
             if differ:
                 yield self._confirmed(differ)
             self.progress(seen, total)
 
-    def _judge(self, entry: Entry | None, ordered: int) -> DifferenceKind | None:
+    def _is_excluded(self, url: str) -> bool:
+        return self.exclusion is not None and self.exclusion.has(url)
+
+    def _judge(self, url: str, entry: Entry | None, ordered: int) -> DifferenceKind | None:
+        is_own = entry is not None and entry.owner in ("", self.owner)
+        if self._is_excluded(url):
+            return DifferenceKind.EXTRA if is_own else None
         if entry is None:
             return DifferenceKind.MISSING
-        is_own = entry.owner in ("", self.owner)
         return DifferenceKind.OUTDATED if is_own and entry.version and entry.version < self.versions.least(ordered) else None
 
     def _confirmed(self, differ: Sequence[KnownUrl]) -> list[Difference]:
@@ -116,10 +129,19 @@ class Audit:
                 self.tallies.refused += orders[url]
                 self.tallies.waiting += not orders[url]
             elif url in after and after[url].ordered == state.ordered:
-                kind = self._judge(found.get(url), state.ordered)
-                if kind is not None:
+                kind = self._judge(url, found.get(url), state.ordered)
+                if kind is DifferenceKind.MISSING and self._was_excluded(state):
+                    self.tallies.left_out += 1
+                    self.tallies.documents -= 1
+                elif kind is not None:
                     confirmed.append(Difference(kind, url, state.id, state.archived, state.ordered))
         return confirmed
+
+    def _was_excluded(self, state: UrlState) -> bool:
+        """Return whether a document is left out because it was fetched with a log-in that is not set any more."""
+        if self.exclusion is None or self.archive is None or state.archived is None:
+            return False
+        return is_marked(self.archive.document(state.archived, state.url))
 
     def _states(self, urls: Iterable[str]) -> dict[str, UrlState]:
         """Return the states of those that are in the index."""
@@ -157,19 +179,20 @@ class Repair:
     """Documents without a record, which the next crawl fetches and sends."""
 
     def order(self, differences: Sequence[Difference]) -> None:
-        extra = [one.url for one in differences if one.kind is DifferenceKind.EXTRA]
+        extra = [one.url for one in differences if one.kind is DifferenceKind.EXTRA and not one.id]
         if extra:
             self.store.delete_again(self.sink, extra)
-        documents = {
-            one.id: None if one.archived is None else self.archive.document(one.archived, one.url)
-            for one in differences
-            if one.kind is not DifferenceKind.EXTRA
-        }
+        documents = {one.id: self._document(one) for one in differences if one.id}
         unable = self.store.push_again(documents, sink=self.sink) if documents else []
         if unable:
             self.store.revise(unable, self._to_be_fetched, now=self.now)
         self.ordered += len(differences) - len(unable)
         self.fetched += len(unable)
+
+    def _document(self, one: Difference) -> Document | None:
+        if one.kind is DifferenceKind.EXTRA:  # left out of this sink: the push becomes a deletion
+            return stand_in(one.url)
+        return None if one.archived is None else self.archive.document(one.archived, one.url)
 
     def _to_be_fetched(self, state: UrlState) -> Change | None:
         return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))

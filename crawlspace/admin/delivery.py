@@ -47,7 +47,8 @@ def deliver(store: DeliveryStore, sinks: SinkSettings, *, owner: str, clock: Clo
             said.append(f"{_orders(waiting)} for the index, which is not there: {sinks.index_file}")
             continue
         with closing(open_sink(one, sinks, owner=owner)) as sink:
-            drain = Drain(store, sink, clock, references=references_of(store, one.name, sinks.references))
+            references, exclusion = references_of(store, one.name, sinks.references), sinks.exclusion_of(one.name)
+            drain = Drain(store, sink, clock, references=references, exclusion=exclusion)
             said.append(_send(store, sink, drain, waiting, partial(alone, sink.name, place_of(sink))))
     return "; ".join(dict.fromkeys(said))
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from crawlspace.admin.refused import SeenLink, seen_on
+from crawlspace.admin.rendering import PageRendering, rendering_of
 from crawlspace.admin.report import UrlReport, iso, known
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.admin.url_changes import find_url
@@ -66,8 +67,12 @@ class Explanation:
     """The URL before the URL options, if they change it."""
     access: str = ""
     """What a request for it carries, without secrets."""
+    proxy: str = ""
+    """The proxy that it goes through, without secrets, and the setting that names it."""
     seen_on: tuple[str, ...] = ()
     """Pages on which it was refused, from the sample of refused links."""
+    rendering: PageRendering | None = None
+    """Whether its page is rendered; None where the collection renders nothing."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -95,7 +100,9 @@ class Explanation:
             "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
             "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
             "access": self.access,
+            "proxy": self.proxy,
             "seen_on": list(self.seen_on),
+            "rendering": None if self.rendering is None else self.rendering.as_json(),
             "state": None if self.known is None else self.known.as_json(),
         }
 
@@ -125,7 +132,8 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         unchecked.append("the link depth (give one with --depth or --from)")
     if url.scheme in DEFAULT_PORTS:
         case = _Case(question, space, store, url, unchecked.append, collection=collection, clock=clock, state=state)
-        for check in (_check_host_limit, _check_robots, _check_address, _check_type):
+        by_address = _leave_out_address if collection.proxies.has(url) else _check_address
+        for check in (_check_host_limit, _check_robots, by_address, _check_type):
             decision = _then(decision, check(case))
     source, shift = _queue(url, decision, collection, state=state, page=page)
     return Explanation(
@@ -142,7 +150,9 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         None if store is None else _unreachable(url, collection, store),
         _folded_from(question.url, page, url),
         _access(url, collection),
+        _proxy(url, collection),
         () if decision.admitted else _pages(seen),
+        rendering_of(url, decision.actions, collection, store) if decision.admitted else None,
     )
 
 
@@ -161,6 +171,11 @@ def _pages(seen: Sequence[SeenLink]) -> tuple[str, ...]:
 def _access(url: Url, collection: Collection) -> str:
     access = collection.sites.of(url.host, url.port).access
     return "" if access is None else access.sentence_for(url.scheme)
+
+
+def _proxy(url: Url, collection: Collection) -> str:
+    proxy = collection.proxies.of(url.scheme, url.host, url.port)
+    return "" if proxy is None else proxy.sentence
 
 
 def _unreachable(url: Url, collection: Collection, store: Store) -> SiteReport | None:
@@ -275,6 +290,10 @@ def _check_address(case: _RuleCase) -> Decision | None:
     if address is not None and not is_address(address):
         raise UsageError(f"{quoted(address)} is not an IP address; give one as in --address 10.0.0.7 or --address 2001:db8::7")
     return case.space.at_connect(case.url.host, case.url.port, address or case.url.host)
+
+
+def _leave_out_address(case: _RuleCase) -> None:
+    case.leave_out("the host's address (its proxy looks it up)")
 
 
 def _check_type(case: _RuleCase) -> Decision | None:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from crawlspace.admin.lint_access import lint_access
+from crawlspace.admin.lint_proxies import lint_proxies
+from crawlspace.admin.lint_rendering import lint_rendering
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
 from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.errors import read_with_defaults, setting_named, where_set
@@ -32,7 +34,7 @@ from crawlspace.rules.lint.values import lint_values
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.model import ActionKind, ActionRuleSet
 from crawlspace.state.store import Store
-from crawlspace.urls import parse
+from crawlspace.urls import DEFAULT_PORTS, parse
 
 MOST_URLS = 100_000
 """Maximal known URLs for finding rules that decided none of them; more would take minutes."""
@@ -46,11 +48,10 @@ def review(
     defaults: Mapping[str, object],
     *,
     store: Store | None,
-    proxy: bool,
 ) -> tuple[list[Finding], Collection | None]:
     """Return the findings of a collection by file and line, and its configuration if that is valid.
 
-    `settings` are the collection's, `defaults` the values of unset ones; `proxy`: requests go through a proxy.
+    `settings` are the collection's, `defaults` the values of unset ones.
     """
     errors: list[ConfigError] = []
 
@@ -84,7 +85,7 @@ def review(
         collection = None
     found = dict.fromkeys(finding for error in errors for finding in findings_of(error, folder))
     if collection is not None:
-        found.update(dict.fromkeys(_warnings(collection, store, proxy=proxy)))
+        found.update(dict.fromkeys(_warnings(collection, store)))
         of_headers = collection.credential_hosts.warning([header for header, _ in default_headers(known)])
         for setting, warning in ((HEADERS, of_headers), (HTTP_PASSWORD, http_auth_warning(known))):
             if warning is not None:
@@ -96,7 +97,23 @@ def review(
         starts, sites = [start.url for start in collection.start_urls], collection.sites
         for level, code, message in lint_access(sites.accesses, starts, sites, keeps_sessions=collection.seal.keeps):
             found[Finding("settings.py" if line else "settings", line, column, level, code, message)] = None
+        for level, code, where, message in lint_proxies(collection.proxies, _sites(collection, store)):
+            line, column = where_set(folder, where.partition("[")[0])
+            found[Finding("settings.py" if line else "settings", line, column, level, code, message)] = None
     return sorted(found, key=lambda one: (one.file, one.line, one.column, one.code)), collection
+
+
+def _sites(collection: Collection, store: Store | None) -> Iterator[tuple[str, int]]:
+    """Yield host and port of the start URLs, of hosts that domain rules allow by name, and of known sites."""
+    for start in collection.start_urls:
+        yield start.url.host, start.url.port
+    for rule in collection.rules.domain:
+        if rule.action is RuleAction.ALLOW and "*" not in rule.host:
+            for port in DEFAULT_PORTS.values() if rule.port is None else (rule.port,):
+                yield rule.host.lower(), port
+    for known in store.sites() if store is not None else ():
+        host, _, number = known.site.rpartition(":")
+        yield host, int(number)
 
 
 def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
@@ -117,8 +134,9 @@ def findings_of(error: ConfigError, folder: Path) -> Iterator[Finding]:
 _AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
 
 
-def _warnings(collection: Collection, store: Store | None, *, proxy: bool) -> Iterator[Finding]:
-    yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=collection.host_case_sensitive, proxy=proxy)
+def _warnings(collection: Collection, store: Store | None) -> Iterator[Finding]:
+    case, proxied = collection.host_case_sensitive, collection.proxies.sentence
+    yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=case, proxied=proxied)
     places = [start.where.rpartition(":") for start in collection.start_urls]
     yield from lint_start_urls(
         build_space(collection),
@@ -133,6 +151,7 @@ def _warnings(collection: Collection, store: Store | None, *, proxy: bool) -> It
         yield from lint_expressions(collection.action_rules.rules)
         if collection.metadata_along_links:
             yield from _too_long_to_inherit(collection.action_rules.rules)
+    yield from lint_rendering(collection)
     if store is not None:
         yield from _without_effect(collection, store)
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from crawlspace.admin.audit import Audit, AuditedStore, Difference, DifferenceKind
 from crawlspace.admin.reindex import StoredDocuments
+from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.index.inventory import BuiltCopy, Entry, Rebuildable
 from crawlspace.index.sink import Refusal
 from crawlspace.index.versions import Versions
@@ -56,6 +57,8 @@ class Rebuild:
     wait: Callable[[], None]
     progress: Callable[[str, int, int], None]
     """Takes what is done, the number of URLs done, and of all."""
+    exclusion: LoginExclusion | None = None
+    """What the sink leaves out."""
     _done: Rebuilt = field(default_factory=Rebuilt)
     _refused: dict[str, Refusal] = field(default_factory=dict)
 
@@ -89,11 +92,12 @@ class Rebuild:
             seen += len(page)
             indexed = {known.url: known for known in page if known.indexed}
             there = built.look_up(list(indexed)) if indexed else {}
+            wanted = {url: known for url, known in indexed.items() if self.exclusion is None or not self.exclusion.has(url)}
             self._write(
                 built,
                 [
                     Difference(DifferenceKind.MISSING, url, known.id, known.archived, known.ordered)
-                    for url, known in indexed.items()
+                    for url, known in wanted.items()
                     if url not in there
                 ],
             )
@@ -105,7 +109,16 @@ class Rebuild:
         for number in range(1, MOST_ROUNDS + 1):
             differ = 0
             progress = partial(self.progress, f"comparing, round {number}")
-            audit = Audit(self.store, self.sink, built, self.versions, self.owner, progress)
+            audit = Audit(
+                self.store,
+                self.sink,
+                built,
+                self.versions,
+                self.owner,
+                progress,
+                exclusion=self.exclusion,
+                archive=self.archive,
+            )
             for differences in audit.differences():
                 found = [one for one in differences if one.url not in self._refused]
                 differ += len(found)
@@ -132,8 +145,9 @@ class Rebuild:
             if document is None:
                 others.append(one.url)
             else:
-                orders.append(self._order(one, replace(document, duplicates=noted.get(one.url, document.duplicates))))
-        for refusal in self._sent(built, orders):
+                order = self._order(one, replace(document, duplicates=noted.get(one.url, document.duplicates)))
+                orders.append(order if self.exclusion is None else self.exclusion.of(order))
+        for refusal in self._sent(built, [order for order in orders if order.op is Op.PUSH]):
             self._refused[refusal.order.url] = refusal
         built.carry_over(others)
 

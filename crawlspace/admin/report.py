@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Protocol
 
+from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.state.duplicates import is_left
@@ -173,6 +174,9 @@ class Report:
     lost: int = 0
     """Documents included in `documents` that are not in the index at present, because another collection deleted them there."""
 
+    rendering: RenderingReport | None = None
+    """What rendering has cost; None where no page was rendered."""
+
     @property
     def known(self) -> int:
         return sum(self.urls.values())
@@ -199,6 +203,7 @@ class Report:
             "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
             "unreachable": [site.as_json() for site in self.unreachable],
+            **({} if self.rendering is None else {"rendering": self.rendering.as_json()}),
         }
 
 

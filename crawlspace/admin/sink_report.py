@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
+from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.index.servers import noted_server, server_meta
 from crawlspace.index.standstill import Standstill, noted_standstill, standstill_meta
 from crawlspace.model import Op
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.state.metadata import Named
+from crawlspace.state.views import Site
 
 
 class SinkView(Named, Protocol):
     def backlog(self, sink: str) -> int: ...
     def parked(self, sink: str) -> list[tuple[Op, str, str]]: ...
+    def sites(self) -> Iterator[Site]: ...
+    def schemes(self, site: str) -> frozenset[str]: ...
+    def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,8 @@ class SinkReport:
     """A sentence, where that version was never tried."""
     standstill: Standstill | None = None
     """Since when it takes nothing, and why."""
+    left_out: int = 0
+    """Documents that it does not get, because their pages are behind a log-in."""
 
     def sentences(self, collection: str) -> Iterator[str]:
         """Yield what is to be known of it beside its numbers."""
@@ -54,6 +61,8 @@ class SinkReport:
         if self.standstill is not None:
             since = datetime.fromtimestamp(self.standstill.since).astimezone()
             yield f"it takes nothing since {since:%Y-%m-%d %H:%M}: {printable(self.standstill.why)}"
+        if self.left_out:
+            yield f"{counted(self.left_out, 'document of a page behind a log-in is', 'documents of pages behind a log-in are')} left out of it"
         if self.parked:
             yield f"it refuses {counted(self.parked, 'document')}: `scrapy sinks {collection} --parked {self.name}` lists them"
         if self.server_warning:
@@ -64,10 +73,28 @@ def sink_reports(store: SinkView, sinks: SinkSettings) -> list[SinkReport]:
     """Return the sinks of the settings, and then former ones."""
     types = {one.name: one.type for one in sinks.options}
     former = {name: kind for name, kind in sorted(known_sinks(store).items()) if name not in types}
-    return [_report(store, name, kind, is_former=name in former) for name, kind in {**types, **former}.items()]
+    left_out = 0 if sinks.exclusion is None else _left_out(store, sinks.exclusion)
+    return [
+        _report(
+            store,
+            name,
+            kind,
+            is_former=name in former,
+            left_out=0 if sinks.exclusion_of(name) is None else left_out,
+        )
+        for name, kind in {**types, **former}.items()
+    ]
 
 
-def _report(store: SinkView, name: str, kind: str, *, is_former: bool) -> SinkReport:
+def _left_out(store: SinkView, exclusion: LoginExclusion) -> int:
+    """Return the number of documents of sites behind a log-in."""
+    behind = [
+        one.site for one in store.sites() if any(exclusion.has(f"{scheme}://{one.site}/") for scheme in store.schemes(one.site))
+    ]
+    return sum(store.documents(behind).values())
+
+
+def _report(store: SinkView, name: str, kind: str, *, is_former: bool, left_out: int) -> SinkReport:
     server = noted_server(store.get_meta(server_meta(name)))
     return SinkReport(
         name,
@@ -79,6 +106,7 @@ def _report(store: SinkView, name: str, kind: str, *, is_former: bool) -> SinkRe
         server="" if server is None else server.product,
         server_warning="" if server is None else server.warning,
         standstill=noted_standstill(store.get_meta(standstill_meta(name))),
+        left_out=left_out,
     )
 
 

@@ -128,6 +128,9 @@ class _Compared:
             lines.append(
                 f"  it refuses {counted(tallies.refused, 'document')}: `scrapy sinks {collection} --parked {self.sink}` lists them"
             )
+        if tallies.left_out:
+            left_out = counted(tallies.left_out, "document of a page behind a log-in", "documents of pages behind a log-in")
+            lines.append(f"  {left_out} left out of it")
         if tallies.of_others:
             lines.append(
                 f"  {counted(tallies.of_others, 'belongs', 'belong')} to another collection there, which pushed the same URL later"
@@ -149,6 +152,7 @@ class _Compared:
             "waiting": tallies.waiting,
             "refused": tallies.refused,
             "of_others": tallies.of_others,
+            "left_out": tallies.left_out,
             "fetched": self.fetched,
             "differences": [{"kind": one.kind.value, "url": one.url} for one in self.shown],
         }
@@ -184,10 +188,11 @@ def _compare(place: Place, opened: OpenStore, options: SinkOptions, report: _Com
             Versions(opened.store, options.name, clock),
             place.name,
             lambda done, total: display("comparing", done, total),
+            exclusion=place.sinks.exclusion_of(options.name),
+            archive=(archive := stack.enter_context(closing(archive_reader(place, opened)))),
         )
         repair = None
         if repairs:
-            archive = stack.enter_context(closing(archive_reader(place, opened)))
             repair = Repair(opened.store, archive, options.name, int(clock.now()))
         try:
             for differences in audit.differences():

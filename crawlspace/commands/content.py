@@ -10,7 +10,7 @@ from itertools import islice
 
 from crawlspace.admin.url_changes import find_url, read_url
 from crawlspace.archive.reader import StoredResponse
-from crawlspace.config.collection import read_url_folding
+from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.archived_responses import response_of, sent_response_of
 from crawlspace.runtime.command import CollectionCommand, EscapingOutput

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from crawlspace.admin.url_changes import Selection, UrlChanges, find_url, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
-from crawlspace.config.collection import read_url_folding
+from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable

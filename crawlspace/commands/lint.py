@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.request import getproxies
 
 from crawlspace.admin.lint_collection import findings_of, review
 from crawlspace.admin.lint_collections import Crawled, across, crawled, with_collection
@@ -86,16 +85,15 @@ class Command(CollectionCommand):
         except ConfigError as error:
             return [*found, *findings_of(error, folder)], None
         found += [finding for fault in (*faulty, *faults(settings)) for finding in findings_of(fault, folder)]
-        proxy = settings.getbool("HTTPPROXY_ENABLED") and bool(getproxies().keys() & {"http", "https", "all"})
         try:
             with place_of(name, folder, settings).store.reading() as opened:
                 store = None if opened is None else opened.store
-                return _reviewed(folder, settings, store=store, proxy=proxy, found=found)
+                return _reviewed(folder, settings, store=store, found=found)
         except StoreError:  # not a fault of the rules
             pass
         except ConfigError as error:  # the other settings are still checked
             found += findings_of(error, folder)
-        return _reviewed(folder, settings, store=None, proxy=proxy, found=found)
+        return _reviewed(folder, settings, store=None, found=found)
 
     def _places(self, name: str) -> tuple[Path, Path | None]:
         """Return a collection's folder and its global.rules, even if neither can be read."""
@@ -107,8 +105,8 @@ class Command(CollectionCommand):
 
 
 def _reviewed(
-    folder: Path, settings: BaseSettings, *, store: Store | None, proxy: bool, found: list[Finding]
+    folder: Path, settings: BaseSettings, *, store: Store | None, found: list[Finding]
 ) -> tuple[list[Finding], Crawled | None]:
-    findings, collection = review(folder, settings, default_values(), store=store, proxy=proxy)
+    findings, collection = review(folder, settings, default_values(), store=store)
     shown = sorted(dict.fromkeys([*found, *findings]), key=lambda one: (one.file, one.line, one.column, one.code))
     return shown, crawled(collection, store) if collection is not None else None

@@ -58,7 +58,7 @@ class Command(CollectionCommand):
         collection.seal.check()
         check_browser([access], collection.browser)
         verify = bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"])
-        sending = LoginRequests(collection.user_agent, collection.sites, verify, browser=collection.browser)
+        sending = LoginRequests(collection.user_agent, collection.sites, collection.proxies, verify, browser=collection.browser)
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")

@@ -10,6 +10,7 @@ from contextlib import closing
 
 from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, made
 from crawlspace.errors import StoreError, UsageError
+from crawlspace.field_values import with_values
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.filters import FACETS, read_facets, read_filter
 from crawlspace.index.search import Hit, Searchable, SearchResult
@@ -174,7 +175,7 @@ def _as_json(hit: Hit) -> dict[str, object]:
         "has_all_words": hit.has_all_words,
         "score": round(hit.score, 3),
         "language": hit.language,
-        "fields": dict(hit.fields),
+        "fields": with_values(hit.fields),
         "duplicates": list(hit.duplicates),
     }
 

@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 
+from crawlspace.admin.rendering import RenderingReport, counts_sentence, rendering_report
 from crawlspace.admin.report import Report, iso, report, status_sentence
 from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
 from crawlspace.config.collection import load_collection
@@ -73,6 +74,7 @@ class Command(CollectionCommand):
             warnings = [] if store is None or opts.json else [_of_the_rules(place, store)]
             if store is not None and not opts.json and not crawlers:
                 warnings.append(_of_the_index(place, store))
+            numbers = replace(numbers, rendering=None if store is None else rendering_report(store) or None)
             sinks = [] if store is None else sink_reports(store, place.sinks)
             refused = {} if store is None else refused_logins(store)
             sessions = {} if store is None else kept_sessions(store)
@@ -124,6 +126,7 @@ def _lines(numbers: Report) -> Iterator[str]:
             yield beside(f"  {site.row.site}   ", site.sentence)
         if len(numbers.unreachable) > SITES_SHOWN:
             yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
+    yield from _of_rendering(numbers.rendering)
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, "")])
     if numbers.duplicates:
@@ -144,6 +147,16 @@ def _lines(numbers: Report) -> Iterator[str]:
         yield from _table((f"  {reason.label}", count, reason.sentence) for reason, count in sorted(numbers.held.items()))
     if numbers.parked:
         yield from _table([("parked", numbers.parked, "documents the index refuses")])
+
+
+def _of_rendering(rendering: RenderingReport | None) -> Iterator[str]:
+    if rendering is not None:
+        yield from ("", "Rendering in a browser, in all runs")
+        yield beside("  ", counts_sentence(rendering.counts))
+        if rendering.needing:
+            yield beside(
+                "  ", f"{counted(rendering.needing, 'folder')} with pages that need it (scrapy explain shows it for a URL)"
+            )
 
 
 def _of_workers(collection: str, workers: Sequence[Crawler]) -> Iterator[str]:

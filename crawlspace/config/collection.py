@@ -26,6 +26,7 @@ from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules
 from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
+from crawlspace.config.proxies.table import Proxies, read_proxies
 from crawlspace.config.rendering import BrowserSettings, read_browser, read_rendering
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.session_seal import Seal
@@ -99,6 +100,7 @@ class Collection:
     host_case_sensitive: bool
     sites: SiteTable
     browser: BrowserSettings
+    proxies: Proxies
     url_folding: UrlFolding | None
     """What the URL options do to URLs; None if none is set. `start_urls` are folded."""
     credential_hosts: CredentialHosts
@@ -267,6 +269,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=sites,
         browser=read_browser(settings),
+        proxies=read_proxies(settings, sites),
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
         content=read_content(settings, robots_obey=robots_obey),
@@ -316,11 +319,6 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
         worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
     )
-
-
-def read_url_folding(settings: Mapping[str, object]) -> UrlFolding | None:
-    """Return what the URL options do, without reading more of a collection. Raises SettingError."""
-    return read_sites(settings, read_limits(settings), read_url_options(settings)).url_folding()
 
 
 def known_names() -> list[str]:
@@ -394,6 +392,5 @@ __all__ = [
     "known_names",
     "load_collection",
     "read_settings_file",
-    "read_url_folding",
     "refuse_unknown_names",
 ]

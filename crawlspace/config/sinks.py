@@ -12,12 +12,15 @@ from pathlib import Path
 from ada_url import normalize_url
 
 from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings, read_references
+from crawlspace.config.limits import read_limits
 from crawlspace.config.secrets import read_secret
+from crawlspace.config.sites import read_sites
 from crawlspace.errors import SettingError
+from crawlspace.index.as_sent.login_exclusion import REQUIRES_LOGIN, LoginExclusion
 from crawlspace.index.inventory import Inventory, Rebuildable
 from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Sink
-from crawlspace.parsing import boolean, duration, integer, table
+from crawlspace.parsing import boolean, duration, integer, one_of, table
 from crawlspace.printable import quoted, without_credentials
 
 SINKS = "CRAWLSPACE_SINKS"
@@ -34,6 +37,7 @@ CLASSES: Mapping[str, str] = {
 }
 """The classes of sinks by type, by dotted path; a type of the user's own is such a path itself."""
 _EXAMPLE = '{"search": {"type": "opensearch", "url": "https://search.example.com:9200", "index": "intranet"}}'
+_INCLUDE, _EXCLUDE = "include", "exclude"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
@@ -47,6 +51,8 @@ class SinkOptions:
     collection: str
     data_folder: Path
     """Of the collection."""
+    excludes_logins: bool = False
+    """Documents of pages behind a log-in are left out."""
     _read: set[str] = field(default_factory=set)
 
     @property
@@ -150,6 +156,12 @@ class SinkSettings:
     """The file of the embedded index, where there is one."""
     references: ReferenceSettings = ALL_WHOLE
     """Which documents are sent without their text."""
+    exclusion: LoginExclusion | None = None
+    """What is left out of the sinks that leave documents out."""
+
+    def exclusion_of(self, sink: str) -> LoginExclusion | None:
+        """Return what is left out of a sink; None for one that gets all documents."""
+        return self.exclusion if any(one.name == sink and one.excludes_logins for one in self.options) else None
 
     @property
     def has_embedded(self) -> bool:
@@ -170,7 +182,11 @@ class SinkSettings:
 def sinks_of(settings: Mapping[str, object], *, collection: str, data_folder: Path) -> SinkSettings:
     """Return the sinks of the settings of a collection. Raises SettingError. Nothing is opened."""
     sinks = read_sinks(settings[SINKS], collection=collection, data_folder=data_folder)
-    return replace(sinks, references=read_references(settings, collection))
+    exclusion = None
+    if any(one.excludes_logins for one in sinks.options):
+        sites = read_sites(settings, read_limits(settings))
+        exclusion = LoginExclusion(sites.requires_login, sites.logins_hash)
+    return replace(sinks, references=read_references(settings, collection), exclusion=exclusion)
 
 
 def read_sinks(value: object, *, collection: str, data_folder: Path) -> SinkSettings:
@@ -191,6 +207,9 @@ def read_sinks(value: object, *, collection: str, data_folder: Path) -> SinkSett
             raise SettingError(
                 f"{SINKS} has a sink of type {one.type} named {EMBEDDED}, which is the name of the embedded index; give it another"
             )
+        else:
+            wanted = one.text(REQUIRES_LOGIN, _INCLUDE)
+            one.excludes_logins = one_of(one.where(REQUIRES_LOGIN), wanted, (_INCLUDE, _EXCLUDE)) == _EXCLUDE
         found.append(one)
     return SinkSettings(tuple(found), index_file)
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from crawlspace.config.limits import read_limits
+from crawlspace.config.proxies.choice import Proxy, read_proxy
+from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
 from crawlspace.config.rendering import NO_RENDERING, Render, SiteRendering, read_site_rendering
 from crawlspace.config.rendering import SITE_KEYS as RENDERING_KEYS
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
@@ -13,7 +16,7 @@ from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
-from crawlspace.config.url_options import read_site_options
+from crawlspace.config.url_options import read_site_options, read_url_options
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.printable import quoted
@@ -24,9 +27,10 @@ from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOpt
 from crawlspace.urls import DEFAULT_PORTS, parse
 
 NAME = "CRAWLSPACE_SITES"
+PROXY_KEYS = ("proxy", "no_proxy")
 KEYS = (
     *("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings"),
-    *(*URL_KEYS, *ACCESS_KEYS, *TLS_KEYS, *RENDERING_KEYS),
+    *(*URL_KEYS, *ACCESS_KEYS, *TLS_KEYS, *PROXY_KEYS, *RENDERING_KEYS),
 )
 
 
@@ -46,6 +50,10 @@ class SiteSettings:
     tls: SiteTls | None = None
     """Certificates of its connections; None: none of its own."""
     rendering: SiteRendering = NO_RENDERING
+    proxy: Proxy | None = None
+    """None: that of the collection."""
+    no_proxy: NoProxy | None = None
+    """Hosts of the entry without a proxy; None: those of the collection."""
 
 
 class SiteTable:
@@ -55,7 +63,7 @@ class SiteTable:
         """Raises RuleFileError for an invalid host pattern."""
         self.default = default
         self.settings = list(patterns.values())
-        self._by_pattern = patterns
+        self.by_pattern = patterns
         self._have_logins = any(access.logs_in for access in self.accesses)
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
@@ -70,6 +78,16 @@ class SiteTable:
     def accesses(self) -> list[SiteAccess]:
         """The log-ins and headers, one for each entry that has any."""
         return [settings.access for settings in self.settings if settings.access is not None]
+
+    @property
+    def logins_hash(self) -> str:
+        """A hash of what `requires_login` depends on."""
+        written = [
+            (pattern, access is not None and access.logs_in and (access.carries("http"), access.carries("https")))
+            for pattern, settings in self.by_pattern.items()
+            for access in [settings.access]
+        ]
+        return blake2b(repr(written).encode(), digest_size=16).hexdigest()
 
     def requires_login(self, url: str) -> bool:
         """Return whether a page is fetched with a log-in, or with credentials of another kind."""
@@ -87,7 +105,7 @@ class SiteTable:
     @property
     def rendering_hash(self) -> str:
         """Text that changes whenever the settings may have a page rendered otherwise; empty where none is."""
-        by_pattern = [("", self.default.rendering), *((pattern, one.rendering) for pattern, one in self._by_pattern.items())]
+        by_pattern = [("", self.default.rendering), *((pattern, one.rendering) for pattern, one in self.by_pattern.items())]
         return repr([(pattern, one.mode.value, one.hosts, one.wait_for) for pattern, one in by_pattern]) if self.renders else ""
 
     @property
@@ -96,7 +114,7 @@ class SiteTable:
 
     def url_folding(self) -> UrlFolding | None:
         """Return what folds URLs; None if no option is set."""
-        by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self._by_pattern.items())]
+        by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self.by_pattern.items())]
         if all(options == NO_OPTIONS for _, options in by_pattern):
             return None
         return UrlFolding(
@@ -165,6 +183,11 @@ def _check_browser_login(site: SiteSettings, sites: SiteTable) -> None:
         )
 
 
+def read_url_folding(settings: Mapping[str, object]) -> UrlFolding | None:
+    """Return what the URL options do, without reading more of a collection. Raises SettingError."""
+    return read_sites(settings, read_limits(settings), read_url_options(settings)).url_folding()
+
+
 def _read_site(where: str, pattern: str, values: object, default: SiteSettings, most: int) -> SiteSettings:
     if not isinstance(values, Mapping):
         raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
@@ -192,6 +215,8 @@ def _read_site(where: str, pattern: str, values: object, default: SiteSettings, 
         access=access,
         tls=read_site_tls(where, values),
         rendering=read_site_rendering(where, values, default.rendering),
+        proxy=read_proxy(f"{where}['proxy']", values.get("proxy")),
+        no_proxy=read_no_proxy(f"{where}['no_proxy']", values.get("no_proxy")),
         own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
         delay_s=delay,
         concurrency=together,

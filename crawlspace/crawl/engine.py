@@ -22,9 +22,9 @@ from crawlspace.crawl.folded_documents import FoldedDocuments
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.logins import Logins
-from crawlspace.crawl.outcomes import OutcomePolicy
+from crawlspace.crawl.outcomes import OutcomePolicy, excluded_status
 from crawlspace.crawl.ports import PageStore, WorkerView
-from crawlspace.crawl.rendering import Rendering
+from crawlspace.crawl.rendering import Rendering, keep_learned
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.sinks.deliveries import Deliveries
@@ -39,14 +39,13 @@ from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
-from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.once_a_run import RunStart
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
-from crawlspace.state.unreachable import logged_out, postponed
-from crawlspace.urls import parse
+from crawlspace.state.unreachable import logged_out, not_rendered, postponed
 
 LOOK_EVERY_S = 0.1
 """Interval of the checks whether another process has written to the store."""
@@ -75,7 +74,7 @@ class Engine:
         self.clock = clock
         self.discovery = CandidateChecker(space)
         self.admission = Admission(collection, self.discovery, store)
-        self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, references=collection.sinks.references)
+        self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
         self.progress = RunCounters()
         self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
@@ -95,7 +94,6 @@ class Engine:
         self.robots = robots_of(collection, self.results, clock)
         self.logins = Logins.of(collection, store, clock)
         self.rendering = Rendering.of(collection, space, store, clock=clock)
-        """None where no page is rendered."""
         self.site_delays = SiteDelays(collection, clock, self.robots)
         others = None if worker is None else worker.sites
         self.frontier = frontier_of(
@@ -173,9 +171,7 @@ class Engine:
                 continue
             decision = self.discovery.recheck(state)
             if not decision.admitted:
-                url = parse(state.url, host_as_written=state.host_as_written)
-                here = refused_by_domain_only(decision) and self.global_space is not None and self.global_space.allows(url)
-                self._exclude(state, Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason)
+                self._exclude(state, excluded_status(decision, state, self.global_space), decision.reason)
                 continue
             if self.locating is not None and self.locating.takes(state):
                 continue
@@ -206,14 +202,11 @@ class Engine:
         self.turns.ended(state, outcome)
         self.progress.fetched += 1
         self.progress.by_kind[outcome.kind] += 1
-        if outcome.status == Status.LOGGED_OUT:
+        if outcome.status in (Status.LOGGED_OUT, Status.NOT_RENDERED):
             del self._leased[state.id]
-            if waits := self.logins.logged_out(state.site, outcome.detail, self.frontier):  # else it is about this page alone
-                self.progress.count(state, outcome)
-            after = logged_out(state, now=self._now(), again_s=0.0 if waits else self.policy.refresh_min_s)
-            self.commits.add(Change(after), outcome, state)
-            return True
-        self._take(outcome)
+            self.commits.add(Change(self._not_shown(state, outcome)), outcome, state)
+        else:
+            self._take(outcome)
         return True
 
     def not_sent(self, id: int) -> None:
@@ -271,8 +264,7 @@ class Engine:
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
         self.inserted(batch.new, effects)
         self.deliveries.ordered(effects.pushes + effects.deletes)
-        if self.rendering is not None:
-            self.rendering.keep()
+        keep_learned(self.rendering)
         self._update()
 
     @property
@@ -291,8 +283,7 @@ class Engine:
     def close(self) -> None:
         """Commit, and release unused leases."""
         self.commit()
-        if self.rendering is not None:
-            self.rendering.keep(is_last=True)
+        keep_learned(self.rendering, is_last=True)
         self.site_failures.end()
         self._time.end()
         self.frontier.close()
@@ -314,6 +305,15 @@ class Engine:
         self.frontier.skip(state)
         self._leased[state.id] = state
         self._take(Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=self._now()))
+
+    def _not_shown(self, state: UrlState, outcome: Outcome) -> UrlState:
+        """Return the state of a URL of whose page nothing is known, for no reason of its own."""
+        if outcome.status == Status.NOT_RENDERED:
+            self.progress.count(state, outcome)
+            return not_rendered(state, policy=self.policy, now=self._now(), run_ends=self._run.ends)
+        if waits := self.logins.logged_out(state.site, outcome.detail, self.frontier):  # else it is about this page alone
+            self.progress.count(state, outcome)
+        return logged_out(state, now=self._now(), again_s=0.0 if waits else self.policy.refresh_min_s)
 
     def _update(self) -> None:
         """Update from changes by others, such as a command's writes, and start due background work, such as a new cycle."""
@@ -348,11 +348,11 @@ class Engine:
         self.site_failures.found(new)
         self.fetch_again(effects)
 
-    def fetch_again(self, effects: Effects) -> None:
+    def fetch_again(self, effects: Effects, *, linked: bool = False) -> None:
         """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links."""
         while effects.lowered:
             changes, effects = fetch_again(
-                effects.lowered, store=self.store, discovery=self.discovery, limits=self.space.limits, now=self._now()
+                effects.lowered, self.store, discovery=self.discovery, limits=self.space.limits, now=self._now(), linked=linked
             )
             self._discovered([(one.state.site, one.state.queue) for one in changes], effects)
             for change in changes:

@@ -9,7 +9,10 @@ from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.displaced_documents import Displacements
+from crawlspace.decision import Decision
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.space import refused_by_domain_only
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
@@ -18,13 +21,21 @@ from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE
 from crawlspace.state.views import Counts
+from crawlspace.urls import parse
 
 DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
 _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
 _NOT_OF_SITE = frozenset(
-    {Status.ROBOTS_FORBIDDEN, Status.EXCLUDED, Status.EXCLUDED_HERE, Status.PORT_OR_SCHEME, Status.UNEXPECTED}
+    {
+        Status.ROBOTS_FORBIDDEN,
+        Status.EXCLUDED,
+        Status.EXCLUDED_HERE,
+        Status.PORT_OR_SCHEME,
+        Status.UNEXPECTED,
+        Status.NOT_RENDERED,
+    }
 )
 
 
@@ -202,6 +213,14 @@ def _is_failure(outcome: Outcome) -> bool:
     return outcome.host_failure or failed or outcome.status in _BUSY
 
 
+def excluded_status(decision: Decision, state: UrlState, global_space: GlobalSpace | None) -> Status:
+    """Return the status of a URL that the rules refuse: whether another collection may have its document."""
+    if global_space is None or not refused_by_domain_only(decision):
+        return Status.EXCLUDED
+    url = parse(state.url, host_as_written=state.host_as_written)
+    return Status.EXCLUDED_HERE if global_space.allows(url) else Status.EXCLUDED
+
+
 def site_failed(outcome: Outcome) -> bool | None:
     """Return whether a site failed; None if the outcome does not concern the site."""
     return _is_failure(outcome) if _concerns_site(outcome) else None
@@ -215,7 +234,7 @@ def site_answered(outcome: Outcome) -> bool | None:
 def _concerns_site(outcome: Outcome) -> bool:
     """Return whether an outcome shows the condition of the site.
 
-    URLs excluded by rules, addresses or robots.txt were not requested. An unexpected error mostly is a fault in parsing a page of
+    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages while there is no browser for them. An unexpected error mostly is a fault in parsing a page of
     a healthy site; counting it as a response would be wrong, too, because responses confirm deletions.
     """
     if outcome.kind is OutcomeKind.GONE:

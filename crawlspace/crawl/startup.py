@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from urllib.request import getproxies
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
@@ -67,12 +66,14 @@ def build_global_space(collection: Collection) -> GlobalSpace | None:
 
 def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> BulkDecisions:
     """Return the bulk checks for the URLs of a store, with its stored addresses of hosts."""
-    behind_a_proxy = bool(getproxies().keys() & {"http", "https", "all"})  # only the proxy knows the addresses
-    global_space = build_global_space(collection)
-    if behind_a_proxy:
-        return BulkDecisions(space, global_space)
     addresses = KnownAddresses(store)
-    return BulkDecisions(space, global_space, addresses=addresses, read_ahead=addresses.read)
+    return BulkDecisions(
+        space,
+        build_global_space(collection),
+        addresses=addresses,
+        read_ahead=addresses.read,
+        is_proxied=collection.proxies.has,  # only the proxy knows the addresses
+    )
 
 
 def build_deletion_limit(collection: Collection) -> DeletionLimit:
@@ -106,7 +107,8 @@ def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: Spid
 
 def hash_of(collection: Collection, space: CrawlSpace) -> str:
     """Return a hash that changes whenever the rules may decide differently about a URL."""
-    return rules_hash(space, collection.global_rules, collection.host_case_sensitive)
+    proxied = collection.proxies.content_hash
+    return rules_hash(space, collection.global_rules, collection.host_case_sensitive, *([proxied] if proxied else ()))
 
 
 def rules_of(collection: Collection, space: CrawlSpace) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
+from crawlspace.field_values import with_values
 from crawlspace.index.by_reference import reference_fields
 from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
@@ -24,5 +25,6 @@ def line_of(order: IndexOrder, *, owner: str) -> bytes:
         "collection": owner,
     }
     if order.document is not None:
-        line["document"] = {**asdict(order.document), **reference_fields(order)}
+        fields = {"fields": with_values(order.document.fields)}
+        line["document"] = {**asdict(order.document), **fields, **reference_fields(order)}
     return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

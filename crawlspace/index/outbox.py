@@ -10,16 +10,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
+from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.index.by_reference import ContentReferences
 from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, MarkKeeper, next_mark, note_mark, stored_mark
 from crawlspace.index.places import place_of
 from crawlspace.index.servers import note_server
-from crawlspace.index.sink import Refusal, Sink
+from crawlspace.index.sink import Refusal, Sent, Sink
 from crawlspace.index.standstill import StandstillNote
 from crawlspace.index.versions import Versions
 from crawlspace.model import IndexOrder
@@ -94,8 +95,9 @@ class Drain:
         first_wait_s: float = FIRST_WAIT_S,
         max_wait_s: float = MAX_WAIT_S,
         references: ContentReferences | None = None,
+        exclusion: LoginExclusion | None = None,
     ) -> None:
-        """Without `references`, all documents are sent whole."""
+        """Without `references`, all documents are sent whole; without `exclusion`, none is left out."""
         self._store = store
         self._sink = sink
         self._clock = clock
@@ -103,6 +105,7 @@ class Drain:
         self._versions = Versions(store, sink.name, clock)
         self._standstill = StandstillNote(store, sink.name)
         self._references = references
+        self._exclusion = exclusion
         self._first_wait_s = first_wait_s
         self._max_wait_s = max_wait_s
         self._wait_s = 0.0
@@ -183,7 +186,7 @@ class Drain:
         while parts:
             part = parts.pop()
             try:
-                sent = self._sink.send(part, self._mark)
+                sent = self._send(part)
                 mark = self._mark if len(sent.later) < len(part) else mark
             except IndexUnavailable as error:
                 return Delivery(tuple(done), tuple(refused), str(error), mark)
@@ -209,6 +212,15 @@ class Drain:
                 why = sent.why_later or ("" if done else LATER_VERSIONS)
                 return Delivery(tuple(done), tuple(refused), why, mark, is_slow=sent.is_slow, above=above)
         return Delivery(tuple(done), tuple(refused), mark=mark)
+
+    def _send(self, orders: Sequence[IndexOrder]) -> Sent:
+        """Send orders without what the sink leaves out. What is returned names the orders as they were taken."""
+        if self._exclusion is None:
+            return self._sink.send(orders, self._mark)
+        sent = self._sink.send([self._exclusion.of(order) for order in orders], self._mark)
+        taken = {order.sequence: order for order in orders}
+        refused = [Refusal(taken[one.order.sequence], one.reason) for one in sent.refused]
+        return replace(sent, refused=refused, later=[taken[order.sequence] for order in sent.later])
 
     def settle(self, delivery: Delivery) -> Drained:
         """Acknowledge committed orders, park refused ones, and wait longer if the index was unavailable. Uses the store only."""

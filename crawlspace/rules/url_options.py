@@ -101,6 +101,7 @@ class OriginFolding:
         "beginning",
         "concerns_queries_only",
         "options",
+        "origin",
     )
 
     def __init__(self, url: UrlParts, host: str, options: UrlOptions) -> None:
@@ -112,6 +113,8 @@ class OriginFolding:
         self._host = host
         self._port = url.port
         self._written = _as_written(url, host)
+        self.origin = self.beginning, self._written
+        """With the host as it is written."""
         self._keeps_host = host == url.host
         self.options = options
         keeps_path = options.trailing_slash is Folding.KEEP

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from scrapy import Request
 from scrapy.exceptions import NotConfigured
@@ -15,6 +14,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.utils.httpobj import urlparse_cached
 
+from crawlspace.config.proxies.table import proxies_of_environment
 from crawlspace.config.sites import SiteTable
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority
@@ -111,9 +111,10 @@ class AddonRules(RequestRules):
         """Have the resolver ask these rules from now on, or warn that it cannot. Only address rules need it."""
         if not self.space.has_address_rules:
             return
-        if getproxies():
+        if variables := proxies_of_environment(is_on=self._crawler.settings.getbool("HTTPPROXY_ENABLED")):
             logger.warning(
-                "a proxy is configured: the address rules do not hold for what goes through it, because only it sees the addresses"
+                "the address rules do not hold for what goes through the proxy of %s, because only that sees the addresses",
+                variables,
             )
         self._resolver = self._shared_resolver()
         if self._resolver is None:

@@ -39,8 +39,11 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
         yield _row("addresses", f"{', '.join(answer.looked_up.addresses)} (looked up {_local(answer.looked_up.at)})")
     if answer.unreachable is not None:
         yield _row("unreachable", f"{answer.unreachable.row.site}: {answer.unreachable.sentence}")
+    yield from _rendering(answer)
     if answer.access:
         yield _row("sent with it", answer.access)
+    if answer.proxy:
+        yield _row("proxy", answer.proxy)
     for number, check in enumerate(answer.unchecked):
         yield _row("" if number else "not checked", check)
     for number, page in enumerate(answer.seen_on):
@@ -83,6 +86,20 @@ def _actions(answer: Explanation) -> Iterator[str]:
     for one in answer.decision.actions.applied:
         effects = [*one.changed, *(f"{words} (as before)" for words in one.without_effect)]
         yield shortened(f"{one.rule}: {', '.join(effects) or 'nothing'}", WIDTH - 13)
+
+
+def _rendering(answer: Explanation) -> Iterator[str]:
+    """Yield whether the page is rendered and why, and what its site's pages must not load."""
+    rendering = answer.rendering
+    if rendering is None:
+        return
+    yield _row("rendered", rendering.sentence)
+    if rendering.learned_sentence:
+        yield _row("", rendering.learned_sentence)
+    for number, one in enumerate(rendering.refused):
+        yield _row("" if number else "not loaded", f"{printable(one.host)}: {printable(one.why)}")
+    if rendering.refused:
+        yield _row("", "by pages of this site; 'render_hosts' in CRAWLSPACE_SITES admits hosts that the domain rules keep out")
 
 
 def _known(known: UrlReport) -> Iterator[str]:

@@ -8,6 +8,7 @@ from scrapy import Request
 
 from crawlspace.model import Source, UrlState, priority
 from crawlspace.runtime.scrapy_internals import UrlAsGiven
+from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,26 +49,11 @@ RESOURCE = "crawlspace_resource"
 """The page in the browser that a request is for."""
 RENDERED = "crawlspace_rendered"
 """Set where the body of a response is the page as the browser shows it."""
+PROXIED = "crawlspace_proxied"
+"""The proxy that the settings have for the request's site: its URL, as `meta["proxy"]` has it, and the setting that names it."""
 _OF_THE_CRAWL = frozenset(
-    {
-        FILE,
-        CONTENTS,
-        STATE,
-        ROBOTS,
-        CONDITIONAL,
-        FETCHED,
-        FAILED,
-        AGAIN,
-        OWN,
-        PREPARED,
-        LATER,
-        EXCHANGE,
-        SESSION,
-        NONCE,
-        CARRIED,
-        RESOURCE,
-        RENDERED,
-    }
+    {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
+    | {RESOURCE, RENDERED, PROXIED}
 )
 
 
@@ -96,6 +82,7 @@ def detached(request: Request) -> Request:
         return request
     own = request.copy()
     drop_access(own)
+    drop_proxy(own)
     for key in _OF_THE_CRAWL:
         own.meta.pop(key, None)
     return own
@@ -115,6 +102,34 @@ def drop_access(request: Request) -> None:
             request.meta.pop("dont_merge_cookies", None)
     for key in (SESSION, NONCE):
         request.meta.pop(key, None)
+
+
+def set_proxy(request: Request, url: str, authorization: str, *, where: str) -> None:
+    """Have a request go through the proxy that the settings (`where`) name; `authorization` is empty without a log-in."""
+    request.meta["proxy"], request.meta[PROXIED] = url, (url, where)
+    if authorization:
+        request.headers["Proxy-Authorization"] = authorization
+
+
+def drop_proxy(request: Request) -> None:
+    """Take out what `set_proxy` has set: a request that was redirected, or made of another one, may go elsewhere."""
+    url, _ = request.meta.pop(PROXIED, ("", ""))
+    if url and request.meta.get("proxy") == url:
+        for key in ("proxy", "_auth_proxy"):
+            request.meta.pop(key, None)
+        request.headers.pop("Proxy-Authorization", None)
+
+
+def site_of(request: Request) -> tuple[str, str] | None:
+    """Return the site and the scheme of a request; None for what is no URL."""
+    state = request.meta.get(STATE)
+    if state is not None and request.url == state.url:
+        return state.site, state.url.partition(":")[0]
+    try:
+        url = parse(request.url)
+    except MalformedUrl:
+        return None
+    return url.site, url.scheme
 
 
 def request_id(request: Request) -> int | str:

@@ -21,6 +21,7 @@ from crawlspace.content_type import essence
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, source_of
 from crawlspace.printable import printable
+from crawlspace.runtime.download.errors import ProxyFailed
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.scrapy_internals import STOPPED
 
@@ -229,7 +230,9 @@ class AddressRefusals:
         rules = self._rules
         if isinstance(exception, IgnoreRequest) or rules.is_leased(request):
             return None
-        decision = None if is_exempt(request) else rules.why_unreachable(rules.check(request.url))
+        decision = (
+            None if is_exempt(request) or isinstance(exception, ProxyFailed) else rules.why_unreachable(rules.check(request.url))
+        )
         if decision is not None:
             counted = CheckedUrl(None, decision, counted=rules.is_robots_txt(request))
             raise IgnoreRequest(rules.refuse(request, decision, checked=counted)) from exception

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
-from urllib.request import getproxies
 
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, soonest_due, unreachable_sites
 from crawlspace.clock import SystemClock
@@ -126,6 +125,7 @@ class Session:
         collection = load_collection(name, settings)
         if collection.renders:
             check_extra()
+        collection.proxies.check()
         check_browser(collection.sites.accesses, collection.browser)
         make_folder(collection)
         opened = open_store(collection, settings)
@@ -149,9 +149,10 @@ class Session:
         """Log each start URL that the rules refuse, with the rule, address rules that cannot hold, and what has no effect."""
         for sentence in self.without_effect:
             logger.warning("%s", sentence)
-        if self.space.has_address_rules and getproxies():
+        if self.space.has_address_rules and self.collection.proxies.sentence:
             logger.warning(
-                "a proxy is configured: the address rules do not hold for what goes through it, because only it sees the addresses"
+                "the address rules do not hold for %s: they are requested through a proxy, and only that sees the addresses",
+                self.collection.proxies.sentence,
             )
         for refused in self.startup.refused_starts:
             logger.warning("%s", describe_refusal(refused))
@@ -219,15 +220,18 @@ class Session:
                     wake()
 
                 host, _, port = site.rpartition(":")
+                if self.collection.proxies.of_site(site) is not None:  # only the proxy knows the address
+                    answered(None, certain=True)
+                    return
                 look_up(own, host, int(port), answered)
 
             self.engine.locating = Locating(self.engine.frontier, locate, most=max(1, reactor.getThreadPool().max // 2))
 
-    def connecting(self) -> AbstractContextManager[None]:
-        """Have a connection that is begun within the block checked against this crawl's rules, and no other's in the process."""
+    def connecting(self, *, to_proxy: bool = False) -> AbstractContextManager[None]:
+        """Have a connection that is begun within the block checked against this crawl's rules, and no other's; one to a proxy is not."""
         if self._of_process is None or self._own is None:
             return nullcontext()
-        return self._of_process.answers_of(self._own)
+        return self._of_process.answers_of(self._own, is_proxy=to_proxy)
 
     @property
     def owned_sites(self) -> OwnedSites | None:

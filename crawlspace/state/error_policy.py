@@ -15,8 +15,10 @@ from crawlspace.parsing import table
 from crawlspace.printable import quoted
 
 NAME = "CRAWLSPACE_HTTP_ERRORS"
-OWN_ERRORS = frozenset(int(status) for status in Status if 611 <= status <= 699 and status is not Status.LOGGED_OUT)
-"""Our own codes that are errors of a fetch, and not a decision about a URL. A refused log-in never deletes anything."""
+_NEVER_DELETE = (Status.LOGGED_OUT, Status.NOT_RENDERED, Status.PROXY_FAILED)
+OWN_ERRORS = frozenset(int(status) for status in Status if 611 <= status <= 699 and status not in _NEVER_DELETE)
+"""Our own codes that are errors of a fetch, and not a decision about a URL. A refused log-in, a browser or a proxy that fails never deletes
+anything."""
 CLASSES = {
     "4xx": frozenset(range(400, 500)),
     "5xx": frozenset(range(500, 600)),

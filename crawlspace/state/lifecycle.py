@@ -213,8 +213,9 @@ def _error(
     keep = False
     if rule is not None:
         borne, keep, retries = rule.after, rule.keep, rule.retries
-    errors = state.errors + 1
-    doomed = _crawled_before(state) and not keep and errors >= borne
+    of_proxy = outcome.status == Status.PROXY_FAILED  # which tells nothing about the page, or how long it has failed
+    errors = state.errors + (not of_proxy)
+    doomed = _crawled_before(state) and not keep and not of_proxy and errors >= borne
     if retries is None:
         may_pass = outcome.status in policy.retry_codes if policy.retry_codes is not None and outcome.status < 600 else failure
         retries = policy.retry_times if (may_pass and not outcome.code_failed) or (refused and doomed and not failing) else 0

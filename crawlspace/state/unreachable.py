@@ -15,6 +15,7 @@ UNREACHABLE = frozenset(
         Status.CONNECT_ERROR,
         Status.TIMEOUT,
         Status.TLS_FAILED,
+        Status.PROXY_FAILED,
         Status.NO_SUCH_HOST,
         Status.NO_DNS_ANSWER,
     }
@@ -38,7 +39,12 @@ class UnreachableSite:
     """When the last of them was counted."""
 
     def is_held(self, max_temporary_errors: int) -> bool:
-        """Return whether its documents wait for approval: after so many runs, or after the first one where the host does not exist."""
+        """Return whether its documents wait for approval: after so many runs, or after the first one where the host does not exist.
+
+        Where the proxy failed last, they don't: that tells nothing about the site.
+        """
+        if self.status == Status.PROXY_FAILED:
+            return False
         return self.runs >= (1 if self.status == Status.NO_SUCH_HOST else max_temporary_errors)
 
 
@@ -53,6 +59,8 @@ def cause_of(status: int, detail: str = "") -> str:
     """Return in a few words why a site gave no answer, or what it answered instead of its robots.txt."""
     if status == Status.CONNECT_ERROR and "refused" in detail.lower():
         return "connection refused"
+    if status == Status.PROXY_FAILED and detail:
+        return detail
     if status in list(Status):
         return Status(status).sentence
     return f"HTTP status {status}"
@@ -79,3 +87,14 @@ def logged_out(state: UrlState, *, now: int, again_s: float = 0.0) -> UrlState:
     if again_s:
         state = structs.replace(state, next_fetch=now + round(again_s))
     return structs.replace(state, retries=0, lease_until=None)
+
+
+def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: bool) -> UrlState:
+    """Return the state of a URL whose page was fetched and could not be rendered (617). Its document stays, however often that is so.
+
+    The next run tries it again; a crawl that does not end, after a while.
+    """
+    again_s = 1 if run_ends else round(min(policy.refresh_min_s, policy.retry_after_max_s))
+    status = int(Status.NOT_RENDERED)
+    failed = structs.replace(state, state=State.FAILED, status=status, fetched_at=now, next_fetch=now + again_s)
+    return structs.replace(failed, retries=0, lease_until=None, asked=False)

@@ -193,7 +193,7 @@ def test_what_becomes_of_pages_that_show_nothing(project: MakeProject, code: str
             "/target": page("Target", text=PLAIN_TEXT),
         }
     )
-    settings = f'{AUTO}CRAWLSPACE_BROWSER_TIMEOUT = "8s"\nRETRY_TIMES = 0\n'
+    settings = f'{AUTO}CRAWLSPACE_BROWSER_TIMEOUT = "30s"\nRETRY_TIMES = 0\n'
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings=settings))
         demo.crawl("demo", timeout=TIMEOUT)
@@ -207,7 +207,7 @@ def test_a_page_that_is_never_idle_is_taken_as_it_is_when_its_time_is_over(proje
         "document.body.append('words that were there from the first second'); setInterval(() => fetch('/x?' + Math.random()), 20)"
     )
     with serve(Site({"/robots.txt": text(""), "/": scripted(code), "/x": text("")})) as server:
-        demo = project(collection(server.url("/"), settings=f'{ALWAYS}CRAWLSPACE_BROWSER_TIMEOUT = "5s"\n'))
+        demo = project(collection(server.url("/"), settings=f'{ALWAYS}CRAWLSPACE_BROWSER_TIMEOUT = "20s"\n'))
         demo.crawl("demo", timeout=TIMEOUT).succeeded()
         assert "words that were there" in texts(demo)["/"]
         assert server.counts()["/x"] <= 500

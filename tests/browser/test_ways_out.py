@@ -123,7 +123,7 @@ def test_no_way_leads_to_an_address_that_is_refused(project: MakeProject, spelli
                 body=f"<p>{PLAIN_TEXT}</p>{body.format(url=url)}",
             )
         with serve(site) as server:
-            demo = project(collection(server.url("/"), settings=f'{ALWAYS}CRAWLSPACE_BROWSER_TIMEOUT = "15s"\n'))
+            demo = project(collection(server.url("/"), settings=f'{ALWAYS}CRAWLSPACE_BROWSER_TIMEOUT = "30s"\n'))
             demo.crawl("demo", timeout=TIMEOUT).succeeded()
             asked = {path for path in server.paths() if path.lstrip("/").isdigit() or path == "/"}
         assert len(asked) == len(WAYS) + 1
@@ -141,7 +141,7 @@ def test_they_lead_there_where_the_rules_allow_it(project: MakeProject) -> None:
             site[path] = scripted(code.format(url=f"{url}?{name}"), body=f"<p>{PLAIN_TEXT}</p>{body.format(url=url)}")
         site["/"] = page("Home", text=PLAIN_TEXT, links=[path for path in site if path not in {"/robots.txt", "/away"}])
         with serve(site) as server:
-            settings = f'{ALWAYS}CRAWLSPACE_BROWSER_TIMEOUT = "15s"\nROBOTSTXT_OBEY = False\n'
+            settings = f'{ALWAYS}CRAWLSPACE_BROWSER_TIMEOUT = "30s"\nROBOTSTXT_OBEY = False\n'
             demo = project(collection(server.url("/"), rules=f"allow address {FORBIDDEN}\n", settings=settings))
             demo.crawl("demo", timeout=TIMEOUT).succeeded()
         assert len(seen) >= len(leading)
@@ -215,7 +215,7 @@ class Socket:
 
 def test_a_web_socket_to_a_place_that_is_admitted_is_connected(project: MakeProject) -> None:
     code = "const s = new WebSocket('ws://' + location.host + '/socket'); s.onmessage = (m) => { document.body.append(m.data); s.close() }"
-    settings = f'{ALWAYS}CRAWLSPACE_RENDER_WAIT_FOR = "#never"\nCRAWLSPACE_BROWSER_TIMEOUT = "10s"\n'
+    settings = f'{ALWAYS}CRAWLSPACE_RENDER_WAIT_FOR = "#never"\nCRAWLSPACE_BROWSER_TIMEOUT = "20s"\n'
     site = Site(
         {"/robots.txt": text(""), "/": scripted(code, body=f"<p>{PLAIN_TEXT}</p>"), "/socket": Socket("words of a socket")}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -28,14 +29,23 @@ from tests.histories.web import Answer
 
 _ROTATED_BYTES = 4_000
 """A file holds some pages."""
+_SHELL = b"<script src=/app.js></script>"
+"""The same for all pages that are rendered, whatever becomes of them."""
 
 
 def exchange_of(url: str, answer: Answer, now: float) -> Exchange | None:
-    """What is archived of an answer; None where there was none."""
+    """What is archived of an answer; None where there was none. Some pages were rendered, as long as they have a certain title."""
     if answer.failure:
         return None
-    body = "" if answer.status == 304 else answer.locked or f"<title>{answer.title}</title>{answer.text} {answer.links}"
-    return Exchange(url, "GET", [], answer.status, [(b"Content-Type", [answer.type.encode()])], body.encode(), now)
+    headers = [(b"Content-Type", [answer.type.encode()])]
+    body = b"" if answer.status == 304 else (answer.locked or f"{_titled(answer.title)}{answer.text} {answer.links}").encode()
+    if answer.status == 200 and not answer.locked and zlib.crc32(f"{url} {answer.title}".encode()) % 3 == 0:
+        return Exchange(url, "GET", [], answer.status, headers, _SHELL, now, dom=body)
+    return Exchange(url, "GET", [], answer.status, headers, body, now)
+
+
+def _titled(title: str) -> str:
+    return f"<title>{title}</title>"
 
 
 class SimulatedArchive:
@@ -122,6 +132,10 @@ class SimulatedArchive:
                 there, key = index[url], configuration.content_key
                 if key(document.title, document.text) != key(there.title, there.text):
                     yield f"ARCHIVE {url}: {document.title!r}, in the index {there.title!r}"
+                response = reader.response(state.archived or 0, url)
+                shown = b"" if response is None else response.body if response.dom is None else response.dom
+                if response is not None and _titled(document.title).encode() not in shown:
+                    yield f"ARCHIVE {url}: {document.title!r} was not made of the page beside it: {shown!r}"
 
     def reader(self, store: SqliteStore | RedisStore | MemoryStore) -> ArchiveReader:
         return ArchiveReader(self._folder, store.archive_files(), look_up=store.archive_files)

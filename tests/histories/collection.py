@@ -88,6 +88,8 @@ class Collection:
         """What may have come back into the crawl space since the last settled state."""
         self._kept: set[str] = set()
         """Of which a person has discarded a held deletion."""
+        self._discarded: dict[str, int | None] = {}
+        """The same of what was left in the index for another crawler: when it had been fetched by then. It stays until its next answer."""
         self._index_before: dict[str, Indexed] | None = {}
         """What was in the index after the last crawl, where that came to its end; None else."""
 
@@ -112,6 +114,7 @@ class Collection:
             self._elsewhere.update(dict.fromkeys(held & self._elsewhere.keys()))
         elif name == "discard":
             self._kept |= {url for url, state in self._known.items() if state.held is not None}
+            self._discarded.update({url: state.fetched_at for url, state in self._known.items() if _is_left(state)})
         indexed = {url for url in self._elsewhere if url in self._known and self._known[url].indexed}
         step = self._crawler.command(name, chosen, crawled=crawled)
         self._look()
@@ -174,6 +177,7 @@ class Collection:
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
         left |= {url for url in self._returned if _has_failed(states.get(url))}
+        left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}
         tomorrow = {url for url, state in states.items() if state.next_fetch and state.next_fetch % DAY == 0}
         if self._other is None:
             return Past(kept, self._elsewhere, left, returned=self._returned, due_tomorrow=tomorrow)
@@ -182,6 +186,9 @@ class Collection:
         of_other = {url for url, owner in self._crawler.owners().items() if owner != self._crawler.name} | self._lost.keys()
         held_by_other = {url for url in of_other if url in self._other._known and self._other._known[url].held is not None}
         return Past(kept, elsewhere, left, of_other, self._returned, held_by_other, tomorrow)
+
+    def _is_as_discarded(self, state: UrlState | None) -> bool:
+        return state is not None and state.checksum is None and state.fetched_at == self._discarded[state.url]
 
     def _note_elsewhere(self) -> None:
         """Remember what is indexed of addresses that another crawler is to take over from now on."""

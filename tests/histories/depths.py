@@ -50,13 +50,13 @@ def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Col
     longest = _distances(store, states.values(), starts)
     shortest = _distances(store, states.values(), starts, may_redirect=True)
     for url, state in states.items():
-        if (
-            state.status in (OUTSIDE, ELSEWHERE)
-            or state.held is Held.FOLDED
-            or (state.key in starts and _is_refused_start(state))
-        ):
+        if state.held is Held.FOLDED or (state.key in starts and _is_refused_start(state)):
             continue
         found, least = longest.get(state.key), shortest.get(state.key)
+        if state.status in (OUTSIDE, ELSEWHERE):
+            if found is not None and state.depth > found:  # the link depth limit may exclude it for that
+                yield f"DEPTH   {url}: {state.depth}, outside, must be {found} at most"
+            continue
         if found is None and state.orphaned is None:
             yield f"DEPTH   {url}: no way leads to it, and it is no orphan (depth {state.depth}, from {state.depth_from})"
         elif found is not None and least is not None and (state.orphaned is not None or not least <= state.depth <= found):

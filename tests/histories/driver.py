@@ -22,7 +22,6 @@ from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.sinks.lost_documents import LostDocuments
 from crawlspace.crawl.startup import open_engine
-from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.decision import Reason
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import Sink
@@ -45,6 +44,7 @@ from tests.histories.kills import Countdown, Failing, Killed, killed_by
 from tests.histories.past import Kept
 from tests.histories.reading import Reader
 from tests.histories.sending import send_once
+from tests.histories.waiting import wait
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
@@ -282,15 +282,15 @@ class SimulatedCrawler(IndexFile):
             engine.commit()
             if engine.is_done():
                 break
-            if not self._wait(engine, countdown, until=began + fate.goes_on_for):
+            ended_at = self._end_day(engine, run, ended_at)
+            if self._is_over(engine, countdown, run, until=began + fate.goes_on_for):
                 break
             if lost is not None:
                 lost.go_on()
-            ended_at = self._end_day(engine, run, ended_at)
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted = self.clock.now() - began
-        if run.ended == "finished":
+        if run.ended == "finished" and not collection.continuous:
             end_run_checked(engine, run)
         engine.close()
         while send_once(engine, countdown, self.search):
@@ -332,23 +332,16 @@ class SimulatedCrawler(IndexFile):
         end_run_checked(engine, run)
         return self.clock.now()
 
-    def _wait(self, engine: Engine, countdown: Countdown, *, until: float) -> bool:
-        """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
-        if engine.deliveries.hold_up:
+    def _is_over(self, engine: Engine, countdown: Countdown, run: Run, *, until: float) -> bool:
+        """Wait for something to do; where that is too far off, end the run as other crawls do, and return whether nothing comes of it."""
+
+        def send() -> None:
             send_once(engine, countdown, self.search)
-            self.clock.advance(1)
-            return True
-        wait = engine.frontier.wake_in()
-        if engine.has_steps:
-            wait = STEP_EVERY_S if wait is None else min(wait, STEP_EVERY_S)
-        if wait is None and engine.collection.continuous and engine.is_idle():
-            return False  # nothing is known any more that could ever be due
-        if wait is None:
-            raise Stuck("nothing to ask for, nothing under way, nothing to wait for, and not done")
-        if engine.collection.continuous and wait > 1 and self.clock.now() + wait > until:
+
+        if wait(engine, self.clock, until=until, send=send):
             return False
-        self.clock.advance(max(wait, 0.01))
-        return True
+        end_run_checked(engine, run)
+        return not wait(engine, self.clock, until=until, send=send)
 
     def _answer(self, engine: Engine, fetch: FetchPage | FetchRobots, run: Run) -> None:
         if isinstance(fetch, FetchRobots):

@@ -47,9 +47,10 @@ def test_pages_that_may_need_a_browser(project: MakeProject) -> None:
         demo = project(collection(server.url("/"), settings=f"{FAST}CONCURRENT_REQUESTS = 1\n"))
         shown = demo.crawl("demo").succeeded().stderr
         assert shown.count(f"{server.url('/shop')} has scripts and next to no text or links") == 1
+        assert 'render = "auto" for its site in CRAWLSPACE_SITES has such pages rendered' in shown
         assert "/cart" not in shown
-        line = f"  may need a browser: 2 pages with scripts and next to no text or links, such as {server.url('/shop')}\n"
-        assert line in shown
+        line = f"  may need a browser: 2 pages with scripts and next to no text or links, such as {server.url('/shop')}"
+        assert f'{line}  (CRAWLSPACE_RENDER = "auto" renders such pages)\n' in shown
         assert "refused:" not in shown
     table = demo.scrapy("status", "demo").succeeded().stdout
     assert re.search(r"need a browser\? +2   pages with scripts and next to no text or links\n", table)

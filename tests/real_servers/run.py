@@ -1,7 +1,7 @@
-"""Runs the tests of the sinks on real servers: `python -m tests.real_servers.run [server ...] [pytest arguments]`.
+"""Runs tests on real servers: `python -m tests.real_servers.run [server ...] [pytest arguments]`.
 
-Each server is a Java program that Maven's packages make, started for its tests and ended after them; JDK 17 and Maven must be there. Nothing
-is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
+Each search server is a Java program that Maven's packages make, started for its tests and ended after them; JDK 17 and Maven must be there.
+Squid and nginx are started by their tests. Nothing is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Server:
     environment: Mapping[str, str] = field(default_factory=dict)
     """What else the tests are told."""
     url: str = ""
-    """It is there already, and is not started."""
+    """It is there already, and is not started; or the path of the program that its tests start."""
 
 
 SEARCH_TESTS = (
@@ -88,19 +88,20 @@ IN_A_CLOUD = (*SOLR_TESTS, "tests/real_servers/test_solr_cloud.py", "-k", "not a
 ELASTICSEARCH = {"CRAWLSPACE_TEST_SEARCH_TYPE": "elasticsearch"}
 CURRENT = "CRAWLSPACE_TEST_ES_URL"
 """Environment variable with the URL of a current Elasticsearch, which Maven does not have; it has no log-in, and may lose any index."""
+SBIN = "/usr/sbin:/usr/local/sbin"
+"""Where programs are that the path of a user may not have."""
+SQUID, NGINX = (shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or "" for name in ("squid", "nginx"))
 SERVERS = (
     Server("opensearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS),
     Server("elasticsearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH),
     Server("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL", SOLR_TESTS),
     Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),
+    Server("squid", "", "CRAWLSPACE_TEST_SQUID", ("tests/real_servers/test_squid.py",), url=SQUID),
+    Server("nginx", "", "CRAWLSPACE_TEST_NGINX", ("tests/real_servers/test_nginx.py",), url=NGINX),
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
-    if missing:
-        print(f"{', '.join(missing)} not found: install a JDK (17 or newer) and Maven", file=sys.stderr)
-        return 1
     servers = [*SERVERS]
     if url := os.environ.get(CURRENT):
         servers.append(
@@ -110,10 +111,21 @@ def main(arguments: Sequence[str]) -> int:
     chosen = set()
     while rest and rest[0] in {server.name for server in servers}:
         chosen.add(rest.pop(0))
-    failed = [server.name for server in servers if (not chosen or server.name in chosen) and not _passes(server, rest)]
+    servers = [server for server in servers if not chosen or server.name in chosen]
+    if missing := _missing(servers):
+        print(f"{missing} not found: install a JDK (17 or newer), Maven, squid and nginx", file=sys.stderr)
+        return 1
+    failed = [server.name for server in servers if not _passes(server, rest)]
     if failed:
         print(f"failed with {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _missing(servers: Sequence[Server]) -> str:
+    """Return the programs that these servers need and that are not there."""
+    tools = _TOOLS if any(server.program for server in servers) else ()
+    named = [server.name for server in servers if not server.program and not server.url]
+    return ", ".join([*(tool for tool in tools if shutil.which(tool) is None), *named])
 
 
 def _passes(server: Server, arguments: Sequence[str]) -> bool:

@@ -23,6 +23,7 @@ FLOORS: tuple[frozenset[str], ...] = (
             "decision",
             "errors",
             "exchange",
+            "field_values",
             "framing",
             "globs",
             "model",
@@ -53,6 +54,7 @@ SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 INTERNALS = {
     "crawlspace.runtime.scrapy_internals",
     "crawlspace.runtime.download.http_internals",
+    "crawlspace.runtime.download.tunnels",
     "crawlspace.runtime.shortcuts.downloads",
     "crawlspace.runtime.shortcuts.scraping",
 }

@@ -230,6 +230,9 @@ def test_every_finding_of_lint_is_documented() -> None:
             if isinstance(code, ast.Constant):
                 codes.add(code.value)
     codes.update(re.findall(r'"(xml-[a-z-]+)"', (ROOT / "crawlspace/rules/lint/action_rules.py").read_text(encoding="utf-8")))
+    for name in ("lint_access", "lint_proxies"):  # which yield them as they are
+        source = (ROOT / f"crawlspace/admin/{name}.py").read_text(encoding="utf-8")
+        codes.update(re.findall(r'(?<!\[)"(?:error|warning)",\s*"([a-z-]+)"', source))
     assert len(codes) >= 12
     assert_same((plain(row[0]) for row in rows("docs/rules.md", "What lint finds")), codes)
 

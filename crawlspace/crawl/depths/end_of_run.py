@@ -42,7 +42,8 @@ def end_run(engine: Engine) -> None:
             f"; no way leads from a start URL to {found.orphaned:,} of them" if found.orphaned else "",
         )
     store.set_meta(RUN, str(run))
-    engine.fetch_again(effects)
+    # What comes back into the crawl space by that was not settled, and may be marked as an orphan.
+    engine.fetch_again(effects, linked=True)
     if engine.results is store and store.get_meta(LOWERED):  # else another worker may have ended before that
         store.set_meta(LOWERED, "")
     if collection.orphans_after is not None:

@@ -22,11 +22,18 @@ class States(Protocol):
 
 
 def fetch_again(
-    lowered: Iterable[tuple[int, int, int]], *, store: States, discovery: CandidateChecker, limits: Limits, now: int
+    lowered: Iterable[tuple[int, int, int]],
+    store: States,
+    *,
+    discovery: CandidateChecker,
+    limits: Limits,
+    now: int,
+    linked: bool = False,
 ) -> tuple[list[Change], Effects]:
     """Record and return the changes for URLs with a smaller depth, given as (id, old depth, new depth), and the effects.
 
     A page at the maximal depth is fetched again for its links, which were too deep before. A page that was too deep is crawled.
+    `linked`: a way leads to all of them from a start URL, so that none is an orphan any more.
     """
     deepest = limits.max_link_depth
     changes: list[Change] = []
@@ -45,6 +52,9 @@ def fetch_again(
                 changes.append(Change(structs.replace(state, next_fetch=due, rules=0, held=None, held_mark=0)))
         elif state.state in (State.DONE, State.EXCLUDED):
             changes.append(Change(structs.replace(state, next_fetch=at_once(now, state.fetched_at), rules=0)))
+    if linked:
+        for change in changes:
+            change.state.orphaned = None
     if not changes:
         return changes, Effects()
     by_id = {change.state.id: change for change in changes}

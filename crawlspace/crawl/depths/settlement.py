@@ -61,6 +61,8 @@ class FoundDepths:
     """In the order in which they must be written. None makes a depth smaller."""
     lowered: list[tuple[int, int, int]] = field(default_factory=list)
     """(id, depth, page) of URLs that are nearer than is stored, to be lowered afterwards with what they lead to."""
+    lowered_outside: list[tuple[int, int, int]] = field(default_factory=list)
+    """The same of URLs outside the crawl space, over an orphan that is none any more: the link depth limit may admit them now."""
     marks: dict[int, DepthMark] = field(default_factory=dict)
     """Those that are done with."""
     outside: list[int] = field(default_factory=list)
@@ -77,7 +79,7 @@ class FoundDepths:
     def depth_of(self) -> dict[int, int]:
         """Return the depths that differ from the stored ones, by id."""
         found = {new.id: new.depth for new in self.changes if new.depth != new.depth_before}
-        return found | {id: depth for id, depth, _ in self.lowered}
+        return found | {id: depth for id, depth, _ in (*self.lowered, *self.lowered_outside)}
 
     def deepest(self) -> int:
         """Return the largest depth that is new; 0 where there is none."""
@@ -125,19 +127,26 @@ def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
     if found.outside or found.nearer:
         store.set_depth_marks(dict.fromkeys((*found.outside, *found.nearer), DepthMark(ANY_PAGE)))
     release_linked(store, found.linked_again, now=now)  # first: after a kill they are still orphans, and found again
+    effects = Effects(lowered=_lower(store, found.lowered_outside, now=now))  # for the same reason
     for first in range(0, len(found.changes), BATCH):
         store.set_depths(found.changes[first : first + BATCH])
-    effects = Effects()
-    for first in range(0, len(found.lowered), BATCH):
-        part = found.lowered[first : first + BATCH]
-        nearer = [_found_again(state, depth, page) for id, depth, page in part if (state := store.get_by_id(id)) is not None]
-        effects.lowered += store.discover(nearer, now=now).lowered
+    effects.lowered += _lower(store, found.lowered, now=now)
     if found.marks:
         marks_now = store.depth_marks()  # another worker may have written some meanwhile
         store.set_depth_marks({key: None for key, mark in found.marks.items() if marks_now.get(key) == mark})
     if store.get_meta(ANY_GIVER):
         store.set_meta(ANY_GIVER, "")
     return effects
+
+
+def _lower(store: DepthWriter, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
+    """Lower URLs, and what they lead to; return the (id, depth before, depth) of all that are nearer and were crawled already."""
+    lowered: list[tuple[int, int, int]] = []
+    for first in range(0, len(urls), BATCH):
+        part = urls[first : first + BATCH]
+        nearer = [_found_again(state, depth, page) for id, depth, page in part if (state := store.get_by_id(id)) is not None]
+        lowered += store.discover(nearer, now=now).lowered
+    return lowered
 
 
 class _Marked:
@@ -274,7 +283,11 @@ def _lower_what_orphans_lead_to(store: DepthReader, marked: _Marked, found: Foun
             for key in links.get(one.id, ()):
                 best[key] = min(best.get(key, offered), offered)
         for one in store.depths_of(best):
-            if one.id not in marked.ids and best[one.key][0] < one.depth and one.status not in OUT_OF_SPACE:
+            if one.id in marked.ids or best[one.key][0] >= one.depth:
+                continue
+            if one.status in OUT_OF_SPACE:
+                found.lowered_outside.append((one.id, *best[one.key]))
+            else:
                 found.lowered.append((one.id, *best[one.key]))
                 found.nearer.append(one.key)
                 found.marks[one.key] = DepthMark(ANY_PAGE)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from crawlspace.clock import Clock
-from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
-from crawlspace.config.sinks import EMBEDDED
+from crawlspace.config.content_references import ALL_WHOLE
+from crawlspace.config.sinks import EMBEDDED, SinkSettings
 from crawlspace.crawl.sinks.references import NumberedFiles, references_of
 from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
@@ -41,12 +41,22 @@ class Deliveries:
     """Raises StoreError. An unavailable sink holds up nothing but itself."""
 
     def __init__(
-        self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int, references: ReferenceSettings = ALL_WHOLE
+        self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int, settings: SinkSettings | None = None
     ) -> None:
-        """`most`: how many orders may wait for a sink; `references`: which documents are sent without their text."""
+        """`most`: how many orders may wait for a sink; without `settings`, each sink gets all documents whole."""
         self._store = store
         self._most = most
-        self.drains = [Drain(store, sink, clock, references=references_of(store, sink.name, references)) for sink in sinks]
+        references = ALL_WHOLE if settings is None else settings.references
+        self.drains = [
+            Drain(
+                store,
+                sink,
+                clock,
+                references=references_of(store, sink.name, references),
+                exclusion=None if settings is None else settings.exclusion_of(sink.name),
+            )
+            for sink in sinks
+        ]
         self._waiting = {drain.sink: drain.backlog() for drain in self.drains}
 
     @property

@@ -13,6 +13,7 @@ from typing import Protocol
 from crawlspace.clock import Clock
 from crawlspace.crawl.sinks.deliveries import SinkMeta, filled, filled_up_to, filling_noted, have_filled
 from crawlspace.crawl.sinks.index_repair import unsent
+from crawlspace.index.as_sent.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.model import Document, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
@@ -43,21 +44,31 @@ class Filling:
     """For one sink. Raises StoreError."""
 
     def __init__(
-        self, store: FilledFrom, sink: str, clock: Clock, archive: ArchivedDocuments, due: Callable[[UrlState], None]
+        self,
+        store: FilledFrom,
+        sink: str,
+        clock: Clock,
+        archive: ArchivedDocuments,
+        due: Callable[[UrlState], None],
+        *,
+        exclusion: LoginExclusion | None = None,
     ) -> None:
-        """`due` is told of each URL that is to be fetched for it."""
+        """`due` is told of each URL that is to be fetched for it; `exclusion`: what the sink leaves out."""
         self._store = store
         self._sink = sink
         self._clock = clock
         self._archive = archive
         self._due = due
-        self._ordered = self._fetched = self._lost = 0
+        self._exclusion = exclusion
+        self._ordered = self._fetched = self._lost = self._left_out = 0
         self._noted = ""
         """How far it was, as this has noted it in the store."""
         self._reached = 0
         """The id up to which documents were ordered, but for what is awaited."""
         self._awaited: set[int] = set()
         """Ids of URLs that are to be fetched for it, and that were being fetched when it was their turn."""
+        self._ordered_and_awaited: set[int] = set()
+        """Ids of those whose stored documents were ordered all the same."""
 
     def step(self) -> bool:
         """Order the next documents; return whether there may be more for which there is room."""
@@ -89,7 +100,17 @@ class Filling:
         """Order the documents of these URLs, or have the URLs fetched."""
         indexed = [known for known in page if known.indexed]
         documents = {known.id: self._document(known) for known in indexed}
-        unable = set(self._store.push_again(documents, sink=self._sink))
+        again = self._ordered_and_awaited & documents.keys()
+        unable = again | set(self._store.push_again({id: documents[id] for id in documents.keys() - again}, sink=self._sink))
+        left_out: set[int] = set()
+        stale: set[int] = set()
+        if self._exclusion is not None:
+            behind = self._exclusion.requires_login
+            left_out = {known.id for known in indexed if self._exclusion.has(known.url, documents[known.id])}
+            # Of before a log-in was set, or not any more: what a fetch gives may stand for other pages.
+            stale = {known.id for known in indexed if is_marked(documents[known.id]) != behind(known.url)}
+            unable |= stale
+            left_out -= again
         wanted: dict[int, UrlState] = {}
         leased: set[int] = set()
         lost: set[int] = set()
@@ -113,19 +134,25 @@ class Filling:
         self._store.revise(unable, change, now=now)
         for state in wanted.values():
             self._due(state)
-        self._ordered += len(indexed) - len(unable)
+        self._ordered += len(indexed) - len(unable | left_out)
+        self._left_out += len(left_out)
         self._fetched += len(wanted)
         self._lost += len(lost)
         self._awaited |= leased
+        self._ordered_and_awaited |= leased & stale
 
     def _document(self, known: KnownUrl) -> Document | None:
-        return None if known.archived is None else self._archive.document(known.archived, known.url)
+        document = None if known.archived is None else self._archive.document(known.archived, known.url)
+        if document is None and self._exclusion is not None and self._exclusion.has(known.url):
+            return stand_in(known.url)
+        return document
 
     def _end(self) -> None:
         filled(self._store, self._sink)
         logger.info(
-            "the sink %s gets all documents: %s from the archive%s",
+            "the sink %s gets all documents%s: %s from the archive%s",
             self._sink,
+            f" but {self._left_out:,} of pages behind a log-in" if self._left_out else "",
             counted(self._ordered, "was sent", "were sent"),
             f", {counted(self._fetched, 'is', 'are')} fetched and sent, because it does not have them" if self._fetched else "",
         )

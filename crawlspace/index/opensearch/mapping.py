@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
+from crawlspace.field_values import with_values
 from crawlspace.index.by_reference import PLACE, URL, reference_fields
 from crawlspace.index.filters import day_of
 from crawlspace.index.json_client import table
@@ -157,7 +158,10 @@ def source_of(
         "pushed_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
     modified = document.modified if document.modified[10:11] == "T" else day_of(document.modified)
-    fields = {name: value[:_MOST_KEYWORD_BYTES] for name, value in document.fields.items()}
+    fields = {
+        name: value[:_MOST_KEYWORD_BYTES] if isinstance(value, str) else [one[:_MOST_KEYWORD_BYTES] for one in value]
+        for name, value in with_values(document.fields).items()
+    }
     others = {
         "language": document.language,
         "content_type": document.content_type,

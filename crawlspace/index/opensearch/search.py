@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from crawlspace.errors import IndexUnavailable, UsageError
+from crawlspace.field_values import packed
 from crawlspace.index.filters import Filter, by_field
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, shown, table
@@ -307,7 +308,10 @@ def _hit(source: Mapping[str, object], snippet: str) -> Hit:
         snippet=snippet,
         score=0.0,
         language=str(source.get("language", "")),
-        fields={name: str(value) for name, value in table(source.get("fields")).items()},
+        fields={
+            name: packed(list(map(str, value))) if isinstance(value, list) else str(value)
+            for name, value in table(source.get("fields")).items()
+        },
         duplicates=tuple(map(str, items(source.get("duplicates")))),
     )
 

@@ -59,7 +59,11 @@ def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, lan
         if name in found:
             found[name] = str(found[name])[:_MOST_STRING]
     if "fields" in found:
-        found["fields"] = [f"{name}={value}"[:_MOST_STRING] for name, value in table(found["fields"]).items()]
+        found["fields"] = [
+            f"{name}={value}"[:_MOST_STRING]
+            for name, values in table(found["fields"]).items()
+            for value in (values if isinstance(values, list) else [values])
+        ]
     modified = _moment(str(found.pop("modified", "")))
     return found | {"version": order.version} | ({"modified": modified} if modified else {})
 

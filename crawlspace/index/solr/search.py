@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
 from crawlspace.errors import IndexUnavailable, UsageError
+from crawlspace.field_values import packed
 from crawlspace.index.filters import Filter
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, table
@@ -143,7 +144,7 @@ def _hit(document: Mapping[str, object], snippet: str) -> Hit:
         snippet=snippet,
         score=0.0,
         language=str(document.get("language", "")),
-        fields=dict(_pair(str(one)) for one in items(document.get("fields"))),
+        fields=_fields_of(items(document.get("fields"))),
         duplicates=tuple(map(str, items(document.get("duplicates")))),
     )
 
@@ -155,6 +156,13 @@ def _text(document: Mapping[str, object], name: str) -> str:
 def _of_language(document: Mapping[str, object], name: str) -> object:
     """Return a text, in whatever language it is."""
     return next((value for field, value in document.items() if field.startswith(f"{name}_txt_")), None)
+
+
+def _fields_of(written: Iterable[object]) -> dict[str, str]:
+    values: dict[str, list[str]] = {}
+    for name, value in map(_pair, map(str, written)):
+        values.setdefault(name, []).append(value)
+    return {name: given[0] if len(given) == 1 else packed(given) for name, given in values.items()}
 
 
 def _pair(written: str) -> tuple[str, str]:

@@ -64,8 +64,8 @@ def bounded(findings: Sequence[Finding]) -> list[Finding]:
     return shown
 
 
-def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxy: bool = False) -> list[Finding]:
-    """Return the findings of a crawl.rules, by file and line; `proxy`: requests go through a proxy."""
+def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxied: str = "") -> list[Finding]:
+    """Return the findings of a crawl.rules, by file and line; `proxied`: the sites that are requested through a proxy, if any."""
     domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
     findings = [
         *_never_applying(rules, domain),
@@ -73,7 +73,7 @@ def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool =
         *_open_ends(rules, limits),
         *_prefix_hosts(rules),
         *_hosts_of_anybody(rules),
-        *_addresses_behind_proxy(rules, proxy=proxy),
+        *_addresses_behind_proxy(rules, proxied),
     ]
     if host_case_sensitive:
         findings += _capitals(rules)
@@ -181,9 +181,11 @@ def _hosts_of_anybody(rules: CrawlRules) -> Iterator[Finding]:
             yield _finding(rule, "hosts-of-anybody", message)
 
 
-def _addresses_behind_proxy(rules: CrawlRules, *, proxy: bool) -> Iterator[Finding]:
-    if proxy and rules.address:
-        message = "address rules are not applied to requests that go through a proxy, which resolves the names itself"
+def _addresses_behind_proxy(rules: CrawlRules, proxied: str) -> Iterator[Finding]:
+    if proxied and rules.address:
+        message = (
+            f"address rules are not applied to {printable(proxied)}: requests go through a proxy, which resolves the names itself"
+        )
         yield _finding(rules.address[0], "addresses-with-proxy", message)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TypeVar
 
 from crawlspace.decision import Render, RuleRef
 from crawlspace.errors import did_you_mean
+from crawlspace.field_values import packed
 from crawlspace.model import Document
 from crawlspace.printable import quoted
 from crawlspace.rules.url_spelling import BadValue
@@ -95,7 +96,7 @@ class RuleReader:
             return None
         text = f"{_conditions_text(element.children)}: {', '.join(_action_text(action) for action in actions)}"
         ref = RuleRef(self._file, element.line, _one_line(text))
-        return ActionRule(ref, condition, tuple(actions), group, key)
+        return ActionRule(ref, condition, tuple(_with_all_values(actions)), group, key)
 
     # --- conditions ------------------------------------------------------------------------------------------------
 
@@ -236,14 +237,17 @@ class RuleReader:
         """Record a repeated or contradicting action. `others` are the actions before, by kind and name; add this one."""
         kind, name = action.kind, ""
         if kind is ActionKind.ADD_META:
-            name = action.name
-            if not name:
+            if not action.name:
                 return
+            name = f"{action.name}={action.value}"
         opposite = others.get((_OPPOSITES[kind], "")) if kind in _OPPOSITES else None
         if (kind, name) in others:
-            self._mistakes.at(
-                element, f"{kind} {quoted(name)} is twice in this rule" if name else f"{kind} is twice in this rule"
+            what = (
+                f"{kind} {quoted(action.name)} is twice in this rule with the same value"
+                if name
+                else f"{kind} is twice in this rule"
             )
+            self._mistakes.at(element, what)
         elif opposite is not None:
             self._mistakes.at(element, f"{kind} contradicts {opposite.name} of line {opposite.line}; a rule does one of them")
         others.setdefault((kind, name), element)
@@ -339,6 +343,22 @@ def _condition_text(element: Element) -> str:
     words += [norm] * (norm != Norm.NORM)
     words += ["literal"] * ("true" in {attributes.get("literal"), attributes.get("litteral")})
     return " ".join(word for word in words if word)
+
+
+def _with_all_values(actions: Sequence[Action]) -> list[Action]:
+    """Return actions with one AddMeta for each field, which has all values that are given for it."""
+    values: dict[str, list[str]] = {}
+    for action in actions:
+        if action.kind is ActionKind.ADD_META:
+            values.setdefault(action.name, []).append(action.value)
+    found: list[Action] = []
+    for action in actions:
+        given = values.pop(action.name, []) if action.kind is ActionKind.ADD_META else [""]
+        if len(given) > 1:
+            found.append(replace(action, value=packed(given)))
+        elif given:
+            found.append(action)
+    return found
 
 
 def _action_text(action: Action) -> str:

@@ -1,4 +1,4 @@
-"""Sends the requests of a log-in. A person names its hosts, so address rules do not apply to them; the proxies of the environment do."""
+"""Sends the requests of a log-in. A person names its hosts, so address rules do not apply to them; their proxies do."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ from crawlspace.crawl.logins import entry_hosts_of
 from crawlspace.index.json_client import unreachable
 from crawlspace.printable import printable
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.download.proxy_failures import is_of_proxy, refusal
 
 if TYPE_CHECKING:
     from scrapy import Request
 
+    from crawlspace.config.proxies.choice import Proxy, ProxyAddress
+    from crawlspace.config.proxies.table import Proxies
     from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
     from crawlspace.config.sites import SiteTable
@@ -40,6 +43,7 @@ class LoginRequests:
     user_agent: str
     sites: SiteTable
     """Has the certificates of connections."""
+    proxies: Proxies
     verify: bool = True
     """Certificates of servers."""
     timeout_s: float = TIMEOUT_S
@@ -102,14 +106,24 @@ class LoginRequests:
     def _session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,
             timeout=aiohttp.ClientTimeout(total=self.timeout_s),
             headers={"User-Agent": self.user_agent},
         )
 
-    def _tls(self, url: URL) -> ssl.SSLContext | bool:
+    def _proxy(self, url: URL) -> tuple[Proxy, ProxyAddress] | None:
+        host = url.raw_host or ""
+        proxy = self.proxies.of(url.scheme, f"[{host}]" if ":" in host else host, url.port or 0)
+        return None if proxy is None else (proxy, self.proxies.address(proxy))
+
+    def _tls(self, url: URL, proxy: ProxyAddress | None) -> ssl.SSLContext | bool:
+        """Return what TLS connections are made with, to the site and to a proxy that speaks TLS: there is one parameter for both."""
         tls = self.sites.of(url.host or "", url.port or 0).tls
-        return self.verify if tls is None else tls.context(verify=self.verify)
+        of_proxy = self.sites.of(proxy.host, proxy.port).tls if proxy is not None and proxy.scheme == "https" else None
+        if of_proxy is None or of_proxy.ca_file is None or not self.verify:
+            return self.verify if tls is None else tls.context(verify=self.verify)
+        context = ssl.create_default_context() if tls is None else tls.context()
+        context.load_verify_locations(of_proxy.ca_file)
+        return context
 
     async def _send(self, session: aiohttp.ClientSession, request: Request) -> Response:
         url = URL(request.url, encoded=True)
@@ -117,6 +131,8 @@ class LoginRequests:
         if entry is not None and entry.carries(url.scheme):
             for name, value in entry.headers().items():
                 request.headers.setdefault(name, value)
+        found = self._proxy(url)
+        address = None if found is None else found[1]
         headers = {to_unicode(name): to_unicode(request.headers.get(name) or b"", "latin-1") for name in request.headers}
         try:
             async with session.request(
@@ -125,8 +141,14 @@ class LoginRequests:
                 data=request.body or None,
                 headers=headers,
                 allow_redirects=False,
-                ssl=self._tls(url),
+                ssl=self._tls(url, address),
+                proxy=None if address is None else address.url,
+                proxy_auth=aiohttp.BasicAuth.decode(address.authorization)
+                if address is not None and address.authorization
+                else None,
             ) as answer:
+                if found is not None and url.scheme == "http" and is_of_proxy(answer.status, answer.headers):
+                    raise LogInFailedError(_refusal(found, answer.status, request), refused=False)
                 body = await answer.content.read(MOST_BYTES) if request.method != "HEAD" else b""
                 while len(body) < MOST_BYTES and (more := await answer.content.read(MOST_BYTES - len(body))):
                     body += more
@@ -139,7 +161,13 @@ class LoginRequests:
                 return made(request.url, status=answer.status, headers=got, body=body, request=request)
         except TimeoutError as error:
             raise LogInFailedError(f"{_place(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
+        except aiohttp.ClientHttpProxyError as error:
+            assert found is not None
+            raise LogInFailedError(_refusal(found, error.status, request), refused=False) from None  # its headers have the log-in
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            if found is not None and isinstance(error, aiohttp.ClientProxyConnectionError):
+                why = f"the proxy {found[1].url} cannot be reached ({unreachable(error)}): start it, or correct {found[0].where}"
+                raise LogInFailedError(why, refused=False) from None
             raise LogInFailedError(f"{_place(request)} cannot be reached: {_why(error)}", refused=False) from error
 
 
@@ -148,6 +176,10 @@ def _why(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientResponseError):
         return printable(error.message)
     return "its address is not valid" if isinstance(error, ValueError) else unreachable(error)
+
+
+def _refusal(found: tuple[Proxy, ProxyAddress], status: int, request: Request) -> str:
+    return refusal(status, proxy=found[1].url, where=found[0].where, site=_place(request))
 
 
 def _place(request: Request) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-from urllib.request import getproxies
 
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.misc import load_object
@@ -17,6 +16,7 @@ from crawlspace.admin.explain import Explanation, Question, explain_by_rules
 from crawlspace.admin.lint_collection import findings_of
 from crawlspace.config.errors import read_with_defaults
 from crawlspace.config.files import read_own_rules
+from crawlspace.config.proxies.table import proxies_of_environment
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, UsageError, did_you_mean
 from crawlspace.printable import quoted
@@ -143,8 +143,9 @@ def _of_rules(spider: AddonSpider) -> Iterator[Finding]:
     if own is None or read is None:
         return
     rules, _, actions = own
-    proxy = bool(getproxies().keys() & {"http", "https", "all"})
-    findings = list(lint_rules(rules, read.limits, host_case_sensitive=read.host_case_sensitive, proxy=proxy))
+    variables = proxies_of_environment(is_on=spider.settings.getbool("HTTPPROXY_ENABLED"))
+    proxied = f"all sites ({variables})" if variables else ""
+    findings = list(lint_rules(rules, read.limits, host_case_sensitive=read.host_case_sensitive, proxied=proxied))
     compiled = read.actions(actions)
     if compiled is not None:
         findings += lint_action_rules(compiled.rules, accept=compiled.accept)

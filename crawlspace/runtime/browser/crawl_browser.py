@@ -136,6 +136,8 @@ class CrawlBrowser:
         heeded = decision.heeding(CHECKS_OF_A_NAMED_HOST if is_named else CHECKS_OF_A_RESOURCE)
         if not heeded.admitted:
             return refusal(heeded)
+        if self._session.collection.proxies.has(parsed):
+            return "its site is reached through a proxy, and WebSockets go through none"
         if not self._session.collection.robots_obey:
             return ""
         if self._robots_verdict(parsed) is RobotsVerdict.UNKNOWN:

@@ -44,6 +44,7 @@ _NOTHING_BY_ITSELF = (
     "--disable-remote-fonts",
     "--blink-settings=imagesEnabled=false",
     "--mute-audio",
+    "--disable-gpu",
 )
 """The browser's only way out is its proxy; it asks for nothing of its own, and no picture, font or sound is loaded."""
 _NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"

@@ -37,7 +37,7 @@ MOST_RELOADS = 3
 _ANY = re.compile("")
 _SETTLED_MS = 2_000
 """The longest that a page is waited for which keeps changing."""
-_READ_S, _LAST_READ_S = 10.0, 3.0
+_READ_S, _LAST_READ_S = 10.0, 8.0
 """The longest that reading the DOM may take, and that of a page which has had all its time."""
 _END_S = 5.0
 

@@ -38,6 +38,22 @@ class UndecodableBody(Exception):
     """A body is not compressed as its headers say."""
 
 
+class ProxyFailed(DownloadFailedError):
+    """A request got no answer of its site, because the proxy that it went through cannot be reached, refuses it, or has cut it."""
+
+
+class NotConnected(Exception):
+    """No connection to a proxy was made; the cause says why."""
+
+
+class TunnelRefused(Exception):
+    """A proxy has not connected to a site. `status`: of its answer to CONNECT; 0 where that is no HTTP."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"the proxy answers {status} to CONNECT")
+        self.status = status
+
+
 class HeadersTooLarge(Exception):
     """The headers of an answer are over the bounds."""
 

@@ -27,6 +27,7 @@ from crawlspace.runtime.download.errors import (
     KeptConnectionClosed,
     LoggedOutError,
     NotRenderedError,
+    ProxyFailed,
     UndecodableBody,
 )
 from crawlspace.runtime.download.http_internals import ParseError
@@ -58,6 +59,7 @@ READ = Meaning(OutcomeKind.GONE, Status.READ_ERROR, host_failure=True)
 NO_SUCH_HOST = Meaning(OutcomeKind.GONE, Status.NO_SUCH_HOST, host_failure=True)
 NO_DNS_ANSWER = Meaning(OutcomeKind.FAILED, Status.NO_DNS_ANSWER, host_failure=True)
 NOT_FETCHED = Meaning(OutcomeKind.EXCLUDED, Status.PORT_OR_SCHEME, reason=Reason.SCHEME)
+PROXY = Meaning(OutcomeKind.FAILED, Status.PROXY_FAILED, host_failure=True)
 LOGGED_OUT = Meaning(OutcomeKind.FAILED, Status.LOGGED_OUT)
 NOT_RENDERED = Meaning(OutcomeKind.FAILED, Status.NOT_RENDERED)
 IGNORED = Meaning(OutcomeKind.EXCLUDED, Status.UNEXPECTED)
@@ -86,13 +88,14 @@ _MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
     (DownloadTimeoutError, TIMEOUT),
     (DownloadConnectionRefusedError, CONNECT),
     (KeptConnectionClosed, CONNECT),
+    (ProxyFailed, PROXY),
     (DownloadCancelledError, TOO_LARGE),
     (ResponseDataLossError, CUT_SHORT),
     (UndecodableBody, READ),
     (LoggedOutError, LOGGED_OUT),
     (NotRenderedError, NOT_RENDERED),
     (UnsupportedURLSchemeError, NOT_FETCHED),
-    (TunnelError, CONNECT),
+    (TunnelError, PROXY),
     (tx.TimeoutError, TIMEOUT),
     (tx.TCPTimedOutError, TIMEOUT),
     (tx.ConnectionRefusedError, CONNECT),

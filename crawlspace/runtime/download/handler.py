@@ -6,11 +6,12 @@ for it and writing the request.
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import lru_cache
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache, partial
 from math import ceil, inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from twisted.web.client import URI
 from crawlspace.cache import Recent
 from crawlspace.runtime.download.archived import exchange_of
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
-from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked, ProxyFailed
 from crawlspace.runtime.download.header_limits import LimitedFactory, limit_connect_answer
 from crawlspace.runtime.download.http_internals import (
     bound_idle_connections,
@@ -36,7 +37,9 @@ from crawlspace.runtime.download.http_internals import (
     wrap_timers,
 )
 from crawlspace.runtime.download.kept_connections import LoopTimers, end_in_time, ended_before_answer, no_second_sending
+from crawlspace.runtime.download.proxy_failures import answered_by_proxy, failed_through_proxy, not_connected
 from crawlspace.runtime.download.site_certificates import use_site_certificates
+from crawlspace.runtime.download.tunnels import is_to_proxy
 from crawlspace.runtime.files.download import FileAgent
 from crawlspace.runtime.logformat import make_libraries_printable
 from crawlspace.runtime.requests import EXCHANGE, STATE, request_id
@@ -47,6 +50,10 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.web.client import HTTPConnectionPool
 
+logger = logging.getLogger(__name__)
+
+MOST_REPORTED = 50
+"""Failures of proxies, mostly at different sites, that are logged."""
 SITES = 50_000
 HOST_NAMES = 5_000
 USUAL_LENGTH = 300
@@ -79,6 +86,7 @@ class TimingHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        self._reported: set[str] = set()
         use_bundled_suffixes()
         make_libraries_printable()
         pool = pool_of(self)
@@ -94,17 +102,45 @@ class TimingHandler(HTTP11DownloadHandler):
         remember_host_names(HOST_NAMES)
         bound_idle_connections(pool, min(MOST_IDLE, _most_files() // 2))
         watch_connections(
-            pool, session.sending, connecting=session.connecting, owned_for_s=session.owned_for_s, incarnation=session.incarnation
+            pool,
+            session.sending,
+            connecting=session.connecting,
+            connecting_to_proxy=partial(session.connecting, to_proxy=True),
+            owned_for_s=session.owned_for_s,
+            incarnation=session.incarnation,
         )
 
     async def download_request(self, request: Request) -> Response:
         """Download what is asked for; on a new connection, where a kept one was closed before."""
         if self._session is not None and self._session.second_turns.begins(request_id(request)):
             self._take_new_connection()  # the connection is taken before anything is awaited
-        response = await super().download_request(request)
+        response = await self._through_proxy(request) if request.meta.get("proxy") else await super().download_request(request)
         if self._archives and STATE in request.meta and not response.flags:  # a flag: it is not complete
             request.meta[EXCHANGE] = exchange_of(request, response)
         return response
+
+    async def _through_proxy(self, request: Request) -> Response:
+        """Raise ProxyFailed where the proxy has kept the answer away, or has answered for the site."""
+        try:
+            response = await super().download_request(request)
+        except Exception as error:
+            failed = failed_through_proxy(request, error)
+            if failed is None:
+                raise
+            self._report(failed)
+            raise failed from error
+        failed = answered_by_proxy(request, response)
+        if failed is not None:
+            self._report(failed)
+            raise failed
+        return response
+
+    def _report(self, failed: Exception) -> None:
+        """Log what a proxy has done, once, and for some sites: it is mostly the same for all of them."""
+        sentence = str(failed)
+        if isinstance(failed, ProxyFailed) and sentence not in self._reported and len(self._reported) < MOST_REPORTED:
+            self._reported.add(sentence)
+            logger.warning("%s; the pages wait (618), and none is deleted for it", sentence)
 
 
 def watch_connections(
@@ -112,12 +148,14 @@ def watch_connections(
     sending: SendingTimes,
     *,
     connecting: Callable[[], AbstractContextManager[None]],
+    connecting_to_proxy: Callable[[], AbstractContextManager[None]] = nullcontext,
     owned_for_s: Callable[[str], float] = lambda _: inf,
     incarnation: Callable[[], int] = lambda: 0,
 ) -> None:
     """Have each connection of the pool made within `connecting`, and the sending of each request on it noted.
 
-    A request on a kept connection that is closed before an answer fails with KeptConnectionClosed.
+    A request on a kept connection that is closed before an answer fails with KeptConnectionClosed. One to a proxy is made within
+    `connecting_to_proxy`, and fails with NotConnected.
 
     `owned_for_s` returns for how long a site is still this worker's. A request to a site that is not is not sent, and fails with NotAsked;
     neither is one of an earlier `incarnation` of the worker.
@@ -134,9 +172,10 @@ def watch_connections(
                 return connection
 
             limit_connect_answer(endpoint)
-            with connecting():  # the endpoint asks for the addresses before it returns
+            to_proxy = is_to_proxy(key, endpoint)
+            with connecting_to_proxy() if to_proxy else connecting():  # the endpoint asks for the addresses before it returns
                 connected = connect(key, endpoint)
-            return connected.addCallback(watch)
+            return (connected.addErrback(not_connected) if to_proxy else connected).addCallback(watch)
 
         return connect_and_watch
 

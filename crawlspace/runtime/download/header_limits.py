@@ -19,9 +19,8 @@ from crawlspace.runtime.download.http_internals import (
     ClientProtocol,
     ConnectionFactory,
     ResponseParser,
-    TunnelEndpoint,
-    tunnel_state,
 )
+from crawlspace.runtime.download.tunnels import TunnelEndpoint, tunnel_state
 
 MAX_HEADER_BYTES = 256 * 1024
 MAX_HEADER_LINES = 1_000

@@ -19,10 +19,10 @@ from scrapy.core.downloader.handlers.http11 import (
     _LenientHTTP11ClientProtocol,
     _LenientHTTPClientParser,
     _ScrapyAgent,
-    _TunnelingTCP4ClientEndpoint,
 )
 from scrapy.http import Headers
 from scrapy.utils import _download_handlers
+from scrapy.utils.url import add_http_if_no_scheme
 from twisted.internet.defer import Deferred, succeed
 from twisted.internet.endpoints import HostnameEndpoint
 from twisted.internet.ssl import optionsForClientTLS
@@ -31,6 +31,7 @@ from twisted.web import _newclient
 from twisted.web.client import HTTPConnectionPool
 from twisted.web.http import _ChunkedTransferDecoder
 
+from crawlspace.runtime.download.tunnels import LONGEST_CONNECT_S, TunnelAgent
 from crawlspace.runtime.scrapy_internals import STOPPED
 
 if TYPE_CHECKING:
@@ -44,9 +45,6 @@ RequestNotSent = _newclient.RequestNotSent
 make_response = _download_handlers.make_response
 normalize_bind_address = _download_handlers.normalize_bind_address
 """How Scrapy's handlers make a response, and read a setting; the module is private."""
-
-TunnelEndpoint = _TunnelingTCP4ClientEndpoint
-"""What connects through a proxy. It has no public name, and its answer no bounds."""
 
 
 class WrittenRequest(_newclient.Request):
@@ -123,11 +121,6 @@ class ConnectionFactory(_LenientHTTP11ClientFactory):
         return protocol(self._quiescentCallback)
 
 
-def tunnel_state(endpoint: Any) -> tuple[Any, bytes, Callable[[], None]]:
-    """Return what waits for a proxy's answer, what came of it, and what ends the connection: the endpoint has no limits to set."""
-    return endpoint._tunnelReadyDeferred, endpoint._connectBuffer, endpoint._protocol.transport.abortConnection
-
-
 class Body(Protocol):
     """Takes the place of the buffer of a body, with a limit of its own."""
 
@@ -181,7 +174,20 @@ class DownloadAgent(_ScrapyAgent):
         return pool._reactor.callLater(delay_s, function)
 
     def _get_agent(self, request: Request, timeout: float) -> Any:
-        return self._written or super()._get_agent(request, timeout)
+        proxy = request.meta.get("proxy")
+        if self._written or not proxy:
+            return self._written or super()._get_agent(request, timeout)
+        connect_timeout_s = min(timeout / 2, LONGEST_CONNECT_S)
+        if not request.url.startswith("https:"):
+            return super()._get_agent(request, connect_timeout_s)
+        return TunnelAgent(
+            proxy=add_http_if_no_scheme(proxy).encode("ascii"),
+            authorization=request.headers.get(b"Proxy-Authorization"),
+            policy=self._contextFactory,
+            connect_timeout_s=connect_timeout_s,
+            bind=normalize_bind_address(request.meta.get("bindaddress") or self._bindAddress),
+            pool=self._pool,
+        )
 
     def _cb_latency(self, result: Any, request: Request, start_time: float) -> Any:
         return super()._cb_latency(result, request, start_time if self._written is None else self._written.began)

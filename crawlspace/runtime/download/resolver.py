@@ -144,14 +144,15 @@ class GuardedResolver:
         self._names = names
         self._of_process = of_process
         self._guards: list[Guard] = []
-        self._asker: GuardedResolver | None = None
+        self._asker: tuple[GuardedResolver, bool] | None = None
         self.look_ups = LookUps()
         """The addresses found, for the crawl to store."""
         self._refused: Recent[tuple[str, int], Decision] = Recent(10_000)
         self._errors: Recent[str, int] = Recent(10_000)
         """Why the last look-up of a host failed."""
-        proxies = filter(None, (urlsplit(proxy).hostname for proxy in getproxies().values()))
+        proxies = filter(None, (urlsplit(proxy).hostname for proxy in getproxies().values())) if of_process is None else ()
         self._proxies = frozenset(as_in_urls(host) or host for host in proxies)
+        """Of the environment, for clients of which it is not known whether they connect to a proxy."""
 
     @classmethod
     def from_crawler(cls, crawler: Any, reactor: ReactorBase) -> GuardedResolver:
@@ -179,9 +180,12 @@ class GuardedResolver:
         return own
 
     @contextmanager
-    def answers_of(self, own: GuardedResolver) -> Iterator[None]:
-        """Have `own` answer the question asked within the block, by a client that knows only the reactor's resolver."""
-        self._asker = own
+    def answers_of(self, own: GuardedResolver, *, is_proxy: bool = False) -> Iterator[None]:
+        """Have `own` answer the question asked within the block, by a client that knows only the reactor's resolver.
+
+        `is_proxy`: a proxy is to be connected to, which a person has named: any of its addresses may be.
+        """
+        self._asker = own, is_proxy
         try:
             yield
         finally:
@@ -223,20 +227,22 @@ class GuardedResolver:
         addressTypes: Sequence[type] | None = None,  # noqa: N803
         transportSemantics: str = "TCP",  # noqa: N803
     ) -> Any:
-        own, self._asker = self._asker or self, None  # what an answer leads to is a question of its own
+        own, is_proxy = self._asker or (self, False)
+        self._asker = None  # what an answer leads to is a question of its own
         hostName = as_in_urls(hostName) or hostName  # noqa: N806
         resolution = _Resolution(hostName)
         resolutionReceiver.resolutionBegan(resolution)
-        self._names.ask(hostName, lambda answer: own._tell(resolutionReceiver, hostName, portNumber, answer))
+        self._names.ask(hostName, lambda answer: own._tell(resolutionReceiver, hostName, portNumber, answer, is_proxy=is_proxy))
         return resolution
 
-    def _tell(self, receiver: Any, host: str, port: int, answer: Answer) -> None:
+    def _tell(self, receiver: Any, host: str, port: int, answer: Answer, *, is_proxy: bool) -> None:
         refused: Decision | None = None
         allowed = 0
-        if self._of_process is not None and host not in self._proxies:
+        is_proxy = is_proxy or host in self._proxies
+        if self._of_process is not None and not is_proxy:
             self.look_ups.note(host, [address for _, address in answer.found])
         for family, address in answer.found:
-            decision = _ADMITTED if host in self._proxies else self.decide(host, port, address)
+            decision = _ADMITTED if is_proxy else self.decide(host, port, address)
             if not decision.admitted:
                 refused = refused or decision
                 continue

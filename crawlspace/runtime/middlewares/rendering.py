@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
-from scrapy.http import HtmlResponse
 
 from crawlspace.content.page import Page
 from crawlspace.decision import Render
+from crawlspace.runtime.archived_responses import with_dom
 from crawlspace.runtime.download.errors import NotAsked, NotRenderedError
 from crawlspace.runtime.download.headers import declared_type
 from crawlspace.runtime.requests import CONDITIONAL, CONTENTS, EXCHANGE, FILE, RENDERED, STATE
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from crawlspace.runtime.browser.loads import Loads
     from crawlspace.runtime.browser.tab import Dom
     from crawlspace.runtime.session import Session
-
-_HTML = b"text/html; charset=utf-8"
 
 
 class BaseRendering:
@@ -125,9 +123,7 @@ class BaseRendering:
         body = with_base(dom.html, dom.base if dom.base != url else "").encode("utf-8", "replace")
         if 0 < self._browser.most_bytes < len(body):
             raise NotRenderedError(f"its DOM has {len(body)} bytes, more than DOWNLOAD_MAXSIZE")
-        headers = response.headers.copy()
-        headers[b"Content-Type"] = _HTML
-        shown = response.replace(cls=HtmlResponse, headers=headers, body=body, encoding="utf-8")
+        shown = with_dom(response, body)
         page = self._read(shown, url)
         if page.may_need_browser and (loads.failed or not dom.is_complete):
             raise NotRenderedError(loads.failed or f"it shows nothing within {self._browser.timeout_s:g} s")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.exceptions import NotConfigured
 
 from crawlspace.cache import Recent
+from crawlspace.config.proxies.table import Proxies
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError
@@ -21,12 +22,12 @@ from crawlspace.runtime.requests import (
     RESOURCE,
     ROBOTS,
     SESSION,
-    STATE,
     drop_access,
     request_id,
     set_access,
+    site_of,
 )
-from crawlspace.urls import MalformedUrl, parse
+from crawlspace.urls import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -51,6 +52,7 @@ class BaseSiteAccess:
         self,
         logins: Logins,
         *,
+        proxies: Proxies | None = None,
         user_agent: str = "",
         verify: bool = True,
         browser: BrowserSettings | None = None,
@@ -64,7 +66,7 @@ class BaseSiteAccess:
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
             from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
 
-            sending = LoginRequests(user_agent, logins.sites, verify, browser=browser)
+            sending = LoginRequests(user_agent, logins.sites, proxies or Proxies(logins.sites), verify, browser=browser)
             self._renewal = Renewal(logins, sending, is_stopping=is_stopping)
             self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
 
@@ -76,6 +78,7 @@ class BaseSiteAccess:
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
         return cls(
             session.engine.logins,
+            proxies=session.collection.proxies,
             user_agent=session.collection.user_agent,
             verify=verify,
             browser=session.collection.browser,
@@ -85,7 +88,7 @@ class BaseSiteAccess:
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
         """Set what the request carries; where it needs a session that is not there, it waits for one."""
         drop_access(request)
-        found = _site_of(request)
+        found = site_of(request)
         if found is None:
             return None
         site, scheme = found
@@ -134,7 +137,7 @@ class BaseSiteAccess:
             return _again(request)
         if ROBOTS in request.meta:  # it may be so for everybody; where it is none, as one that is not there (RFC 9309, 2.3.1.3)
             return response if response.status >= 400 else response.replace(status=404)
-        site = _site_of(request)
+        site = site_of(request)
         if what_follows is LookedOut.REFUSED and site is not None:
             self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
         if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
@@ -148,7 +151,7 @@ class BaseSiteAccess:
 
     def _challenged(self, request: Request, response: Response) -> Request | None:
         """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""
-        found = _site_of(request)
+        found = site_of(request)
         access = None if found is None else self._logins.access(found[0])
         if found is None or access is None or access.kind != "digest" or not access.carries(found[1]):
             return None
@@ -201,15 +204,3 @@ def _again(request: Request) -> Request:
     again.meta.pop(EXCHANGE, None)
     again.dont_filter = True
     return again
-
-
-def _site_of(request: Request) -> tuple[str, str] | None:
-    """Return the site and the scheme of a request."""
-    state = request.meta.get(STATE)
-    if state is not None and request.url == state.url:
-        return state.site, state.url.partition(":")[0]
-    try:
-        url = parse(request.url)
-    except MalformedUrl:
-        return None
-    return url.site, url.scheme

@@ -1,16 +1,17 @@
-"""Gives each document the checksum by which equal documents are known; the store then decides which of them represents the group."""
+"""Gives each document the checksum by which equal documents are known; the store then decides which of them represents the group.
+
+One behind a log-in has another than an equal public one: for who may not see it, it does not stand for that.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, mark
 from crawlspace.runtime.items import Fetched, checksum_of, document_of
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
-
-REQUIRES_LOGIN = "requires_login"
-"""The field that tells users of an index which documents not everybody may see."""
 
 
 class BaseFingerprint:
@@ -32,8 +33,9 @@ class BaseFingerprint:
             document = document_of(item)
             if outcome.added:
                 document.fields = {**document.fields, **outcome.added}
-            if collection.sites.requires_login(outcome.url):
-                document.fields = {**document.fields, REQUIRES_LOGIN: "true"}
             outcome.document = document
             outcome.checksum = checksum_of(document, item, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
+            if collection.sites.requires_login(outcome.url):
+                mark(document)
+                outcome.checksum = checksum_behind_login(outcome.checksum)
         return item

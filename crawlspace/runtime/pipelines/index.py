@@ -78,7 +78,10 @@ class BaseDrainIndex:
             session.shared.settle()
         session.end_run(self._crawler)
         drains = session.engine.deliveries.drains
-        for error in await asyncio.gather(*map(self._send_rest, drains), return_exceptions=True):
+        fills = (
+            session.engine.is_done()
+        )  # else the next crawl does; what is to be fetched for one sink does not keep others waiting
+        for error in await asyncio.gather(*(self._send_rest(drain, fills=fills) for drain in drains), return_exceptions=True):
             if isinstance(error, CrawlspaceError):
                 session.fail(error, self._crawler)
             elif error is not None:
@@ -128,11 +131,10 @@ class BaseDrainIndex:
         finally:
             self._idle[drain.sink].set()
 
-    async def _send_rest(self, drain: Drain) -> None:
+    async def _send_rest(self, drain: Drain, *, fills: bool) -> None:
         session = self._session
         assert session is not None
         await self._check_mark(drain)
-        fills = session.engine.is_done()  # else the next crawl does
         if fills and session.shared is not None:  # in a short crawl it is not known yet who sends
             await maybe_deferred_to_future(deferToThread(session.shared.is_sender, drain))
         while (fills and session.fill(drain)) or await self._send_one(drain):

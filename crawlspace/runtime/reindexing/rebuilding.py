@@ -49,6 +49,7 @@ def rebuild(place: Place, opened: OpenStore, sink: str | None, *, on_previous: b
             _deletion_limit(place),
             lambda: _wait_for_batch(opened, index, display),
             display,
+            place.sinks.exclusion_of(options.name),
         )
         try:
             done = work.run(on_previous=on_previous, approved=approved)

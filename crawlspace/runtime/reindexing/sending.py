@@ -41,7 +41,8 @@ def opened_sink(name: str, place: Place) -> Iterator[Sink]:
 def sending_to(name: str, place: Place, opened: OpenStore) -> Iterator[Sending]:
     """Yield what sends a sink what waits for it. Raises as `opened_sink`."""
     with opened_sink(name, place) as sink:
-        drain = Drain(opened.store, sink, SystemClock(), batch=MOST_AT_ONCE)
+        exclusion = place.sinks.exclusion_of(name)
+        drain = Drain(opened.store, sink, SystemClock(), batch=MOST_AT_ONCE, exclusion=exclusion)
         with closing(Sending(drain, partial(opened.alone, name, place_of(sink)))) as sending:
             yield sending
 

@@ -11,6 +11,7 @@ from scrapy.core.scheduler import BaseScheduler
 
 from crawlspace.archive import records
 from crawlspace.framing import LENGTH_BYTES, framed
+from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, is_marked, mark
 from crawlspace.model import OutcomeKind
 from crawlspace.printable import printable
 from crawlspace.runtime.files.reading import FileReading
@@ -122,6 +123,9 @@ class ReplayScheduler(BaseScheduler):
 
     def _answer(self, state: UrlState, remade: Remade) -> None:
         stored, document = self._stored.get(state.id), remade.document
+        if stored is not None and document is not None and is_marked(stored.document) and not is_marked(document):
+            mark(document)  # the response was had with a log-in, which is not set any more
+            remade.checksum = checksum_behind_login(remade.checksum)
         if stored is not None and document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
             remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
             remade.response = stored.location

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crawlspace.admin.rendering import counts_as_json
 from crawlspace.admin.report import iso
 from crawlspace.crawl.run import RunCounters
 from crawlspace.model import Held, OutcomeKind
@@ -43,6 +44,7 @@ class RunReport:
         counts = (None if session is None else session.final_counts) or _NOTHING_COUNTED
         held = {} if session is None else session.final_held
         sites = [] if session is None else session.final_sites
+        rendering = None if session is None else session.engine.rendering
         return {
             "collection": self.collection,
             "outcome": self.outcome,
@@ -67,6 +69,7 @@ class RunReport:
             "held": {reason.label: held.get(reason, 0) for reason in Held},
             "unreachable_sites": len(sites),
             "unreachable": [site.as_json() for site in sites[:MOST_SITES]],
+            **({} if rendering is None else {"rendering": counts_as_json(rendering.counts)}),
         }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from crawlspace.admin.refused import REASONS
+from crawlspace.admin.rendering import counts_sentence
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import RunCounters
 from crawlspace.decision import Reason
@@ -45,8 +46,10 @@ def summary(session: Session) -> str:
     if shells := progress.refused[Reason.NEEDS_BROWSER]:
         example = printable(next(iter(progress.browser_pages.values()), ""))
         lines.append(
-            f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}"
+            f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}{_renders(session)}"
         )
+    if (rendering := session.engine.rendering) is not None and (rendering.counts.pages or rendering.counts.failed):
+        lines.append(f"  in the browser: {counts_sentence(rendering.counts)}")
     name = session.collection.name
     if yielded := progress.own_requests["yielded"]:
         parts = [f"{count:,} {what}" for what in ("failed", "refused") if (count := progress.own_requests[what])]
@@ -63,6 +66,11 @@ def summary(session: Session) -> str:
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
     return "\n".join(lines)
+
+
+def _renders(session: Session) -> str:
+    """Return how to have pages rendered that may need it, where none are."""
+    return '  (CRAWLSPACE_RENDER = "auto" renders such pages)' if session.engine.rendering is None else ""
 
 
 def _stopped(session: Session) -> str:

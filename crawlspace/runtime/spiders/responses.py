@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +20,7 @@ from crawlspace.content.text import extract_text_document
 from crawlspace.crawl.files.unreadable import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
-from crawlspace.decision import Decision, Reason
+from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
@@ -28,7 +28,7 @@ from crawlspace.runtime.download.headers import header_values
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.files.body import FileBody
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
-from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, is_conditional
+from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, RENDERED, is_conditional
 from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED
 
@@ -149,10 +149,10 @@ class Responses:
         page = (
             self._reader.read(response, mime=mime, declared=declared) if contents is None else self._page_of(contents, response)
         )
-        left_out = _left_out(page)
+        left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(response, state))
         if left_out:
             self._session.engine.discovery.refused.update(left_out)
-            self._report_limits(page, state)
+            self._report_limits(page, state, left_out)
         if response.status == 200 and self._soft_errors:
             code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
             if code is not None:
@@ -204,6 +204,11 @@ class Responses:
             return document_type(self._space, declared, None if stopped else start, on_disk=None if body is None else body.path)
         return contents.kind, self._space.at_headers(contents.kind, conclusive=True)
 
+    def _renders(self, response: Response, state: UrlState) -> bool:
+        """Return whether a page was rendered, or is not because that was of no use to pages like it."""
+        rendering = self._session.engine.rendering
+        return RENDERED in response.meta or (rendering is not None and rendering.mode(state.url) is not Render.NEVER)
+
     def _page_of(self, contents: FileContents, response: Response) -> Page:
         disposition = next(iter(header_values(response.headers, "Content-Disposition")), "")
         url = response.request.url  # type: ignore[union-attr]
@@ -243,7 +248,7 @@ class Responses:
             obey_robots=self._obey_meta_robots,
         )
 
-    def _report_limits(self, page: Page, state: UrlState) -> None:
+    def _report_limits(self, page: Page, state: UrlState, left_out: Mapping[Reason, int]) -> None:
         if page.links_left_out:
             self._spider.logger.warning(
                 "%s: %s beyond CRAWLSPACE_MAX_LINKS (%d) left out; pages to which nothing else leads are not found",
@@ -259,10 +264,11 @@ class Responses:
             self._spider.logger.warning(
                 "%s: the last %d characters of its text are left out, and not found by a search", state.url, page.text_left_out
             )
-        if page.may_need_browser and self._session.engine.progress.may_need_browser(state):
+        if Reason.NEEDS_BROWSER in left_out and self._session.engine.progress.may_need_browser(state):
             self._spider.logger.warning(
-                "%s has scripts and next to no text or links: it may show its content in a browser only, and no scripts are run here, so"
-                " documents may be missing; the same may apply to other pages of %s, for which this warning is not repeated in this run",
+                "%s has scripts and next to no text or links: it may show its content in a browser only, so documents may be missing;"
+                ' render = "auto" for its site in CRAWLSPACE_SITES has such pages rendered. The same may apply to other pages of %s, for'
+                " which this warning is not repeated in this run",
                 state.url,
                 state.site,
             )
@@ -281,12 +287,12 @@ class Responses:
         return failed(outcome, why=f"document() returned a {kind}")
 
 
-def _left_out(page: Page) -> dict[Reason, int]:
+def _left_out(page: Page, *, needs_browser: bool) -> dict[Reason, int]:
     """Return what is not taken from a page: the number of links beyond the limit, whether text, and whether what scripts may show."""
     numbers = {
         Reason.PAGE_LINKS: page.links_left_out,
         Reason.PAGE_TEXT: int(page.text_left_out > 0),
-        Reason.NEEDS_BROWSER: int(page.may_need_browser),
+        Reason.NEEDS_BROWSER: int(needs_browser),
     }
     return {reason: number for reason, number in numbers.items() if number}
 

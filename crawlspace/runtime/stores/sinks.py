@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from crawlspace.state.views import Counts, KnownUrl
 
 
+_EXCLUDED = "excluded logins:"
+"""Meta, with the name of a sink: the log-ins whose documents were left out of it; empty when it was sent all."""
+
+
 class OrderedStore(SinkMeta, Protocol):
     """A store that gives orders to sinks."""
 
@@ -53,7 +57,10 @@ def fillings_of(collection: Collection, engine: Engine, store: FilledFrom) -> di
         if state.next_fetch is not None:
             engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
 
-    return {one.name: Filling(store, one.name, engine.clock, reader, due) for one in collection.sinks.servers}
+    return {
+        one.name: Filling(store, one.name, engine.clock, reader, due, exclusion=collection.sinks.exclusion_of(one.name))
+        for one in collection.sinks.servers
+    }
 
 
 def former_sinks(store: OrderedStore, sinks: SinkSettings) -> list[str]:
@@ -67,13 +74,22 @@ def give_orders_to(store: OrderedStore, sinks: SinkSettings) -> None:
 
 
 def note_new_sinks(store: OrderedStore, sinks: SinkSettings) -> None:
-    """Remember the sinks of the settings; a server that is new is sent all documents."""
+    """Remember the sinks of the settings; a server that is new, or leaves out other documents than before, is sent all documents."""
     known = _known(store)
     types = {one.name: one.type for one in sinks.options}
-    new = [name for name in types if name not in known and name != EMBEDDED]
-    if new and store.counts().indexed:
-        for name in new:
+    lacking = [name for name in types if name not in known and name != EMBEDDED]
+    excluded: dict[str, str] = {}
+    for one in sinks.servers:
+        exclusion = sinks.exclusion_of(one.name)
+        wanted = "" if exclusion is None else exclusion.logins
+        if wanted != (store.get_meta(_EXCLUDED + one.name) or ""):
+            lacking += [one.name] if one.name not in lacking else []
+            excluded[one.name] = wanted
+    if lacking and store.counts().indexed:
+        for name in lacking:
             have_filled(store, name)
+    for name, wanted in excluded.items():  # last: a kill may come before
+        store.set_meta(_EXCLUDED + name, wanted)
     note_sinks(store, {**known, **types})
 
 

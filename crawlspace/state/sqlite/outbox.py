@@ -19,6 +19,8 @@ Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]
 
 _OPS = (Op.DELETE, Op.PUSH)
 _DELETE, _PUSH = 0, 1
+_KEPT_AT_ONCE = 500
+"""So many documents with their texts are in memory at once, however many URLs leave."""
 
 _DOCUMENT = (
     "outbox.document, document.body, content.text, url.id, url.grp, EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
@@ -79,22 +81,8 @@ def next_orders(db: apsw.Connection, sink: str, limit: int, most_bytes: int) -> 
 
 def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
     """Have the waiting pushes of these URLs be sent with the documents as they are now, whatever happens to the URLs."""
-    if not ids:
-        return
-    rows = db.execute(
-        f"SELECT outbox.sink, outbox.parked, outbox.sequence, {_DOCUMENT} FROM carray(?) AS leaving"
-        " CROSS JOIN url ON url.id = leaving.value"
-        " CROSS JOIN outbox INDEXED BY outbox_key ON outbox.key = url.key AND outbox.url = url.url AND outbox.op = 1"
-        f" {_DOCUMENT_TABLES} WHERE document.id IS NOT NULL AND outbox.document IS NULL",
-        (integers(ids),),
-    )
-    db.executemany(
-        f"UPDATE outbox SET document = ? WHERE sink = ? AND parked = ? AND op = {_PUSH} AND sequence = ?",
-        [
-            (pack_kept(body, text, duplicates_of(db, id, group) if shared else []), sink, parked, sequence)
-            for sink, parked, sequence, _, body, text, id, group, shared in list(rows)
-        ],
-    )
+    for first in range(0, len(ids), _KEPT_AT_ONCE):
+        _keep(db, ids[first : first + _KEPT_AT_ONCE])
 
 
 def acknowledge(db: apsw.Connection, sink: str, orders: Sequence[IndexOrder], tally: Tally) -> None:
@@ -188,6 +176,23 @@ def delete_again(db: apsw.Connection, sink: str, urls: Sequence[str], tally: Tal
             [(sink, _DELETE, number, *name, known.get(name, (0, 0))[0]) for number, name in enumerate(unwanted, first)],
         )
         tally[f"waiting {sink}"] += len(unwanted)
+
+
+def _keep(db: apsw.Connection, ids: Sequence[int]) -> None:
+    rows = db.execute(
+        f"SELECT outbox.sink, outbox.parked, outbox.sequence, {_DOCUMENT} FROM carray(?) AS leaving"
+        " CROSS JOIN url ON url.id = leaving.value"
+        " CROSS JOIN outbox INDEXED BY outbox_key ON outbox.key = url.key AND outbox.url = url.url AND outbox.op = 1"
+        f" {_DOCUMENT_TABLES} WHERE document.id IS NOT NULL AND outbox.document IS NULL",
+        (integers(ids),),
+    )
+    db.executemany(
+        f"UPDATE outbox SET document = ? WHERE sink = ? AND parked = ? AND op = {_PUSH} AND sequence = ?",
+        [
+            (pack_kept(body, text, duplicates_of(db, id, group) if shared else []), sink, parked, sequence)
+            for sink, parked, sequence, _, body, text, id, group, shared in list(rows)
+        ],
+    )
 
 
 def _names(db: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int, str]]:

@@ -45,12 +45,12 @@ def store_of(known: dict[str, int]) -> MemoryStore:
     return store
 
 
-def found_in(tmp_path: Path, files: dict[str, str], *, store: MemoryStore | None = None, proxy: bool = False) -> list[str]:
-    return [place_of(finding) for finding in reviewed(tmp_path, "demo", files, store=store, proxy=proxy)[0]]
+def found_in(tmp_path: Path, files: dict[str, str], *, store: MemoryStore | None = None) -> list[str]:
+    return [place_of(finding) for finding in reviewed(tmp_path, "demo", files, store=store)[0]]
 
 
 def reviewed(
-    tmp_path: Path, name: str, files: dict[str, str], *, store: MemoryStore | None = None, proxy: bool = False
+    tmp_path: Path, name: str, files: dict[str, str], *, store: MemoryStore | None = None
 ) -> tuple[list[Finding], Collection | None]:
     folder = tmp_path / name
     folder.mkdir(exist_ok=True)
@@ -58,7 +58,7 @@ def reviewed(
         (folder / file).write_text(content)
     settings = {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path)}
     settings.update(**read_settings_file(folder))
-    return review(folder, settings, DEFAULTS, store=store, proxy=proxy)
+    return review(folder, settings, DEFAULTS, store=store)
 
 
 def place_of(finding: Finding) -> str:

@@ -155,7 +155,9 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "looked_up": None,
         "unreachable": None,
         "access": "",
+        "proxy": "",
         "seen_on": [],
+        "rendering": None,
         "state": {
             "url": f"{HOME}/b",
             "state": "done",

@@ -106,6 +106,41 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         [],
     ),
     (
+        "settings of pages that are not rendered",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_RENDER_HOSTS = ['cdn.example']\nCRAWLSPACE_RENDER_WAIT_FOR = 'main'\n"
+            "CRAWLSPACE_SITES = {'a.example': {'render': 'never'}, 'b.example': {'render_hosts': ['cdn.example']}}\n",
+            "rules.xml": "<Rules><Rule><Path val='/a'/>\n<Render mode='never'/></Rule></Rules>",
+        },
+        [
+            "rules.xml:2:1 warning xml-render-without-effect",
+            *(f"settings.py:{line}:1 warning render-without-effect" for line in (1, 2, 3, 3)),
+        ],
+    ),
+    (
+        "settings of pages that some rule has rendered",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_RENDER_HOSTS = ['cdn.example']\n"
+            "CRAWLSPACE_SITES = {'b.example': {'render_hosts': ['cdn.example'], 'render_wait_for': 'main'}}\n",
+            "rules.xml": "<Rules><Rule><Path val='/'/><Render/></Rule><Rule><Path val='/a'/>\n<Render mode='never'/></Rule></Rules>",
+        },
+        [],
+    ),
+    (
+        "settings of one site that is not rendered",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_RENDER = 'auto'\nCRAWLSPACE_RENDER_HOSTS = ['cdn.example']\n"
+            "CRAWLSPACE_SITES = {'a.example': {'render': 'auto'}, 'b.example': {'render': 'never', 'render_wait_for': 'main'}}\n",
+        },
+        ["settings.py:3:1 warning render-without-effect"] * 2,
+    ),
+    (
         "rules",
         {"start_urls.txt": START, "crawl.rules": "allow domain *\nallow domain www.example.com\n"},
         ["crawl.rules:2:14 warning never-applies", "crawl.rules:2:14 warning no-final-forbid"],
@@ -118,10 +153,13 @@ def test_findings(tmp_path: Path, files: dict[str, str], findings: list[str]) ->
     assert found_in(tmp_path, files) == findings
 
 
-def test_address_rules_with_a_proxy(tmp_path: Path) -> None:
+def test_address_rules_with_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"start_urls.txt": START, "crawl.rules": RULES + "forbid address 0.0.0.0/0\nforbid address ::/0\n"}
     assert found_in(tmp_path, files) == []
-    assert found_in(tmp_path, files, proxy=True) == ["crawl.rules:3:16 warning addresses-with-proxy"]
+    monkeypatch.setenv("http_proxy", "http://proxy.example.com:3128")
+    assert found_in(tmp_path, files) == ["crawl.rules:3:16 warning addresses-with-proxy"]
+    assert found_in(tmp_path, files | {"settings.py": "HTTPPROXY_ENABLED = False\n"}) == []
+    assert found_in(tmp_path, files | {"settings.py": "CRAWLSPACE_PROXY = 'direct'\n"}) == []
 
 
 def test_a_settings_file_that_does_not_run(tmp_path: Path) -> None:

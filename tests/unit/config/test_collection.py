@@ -240,6 +240,6 @@ def test_no_whole_numbers(value: object) -> None:
 
 def test_every_setting_of_ours_is_read() -> None:
     readers = [Path(str(module.__file__)) for module in (error_policy, soft_errors, source_weights)]
-    readers += Path(str(collection.__file__)).parent.glob("*.py")
+    readers += Path(str(collection.__file__)).parent.rglob("*.py")
     source = "".join(path.read_text(encoding="utf-8") for path in readers)
     assert [name for name in known_names() if f'"{name}"' not in source] == []

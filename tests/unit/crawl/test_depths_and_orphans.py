@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.errors import SettingError
-from crawlspace.model import Held
+from crawlspace.model import Held, State, Status
+from crawlspace.state.changes import Change
 from crawlspace.state.depths import LOWERED
+from crawlspace.state.lifecycle import excluded
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME
 from tests.unit.crawl.test_rediscovery import Site
 
@@ -24,11 +30,16 @@ A, B, C, D = (f"{HOME}{name}" for name in "abcd")
 MONTH = 31
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "redis"])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
+    store: Store
+    if request.param == "redis":
+        emptied().close()
+        store = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
+    elif request.param == "sqlite":
+        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    else:
+        store = MemoryStore(sinks=(EMBEDDED,))
     made = Site(tmp_path, store)
     made.write(start=HOME)
     made.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d"}
@@ -206,8 +217,58 @@ def test_what_comes_back_into_the_space_without_the_page_that_led_there_is_an_or
     assert depths(site) == {"": 0, "a": 1, "b": 2, "c": 3, "d": 1}
 
 
+def test_an_orphan_that_the_end_of_a_run_finds_near_enough_is_no_orphan_any_more(site: Site) -> None:
+    """It was too deep before. Nothing says any more whether the page that led there is a redirect, while its site fails."""
+    site.settings = {"CRAWLSPACE_ORPHANS": "delete:2"}
+    site.crawl()
+    home = site.store.get(HOME)
+    assert home is not None
+    now = int(site.clock.now())
+    forbidden = structs.replace(excluded(home, Status.ROBOTS_FORBIDDEN), next_fetch=now + 1)
+    site.store.record([Change(forbidden)], now=now)
+    site.crawl()
+    assert depths(site) == {"a": None, "b": None, "c": None, "d": None}
+    site.settings["DEPTH_LIMIT"] = 1
+    site.pages |= {HOME: Status.TIMEOUT, A: Status.TIMEOUT}
+    site.crawl(after=MONTH)
+    b = site.store.get(B)
+    assert b is not None, "a way leads to it"
+    assert (b.state, b.depth, b.orphaned) == (State.PENDING, 1, None)
+    assert site.store.counts().orphaned == 1, "c, which is too deep"
+
+
 class Killed(BaseException):
     pass
+
+
+@pytest.mark.parametrize("killed_before", ["", "set_depths", "fetch_again"])
+def test_what_was_too_deep_is_crawled_when_a_way_leads_again_to_the_orphan_that_links_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, killed_before: str
+) -> None:
+    site.settings = {"DEPTH_LIMIT": 2}
+    site.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d"}
+    site.links = {HOME: [A, B, C], A: [D], B: [C], C: [D]}
+    site.crawl()
+    site.pages[HOME], site.links[HOME] = "home without A and C", [B]
+    site.crawl(after=MONTH)
+    assert depths(site) == {"": 0, "a": None, "b": 1, "c": 2, "d": 3}
+    site.crawl(after=MONTH)
+    assert site.indexed == {"", "a", "b", "c"}
+    site.pages[HOME], site.links[HOME] = "home with A again", [A, B]  # A has not changed, and its links are not read again
+
+    def killed(*_: object, linked: bool = killed_before == "set_depths") -> None:
+        if linked:  # at the end of the run
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        if killed_before:
+            patched.setattr(Engine if killed_before == "fetch_again" else site.store, killed_before, killed)
+        with pytest.raises(Killed) if killed_before else nullcontext():
+            site.crawl(after=MONTH)
+    assert bool(site.store.get_meta(LOWERED)) == bool(killed_before)
+    site.crawl()
+    assert depths(site) == {"": 0, "a": 1, "b": 1, "c": 2, "d": 2}
+    assert site.indexed == {"", "a", "b", "c", "d"}
 
 
 @pytest.mark.parametrize("limited_from_the_start", [False, True])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from crawlspace.decision import Reason
@@ -10,7 +12,7 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.urls import parse
+from crawlspace.urls import UrlParts, parse
 
 ADDRESSES = {"ten.example": ["10.0.0.1"], "both.example": ["10.0.0.1", "8.8.8.8"], "nat.example": ["64:ff9b::a00:1"]}
 FORBID = "forbid address 10.0.0.0/8"
@@ -52,7 +54,31 @@ def test_hosts_whose_addresses_are_unknown_are_named() -> None:
         assert verdicts.hosts_without_addresses == expected
 
 
-def judging(rules: str) -> BulkDecisions:
+PROXIED: list[tuple[str, str, bool]] = [
+    # rules, URL, whether it stays although its host has an address that they forbid
+    (FORBID, "http://ten.example/", True),
+    (FORBID, "https://ten.example/", False),
+    (FORBID, "http://ten.example:8080/", False),
+    (FORBID, "http://ten.example/unusual/../%61", True),
+    (FORBID, "https://ten.example/unusual/../%61", False),
+    (FORBID, "http://10.1.2.3/", False),
+    ("", "http://ten.example/", True),
+    ("", "https://ten.example/", False),
+]
+
+
+@pytest.mark.parametrize(("rules", "url", "stays"), PROXIED)
+def test_what_goes_through_a_proxy_is_not_judged_by_address(rules: str, url: str, *, stays: bool) -> None:
+    """Here a proxy of ten.example for http on port 80."""
+    verdicts = judging(rules, is_proxied=lambda one: (one.scheme, one.host, one.port) == ("http", "ten.example", 80))
+    found = {
+        text: verdicts.of(text, site=parse(text).site, depth=0, host_as_written=None)
+        for text in ("http://ten.example/", "https://ten.example/", url)
+    }
+    assert (found[url] is None) is stays
+
+
+def judging(rules: str, *, is_proxied: Callable[[UrlParts], bool] = lambda _: False) -> BulkDecisions:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
     shared = GlobalSpace(parse_global_rules("allow domain *\n", file="global.rules"))
-    return BulkDecisions(space, shared, addresses=lambda host: ADDRESSES.get(host, ()))
+    return BulkDecisions(space, shared, addresses=lambda host: ADDRESSES.get(host, ()), is_proxied=is_proxied)

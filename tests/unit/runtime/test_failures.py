@@ -21,7 +21,13 @@ from twisted.web._newclient import ParseError, ResponseFailed
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, UndecodableBody
+from crawlspace.runtime.download.errors import (
+    HeadersTooLarge,
+    KeptConnectionClosed,
+    NotRenderedError,
+    ProxyFailed,
+    UndecodableBody,
+)
 from crawlspace.runtime.download.failures import meaning_of
 from crawlspace.runtime.download.kept_connections import SecondTurns
 
@@ -64,7 +70,8 @@ TABLE = [
     ("the connection is reset",             within(ConnectionResetError()),                      None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is lost",              within(tx.ConnectionLost()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is closed, no answer", within(tx.ConnectionDone()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
-    ("the proxy makes no tunnel",           TunnelError("x"),                                    None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the proxy makes no tunnel",           TunnelError("x"),                                    None,                                     Status.PROXY_FAILED,       TEMPORARY, True),
+    ("the proxy is not there, refuses, or cuts the connection", ProxyFailed("x"),                None,                                     Status.PROXY_FAILED,       TEMPORARY, True),
     ("there is no way to the host",         tx.NoRouteError(),                                   None,                                     Status.CONNECT_ERROR,      PERMANENT, True),
     ("no answer in time",                   DownloadTimeoutError("x"),                           None,                                     Status.TIMEOUT,            TEMPORARY, True),
     ("no connection in time",               tx.TCPTimedOutError(),                               None,                                     Status.TIMEOUT,            TEMPORARY, True),
@@ -77,6 +84,7 @@ TABLE = [
     ("the look-up gives no answer",         CannotResolveHostError("x"),                         Resolver(),                               Status.NO_DNS_ANSWER,      TEMPORARY, True),
     ("no address of the host is allowed",   CannotResolveHostError("x"),                         Resolver(refused=Reason.ADDRESS),         Status.EXCLUDED,           KEPT_OUT,  False),
     ("a private address that nothing allows", CannotResolveHostError("x"),                       Resolver(refused=Reason.PRIVATE_ADDRESS), Status.EXCLUDED,           KEPT_OUT,  False),
+    ("the browser cannot render the page",  NotRenderedError("x"),                               None,                                     Status.NOT_RENDERED,       TEMPORARY, False),
     ("a scheme that is not fetched",        UnsupportedURLSchemeError("x"),                      None,                                     Status.PORT_OR_SCHEME,     KEPT_OUT,  False),
     ("an exception of the spider's or ours", ValueError("x"),                                    None,                                     Status.UNEXPECTED,         TEMPORARY, True),
 ]  # fmt: skip

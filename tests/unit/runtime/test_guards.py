@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -125,3 +126,33 @@ def test_only_one_question_counts_for_a_crawl(monkeypatch: pytest.MonkeyPatch) -
     with two.of_process.answers_of(two.crawls[0]):
         pass  # a client that has asked nothing
     assert (later, two.ask()) == ([[]], [])
+
+
+def test_a_proxy_may_have_any_address_and_pages_on_its_host_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST])
+    with two.of_process.answers_of(two.crawls[0], is_proxy=True):
+        assert two.ask() == [FIRST]
+    kept = Kept()
+    two.crawls[0].look_ups.keep(kept, now=1)
+    assert (kept, two.ask_for(0)) == ({}, [])
+    two.crawls[0].look_ups.keep(kept, now=1)
+    assert list(kept) == [f"addresses:{HOST}"]
+
+
+def test_a_proxy_of_the_environment_is_checked_as_a_page_where_the_crawl_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", f"http://{HOST}:3128")
+    two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST])
+    assert (two.ask_for(0), two.ask()) == ([], [FIRST])
+
+
+class Kept(dict[str, str]):
+    """Meta entries of a store."""
+
+    def get_meta(self, name: str) -> str | None:
+        return self.get(name)
+
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        return [self.get(name) for name in names]
+
+    def set_meta(self, name: str, value: str) -> None:
+        self[name] = value

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from protego import Protego
-from scrapy.core.downloader.handlers.http11 import _TunnelingTCP4ClientEndpoint
 from scrapy.exceptions import DownloadFailedError, ResponseDataLossError
 from twisted.internet.defer import Deferred
+from twisted.internet.endpoints import TCP4ClientEndpoint
 from twisted.internet.protocol import Factory, Protocol
 from twisted.internet.testing import MemoryReactorClock, StringTransport
 from twisted.python.failure import Failure
@@ -23,6 +23,7 @@ from crawlspace.printable import MESSAGE
 from crawlspace.runtime.download.errors import HeadersTooLarge
 from crawlspace.runtime.download.failures import meaning_of
 from crawlspace.runtime.download.header_limits import MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
+from crawlspace.runtime.download.tunnels import TunnelEndpoint
 from crawlspace.runtime.logformat import make_libraries_printable
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -234,7 +235,8 @@ class Tunnel:
     def __init__(self) -> None:
         reactor: Any = MemoryReactorClock()
         context: Any = SimpleNamespace(creatorForNetloc=lambda host, port: None)
-        endpoint = _TunnelingTCP4ClientEndpoint(reactor, "a.example", 443, ("proxy.example", 3128, None), context)
+        site: Any = SimpleNamespace(host=b"a.example", port=443)
+        endpoint = TunnelEndpoint(TCP4ClientEndpoint(reactor, "proxy.example", 3128), site, None, context)
         limit_connect_answer(endpoint)
         self.transport = StringTransport()
         self.is_secure: list[Any] = []

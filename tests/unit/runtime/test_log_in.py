@@ -10,7 +10,10 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 from yarl import URL
 
+from crawlspace.config.proxies.table import Proxies
 from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.sites import SiteSettings, SiteTable
+from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access import requests
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
 
@@ -75,15 +78,8 @@ def test_errors_of_the_client_show_no_query() -> None:
         def request(self, *args: object, **values: object) -> object:
             raise errors.pop()
 
-    class Sites:
-        def of(self, host: str, port: int) -> object:
-            class Settings:
-                tls = None
-                access = None
-
-            return Settings()
-
-    sending = requests.LoginRequests("a", Sites())  # type: ignore[arg-type]
+    sites = SiteTable(SiteSettings(0, 1, Limits()), {})
+    sending = requests.LoginRequests("a", sites, Proxies(sites, environment={}))
     for why in ("its address is not valid", "Bad header"):
         with pytest.raises(LogInFailedError) as raised:
             asyncio.run(sending._send(Session(), Request(f"{LOGIN}?pw=s3cret")))  # type: ignore[arg-type]

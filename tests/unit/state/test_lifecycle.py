@@ -55,6 +55,7 @@ MOVES = outcome(OutcomeKind.REDIRECTED, 301, redirect_to="http://b/")
 BROKEN = outcome(GONE, 500, host_failure=True)
 NO_HOST = outcome(GONE, Status.NO_SUCH_HOST, host_failure=True)
 LATE = outcome(FAILED, Status.TIMEOUT, host_failure=True)
+NO_PROXY = outcome(FAILED, Status.PROXY_FAILED, host_failure=True)
 UNCHANGED = outcome(OutcomeKind.UNCHANGED, 304, conditional=True)
 FORGOTTEN = "forgotten"
 Row = tuple[str, UrlState, Outcome, Health, tuple[State, int] | str, float | None, Op | None, Held | None]
@@ -112,6 +113,10 @@ TABLE: list[Row] = [
     ("a time-out of a page for the fifth time, the site is down", FIFTH_TIME, LATE,              DOWN, (State.FAILED, 613),     4 * DAY,    None,      Held.HOST),
     ("a time-out of a page for the fifth time, the site is well", FIFTH_TIME, LATE,              WELL, FORGOTTEN,               None,       Op.DELETE, None),
     ("a time-out of a new URL to the end",       NEW_TO_THE_END, LATE,                           DOWN, (State.FAILED, 613),     DAY,        None,      None),
+    ("the proxy fails for a page",               PAGE,    NO_PROXY,                              WELL, (State.FAILED, 618),     5,          None,      None),
+    ("the proxy fails for a page for the fifth time, the site is well", FIFTH_TIME, NO_PROXY,    WELL, (State.FAILED, 618),     4 * DAY,    None,      Held.HOST),
+    ("the proxy fails for a page after five errors, the site is well", structs.replace(FIFTH_TIME, errors=5), NO_PROXY, WELL, (State.FAILED, 618), 4 * DAY, None, Held.HOST),
+    ("the proxy fails for a held page to the end, the site is well", structs.replace(REFUSED, retries=2), NO_PROXY, WELL, (State.FAILED, 618), DAY, None,   Held.HOST),
     ("503 with Retry-After, or 429",             PAGE,    outcome(FAILED, 503, retry_after_s=90.0), DOWN, (State.FAILED, 503),  90,         None,      None),
     ("a held page that answers again, unchanged", HELD,   UNCHANGED,                             DOWN, (State.DONE, 200),       6 * DAY,    None,      None),
     ("a held page that answers again, equal",    HELD,    document(b"old"),                      DOWN, (State.DONE, 200),       6 * DAY,    None,      None),
@@ -316,3 +321,10 @@ def test_what_is_made_anew_changes_nothing_that_only_a_fetch_shows(
     assert (new.state, new.status, new.checksum, (new.etag, new.last_modified)) == (*after, checksum, validators)
     kept = ("fetched_at", "next_fetch", "interval_s", "errors", "retries", "rules", "asked")
     assert [getattr(new, name) for name in kept] == [getattr(known, name) for name in kept]
+
+
+def test_failures_of_a_proxy_do_not_count_as_errors_of_the_page() -> None:
+    """Else the first time-out of the page itself would delete it."""
+    before = structs.replace(PAGE, errors=3, retries=2)
+    assert advance(before, NO_PROXY, policy=POLICY, now=NOW, site=WELL).state.errors == 3
+    assert advance(before, LATE, policy=POLICY, now=NOW, site=WELL).state.errors == 4

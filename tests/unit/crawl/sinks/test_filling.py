@@ -10,6 +10,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.sinks.deliveries import filled_up_to, have_filled, lacks_documents
 from crawlspace.crawl.sinks.filling import Filling
 from crawlspace.crawl.sinks.index_repair import UNSENT
+from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.model import Document, UrlState
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import KnownUrl
@@ -68,6 +69,23 @@ class ObservedStore(MemoryStore):
 
 def states(scene: Scene) -> list[UrlState]:
     return [scene.known.get(name) for name in NAMES]
+
+
+def test_what_is_ordered_and_awaited_is_ordered_once() -> None:
+    scene = Scene()
+    scene.archived = {full(name) for name in NAMES}
+    behind = LoginExclusion(lambda _: True, "")
+    filling = Filling(scene.store, SINK, FakeClock(NOW), scene, lambda state: scene.due.append(state.url), exclusion=behind)
+    scene.lease()
+    assert filling.step()
+    assert scene.sent() == [full(name) for name in NAMES], "to be deleted"
+    assert not filling.step()
+    assert scene.sent() == []
+    scene.release()
+    assert not filling.step()
+    assert scene.sent() == []
+    assert scene.due == [full(name) for name in NAMES], "fetched before there was a log-in"
+    assert not lacks_documents(scene.store, SINK)
 
 
 def test_what_is_being_fetched_is_awaited() -> None:

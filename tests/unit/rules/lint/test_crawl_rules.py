@@ -117,7 +117,11 @@ def test_a_start_url_without_a_place() -> None:
 
 def test_address_rules_behind_a_proxy() -> None:
     rules = parse_crawl_rules(ENDS, file="crawl.rules")
-    assert [f.code for f in lint_rules(rules, Limits(), proxy=True)] == ["no-domain-rules", "addresses-with-proxy"]
+    found = lint_rules(rules, Limits(), proxied="wiki.example.com, *.example.org")
+    assert [f.code for f in found] == ["no-domain-rules", "addresses-with-proxy"]
+    assert found[1].message.startswith(
+        "address rules are not applied to wiki.example.com, *.example.org: requests go through a proxy"
+    )
 
 
 def test_capitals_do_no_harm_where_case_does_not_count() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from crawlspace.decision import Applied, Reason, RuleRef
+from crawlspace.decision import Applied, Reason, Render, RuleRef
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
@@ -47,6 +47,10 @@ def meta(name: str, value: str) -> Action:
 
 def priority(shift: int) -> Action:
     return Action(ActionKind.PRIORITY, shift=shift)
+
+
+def render(mode: Render) -> Action:
+    return Action(ActionKind.RENDER, mode=mode)
 
 
 def host(value: str) -> Atom:
@@ -170,6 +174,7 @@ SAME_HASH = [
     ([(host("h"), [meta("a", "b")])], [(host("h"), [meta("a", "c")])], False),
     ([(host("h"), [meta("a", "b")])], [(host("h"), [source("a")])], False),
     ([(host("h"), [priority(1)])], [(host("h"), [priority(2)])], False),
+    ([(host("h"), [render(Render.AUTO)])], [(host("h"), [render(Render.ALWAYS)])], False),
     ([(host("h"), [])], [], True),
 ]
 
@@ -284,6 +289,7 @@ actions = st.one_of(
     st.sampled_from(["a", "b"]).map(source),
     st.builds(meta, st.sampled_from(["a", "b"]), st.sampled_from(["", "1"])),
     st.integers(-2, 2).map(priority),
+    st.sampled_from(Render).map(render),
 )
 rule_lists = st.lists(st.tuples(conditions, st.lists(actions, min_size=1, max_size=3)), max_size=14)
 urls = st.builds(
@@ -315,6 +321,7 @@ def test_agrees_with_a_plain_reading(rules: list[tuple[Condition, list[Action]]]
             reported.index,
             reported.follow,
             reported.shift,
+            reported.render,
             reported.label,
             dict(reported.fields),
             reported.rule and reported.rule.line,
@@ -323,7 +330,7 @@ def test_agrees_with_a_plain_reading(rules: list[tuple[Condition, list[Action]]]
 
 def _read(rules: list[tuple[Condition, list[Action]]], url: Url, *, accept: bool) -> tuple[object, ...]:
     index = follow = True
-    shift, label, added = 0, "", {}
+    shift, rendered, label, added = 0, None, "", {}
     line = None
     for number, (condition, done) in enumerate(rules, 1):
         for action in done if _holds(condition, url) else ():
@@ -340,7 +347,9 @@ def _read(rules: list[tuple[Condition, list[Action]]], url: Url, *, accept: bool
                     added[action.name] = action.value
                 case ActionKind.PRIORITY:
                     shift = action.shift
-    return (accept, index, follow, shift, label, added, line)
+                case ActionKind.RENDER:
+                    rendered = action.mode
+    return (accept, index, follow, shift, rendered, label, added, line)
 
 
 def _holds(condition: Condition, url: Url) -> bool:

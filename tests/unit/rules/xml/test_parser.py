@@ -113,8 +113,14 @@ ACTIONS = [
     ('<Source name="intranet"/>', "Source intranet"),
     ('<AddMeta value="sales" name="dept"/>', "AddMeta dept=sales"),
     ('<AddMeta value="" name="dept"/><AddMeta value="b" name="c"/>', "AddMeta dept=, AddMeta c=b"),
+    (
+        '<AddMeta value="b" name="a"/><AddMeta value="c" name="d"/><AddMeta value="é" name="a"/>',
+        "AddMeta a=b, AddMeta d=c, AddMeta a=é",
+    ),
     *((f'<Priority shift="{shift}"/>', f"Priority {shift}") for shift in (-2, -1, 0, 1, 2)),
     ('<Priority shift="+1"/>', "Priority 1"),
+    ("<Render/>", "Render always"),
+    *((f'<Render mode="{mode}"/>', f"Render {mode}") for mode in ("always", "auto", "never")),
 ]
 
 

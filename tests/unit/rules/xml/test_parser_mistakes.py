@@ -54,7 +54,7 @@ WRONG_RULES = [
     ('<Path val="/a"/><NoFollow/>¦<Follow/>', "Follow contradicts NoFollow"),
     ('<Path val="/a"/><Index/>¦<Index/>', "Index is twice in this rule"),
     ('<Path val="/a"/><Source name="a"/>¦<Source name="b"/>', "Source is twice"),
-    ('<Path val="/a"/><AddMeta name="a" value="b"/>¦<AddMeta name="a" value="c"/>', "AddMeta 'a' is twice"),
+    ('<Path val="/a"/><AddMeta name="a" value="b"/>¦<AddMeta name="a" value="b"/>', "AddMeta 'a' is twice in this rule with the"),
     # attributes
     ('¦<Or val="a"><Path val="/a"/></Or><Index/>', "attribute 'val' is not known; Or has none"),
     ('<Path val="/a"/>¦<Index now="a"/>', "Index has none"),
@@ -89,6 +89,10 @@ WRONG_RULES = [
     ('<Path val="/a"/>¦<Priority shift="high"/>', "not 'high'"),
     ('<Path val="/a"/>¦<Priority shift="-1.5"/>', "not '-1.5'"),
     ('<Path val="/a"/>¦<Priority/>', 'Priority needs shift="…"'),
+    ('<Path val="/a"/>¦<Render mode="sometimes"/>', "mode 'sometimes' is not known; it is never, always or auto"),
+    ('<Path val="/a"/>¦<Render mode="alway"/>', "did you mean always?"),
+    ('<Path val="/a"/><Render/>¦<Render mode="auto"/>', "Render is twice in this rule"),
+    ('<Path val="/a"/>¦<Render when="auto"/>', "attribute 'when' is not known; Render has mode"),
     # several at once
     ('¦<Nott/>¦<Indx/>¦<Priority shift="9"/>', ("did you mean Not?", "did you mean Index?", "not '9'")),
 ]

@@ -1,0 +1,133 @@
+"""Whether a page is rendered in a browser, and why; what its site's pages must not load; what rendering has cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, RenderingStore, learned_rendering, mode_of
+from crawlspace.decision import Actions, Render, RuleRef
+from crawlspace.plural import counted
+from crawlspace.printable import printable
+from crawlspace.state.render_learning import Needs, RenderGroup, group_of
+from crawlspace.urls import DEFAULT_PORTS, Url
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedHost:
+    """A host that pages of the site wanted to load from, and must not."""
+
+    host: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageRendering:
+    """Whether a page is rendered. `rule` has decided it, else the setting `where`."""
+
+    mode: Render
+    where: str
+    rule: RuleRef | None
+    group: str
+    """The pages that it is learned with (auto)."""
+    learned: RenderGroup | None
+    """What was learned of them; None: nothing yet."""
+    refused: tuple[RefusedHost, ...]
+
+    @property
+    def sentence(self) -> str:
+        by = f"{self.rule}: {printable(self.rule.text)}" if self.rule is not None else f"{self.where} is {self.mode}"
+        return f"{_MODES[self.mode]} ({by})"
+
+    @property
+    def learned_sentence(self) -> str:
+        """What was learned of the pages that belong with it; empty unless that decides."""
+        if self.mode is not Render.AUTO:
+            return ""
+        group = printable(self.group)
+        if self.learned is None or not self.learned.rendered:
+            return f"of {group}… no page has been rendered yet: {Needs.SHELLS.sentence}"
+        gained = f"{self.learned.gained:,} of {counted(self.learned.rendered, 'page')} rendered so far gained text or links"
+        return f"of {group}… {gained}: {self.learned.needs.sentence}"
+
+    def as_json(self) -> dict[str, object]:
+        group = self.learned or RenderGroup()
+        auto = {
+            "group": printable(self.group),
+            "needs": group.needs.name.lower(),
+            "rendered": group.rendered,
+            "gained": group.gained,
+        }
+        return {
+            "mode": self.mode.value,
+            "setting": None if self.rule is not None else self.where,
+            "rule": None if self.rule is None else str(self.rule),
+            "learned": auto if self.mode is Render.AUTO else None,
+            "refused": [{"host": printable(one.host), "why": printable(one.why)} for one in self.refused],
+        }
+
+
+_MODES = {
+    Render.NEVER: "no",
+    Render.ALWAYS: "each time",
+    Render.AUTO: "where it is needed",
+}
+
+
+def rendering_of(url: Url, actions: Actions, collection: Collection, store: RenderingStore | None) -> PageRendering | None:
+    """Return whether a page is rendered; None where the collection renders nothing."""
+    if not collection.renders or url.scheme not in DEFAULT_PORTS:
+        return None
+    learned = LearnedRendering() if store is None else learned_rendering(store)
+    settings = collection.sites.of(url.host, url.port).rendering
+    matcher = settings.load_matcher()
+    ports = tuple(DEFAULT_PORTS.values())
+    refused = tuple(
+        RefusedHost(host, why)
+        for host, why in learned.refused.get(url.site, {}).items()
+        if not any(matcher.match(host, port) for port in ports)  # admitted by now
+    )
+    rule = actions.render_rule if actions.render is not None else None
+    group = group_of(url)
+    return PageRendering(mode_of(url, actions, collection.sites), settings.where, rule, group, learned.groups.get(group), refused)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderingReport:
+    """What rendering has cost in all runs, and what was learned."""
+
+    counts: RenderCounts
+    needing: int
+    """Groups of pages that need the browser."""
+
+    def __bool__(self) -> bool:
+        return bool(self.counts.pages or self.counts.failed)
+
+    def as_json(self) -> dict[str, object]:
+        return {**counts_as_json(self.counts), "groups_needing_it": self.needing}
+
+
+def rendering_report(store: RenderingStore) -> RenderingReport:
+    learned = learned_rendering(store)
+    return RenderingReport(learned.counts, learned.needing)
+
+
+def counts_as_json(counts: RenderCounts) -> dict[str, object]:
+    """Return what rendering has cost, for programs."""
+    return {
+        "pages": counts.pages,
+        "samples": counts.checks,
+        "gained": counts.gained,
+        "failed": counts.failed,
+        "requests": counts.requests,
+        "seconds": round(counts.seconds, 1),
+    }
+
+
+def counts_sentence(counts: RenderCounts) -> str:
+    """Return `120 pages rendered (4 as samples; 95 gained text or links), 3 failed; 310 requests, 96 s`."""
+    details = [f"{counts.checks:,} as samples"] if counts.checks else []
+    details.append(f"{counts.gained:,} gained text or links")
+    failed = f", {counts.failed:,} failed" if counts.failed else ""
+    requests = counted(counts.requests, "request")
+    return f"{counted(counts.pages, 'page')} rendered ({'; '.join(details)}){failed}; {requests}, {counts.seconds:,.0f} s"

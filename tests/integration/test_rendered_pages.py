@@ -1,0 +1,148 @@
+"""What is archived of pages that were rendered, and that all that reads them again reads their DOM."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import zlib
+
+import pytest
+
+from tests.conftest import MakeProject, Project
+from tests.integration.archives import ARCHIVED, archived, records
+from tests.integration.killed_at_commit import crawl_killed
+from tests.integration.rendering import RENDERS, dom, packed_shell, shell
+from tests.integration.stored import collection, indexed, make_due, shared, states
+from tests.integration.test_extract import OWN, change, editions, extract
+from tests.sites import Server, Site, page, serve
+
+
+def site() -> Site:
+    """A start page, a page of scripts, and one that only its DOM links to."""
+    return Site({"/": page("Home", links=["/a"]), "/a": shell("A", text="wörds", links=["/b"]), "/b": page("B")})
+
+
+def crawled(project: MakeProject, server: Server, *options: str, settings: str = RENDERS, rules: str = "") -> Project:
+    demo = project(collection(server.url("/"), rules=rules, settings=ARCHIVED + settings))
+    demo.crawl("demo", *options).succeeded()
+    return demo
+
+
+def printed(demo: Project, url: str, *options: str) -> bytes:
+    """What `scrapy content` prints of a page."""
+    command = [sys.executable, "-m", "scrapy", "content", "demo", url, *options]
+    return subprocess.run(command, env={**os.environ, **demo.env}, stdout=subprocess.PIPE, timeout=300, check=True).stdout
+
+
+def test_both_are_kept_and_the_dom_is_what_is_read(project: MakeProject) -> None:
+    made = dom("A", text="wörds", links=["/b"])
+    with serve(site()) as server:
+        demo = crawled(project, server)
+        url = server.url("/a")
+    response, document = archived(demo, "/a")
+    assert response is not None
+    assert document is not None
+    assert (response.body, response.dom) == (packed_shell(made), made.encode())
+    assert (document.title, document.text, indexed(demo)) == ("A", "wörds /b", ["/", "/a", "/b"])
+    assert [kind for kind, where, _ in records(demo) if where == url] == ["metadata", "response", "resource", "request"]
+    assert printed(demo, url) == made.encode()
+    sent = printed(demo, url, "--as-sent", "--headers")
+    assert (b"X-Own: yes" in sent, sent.endswith(zlib.decompress(packed_shell(made)))) == (True, True)
+    assert printed(demo, url, "--raw") == packed_shell(made)
+    listed = demo.scrapy("content", "demo", url, "--versions").succeeded().stdout
+    assert f"{len(response.body)} bytes, rendered: {len(made.encode())} bytes" in listed
+    assert "sound" in demo.scrapy("archive", "demo", "--verify").succeeded().stdout
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_documents_are_made_anew_of_the_dom(project: MakeProject, *, is_shared: bool) -> None:
+    with serve(site()) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED + RENDERS))
+        if is_shared:
+            shared(demo)
+        demo.crawl("demo", *OWN).succeeded()
+        asked, (before, document) = len(server.paths()), archived(demo, "/a")
+        assert before is not None
+        assert extract(demo) == (0, "demo: 3 documents were sent again\n")
+        assert archived(demo, "/a") == (before, document), "nothing has changed"
+        for edition in ("second", "third"):
+            assert extract(demo, settings=f"EDITION = {edition!r}\n")[0] == 0
+            now, remade = archived(demo, "/a")
+            assert now is not None
+            assert remade is not None
+            assert document is not None
+            assert (now.body, now.dom) == (before.body, before.dom)
+            assert (remade.text, remade.title, remade.fields["edition"]) == (document.text, document.title, edition)
+            assert set(editions(demo).values()) == {edition}
+            demo.scrapy("archive", "demo", "--compact").succeeded()
+        assert len(server.paths()) == asked
+        kinds = [kind for kind, url, _ in records(demo) if url == server.url("/a")]
+    assert kinds == ["metadata", "response", "resource", "request"]
+
+
+def test_links_are_judged_again_by_the_dom(project: MakeProject) -> None:
+    pages = {"/": page("Home", links=["/a"]), "/a": shell("A", links=["/closed/1"]), "/closed/1": page("Closed")}
+    with serve(Site(pages)) as server:
+        demo = crawled(project, server, rules=f"forbid prefix {server.url('/closed/')}\n")
+        assert indexed(demo) == ["/", "/a"]
+        (demo.collections / "demo" / "crawl.rules").write_text("", encoding="utf-8")
+        server.forget()
+        said = demo.crawl("demo").succeeded().stderr
+        assert sorted(server.paths()) == ["/", "/closed/1"]
+        assert "the links of 1 page were judged again from the archive, without a request: 1 URL found" in said
+        assert indexed(demo) == ["/", "/a", "/closed/1"]
+
+
+def test_a_page_that_is_not_rendered_any_more(project: MakeProject) -> None:
+    with serve(site()) as server:
+        demo = crawled(project, server, *OWN)
+        change(demo, "DOWNLOADER_MIDDLEWARES = {}\n")
+        make_due(demo)
+        demo.crawl("demo", *OWN).succeeded()
+        url = server.url("/a")
+    response, document = archived(demo, "/a")
+    assert (response and response.dom, document and document.title) == (None, "Shell")
+    assert printed(demo, url) == zlib.decompress(packed_shell(dom("A", text="wörds", links=["/b"])))
+    assert printed(demo, url, "--version", "2") == dom("A", text="wörds", links=["/b"]).encode()
+    assert extract(demo, settings="EDITION = 'second'\n")[0] == 0
+    assert editions(demo)["Shell"] == "second"
+
+
+def test_the_limit_drops_pages_with_their_dom(project: MakeProject) -> None:
+    paths, noise = [f"/{n}" for n in range(40)], random.Random(0)
+    pages = {path: shell(f"Page {path}", script=noise.randbytes(30_000).hex()) for path in paths}
+    with serve(Site({"/": page("Home", links=paths), **pages})) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED + RENDERS))
+        limited = demo.crawl("demo", "-s", "CRAWLSPACE_ARCHIVE_MAX_BYTES=1200000").succeeded()
+    assert "dropped, and only their documents stay" in limited.stderr
+    left = [archived(demo, path) for path in paths]
+    assert all(document is not None for _, document in left)
+    assert {response is None or response.dom is not None for response, _ in left} == {True}
+    assert {response is None for response, _ in left} == {True, False}
+    demo.scrapy("archive", "demo", "--verify").succeeded()
+
+
+@pytest.mark.parametrize("commit", [9, 13])
+def test_a_kill_leaves_no_place_without_its_dom(project: MakeProject, commit: int) -> None:
+    paths = [f"/{n}" for n in range(20)]
+    site = Site({"/": page("Home", links=paths[:6]), **{path: shell(path, links=paths[6:]) for path in paths}})
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED + RENDERS))
+        killed = crawl_killed(commit, output=demo.folder / "output.txt", env=demo.env)
+        assert killed.wait(timeout=60) == -signal.SIGKILL, killed.output()
+        assert {_has_its_dom(demo, path) for path, state in states(demo).items() if state.status and path != "/"} <= {True}
+        demo.crawl("demo").succeeded()
+    assert len(states(demo)) == 21
+    assert all(_has_its_dom(demo, path) for path in paths)
+
+
+def _has_its_dom(demo: Project, path: str) -> bool:
+    response, document = archived(demo, path)
+    return (
+        response is not None
+        and document is not None
+        and response.dom == dom(path, links=[f"/{n}" for n in range(6, 20)]).encode()
+    )

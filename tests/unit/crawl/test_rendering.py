@@ -1,0 +1,253 @@
+"""Which pages of a crawl are rendered, what is kept of it, and how many pages of a site are in the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crawlspace.clock import FakeClock
+from crawlspace.config.collection import load_collection
+from crawlspace.crawl.rendering import RENDERING, Rendered, Rendering, RenderingStore, Turn, learned_rendering
+from crawlspace.crawl.startup import build_space
+from crawlspace.decision import Render
+from crawlspace.errors import StoreAway
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.render_learning import MAX_GROUPS, Needs
+from tests.unit.config.collection_files import settings
+
+AUTO: dict[str, object] = {"CRAWLSPACE_RENDER": "auto"}
+GAINED, IN_VAIN = Rendered(0, 500, 0, 20, 1.5, 4), Rendered(300, 300, 20, 20, 0.5, 2)
+SITE = "https://a.example"
+
+
+def rendering(
+    folder: Path, store: RenderingStore, own: dict[str, object], *, clock: FakeClock | None = None, rules: str = ""
+) -> Rendering | None:
+    (folder / "demo").mkdir(exist_ok=True)
+    (folder / "demo" / "start_urls.txt").write_text("https://a.example/\n")
+    if rules:
+        (folder / "demo" / "rules.xml").write_text(f"<Rules>{rules}</Rules>")
+    collection = load_collection("demo", settings(folder, **own))
+    return Rendering.of(collection, build_space(collection), store, clock=clock or FakeClock())
+
+
+def auto(folder: Path, store: RenderingStore, clock: FakeClock | None = None) -> Rendering:
+    found = rendering(folder, store, AUTO, clock=clock)
+    assert found is not None
+    return found
+
+
+def test_there_is_none_where_nothing_is_rendered(tmp_path: Path) -> None:
+    assert rendering(tmp_path, MemoryStore(), {}) is None
+
+
+SITES: dict[str, object] = {"CRAWLSPACE_SITES": {"app.example": {"render": "always"}, "old.example": {"render": "never"}}}
+RULES = '<Rule><Path val="/r/"/><Render/></Rule><Rule><Path val="/r/auto"/><Render mode="auto"/></Rule>'
+MODES: list[tuple[dict[str, object], str, str, Render]] = [
+    # settings, rules, URL, mode
+    (SITES, "", "https://app.example/x", Render.ALWAYS),
+    (SITES, "", "https://a.example/x", Render.NEVER),
+    ({**SITES, **AUTO}, "", "https://a.example/x", Render.AUTO),
+    ({**SITES, **AUTO}, "", "https://old.example/x", Render.NEVER),
+    (SITES, RULES, "https://old.example/r/x", Render.ALWAYS),
+    (SITES, RULES, "https://app.example/r/auto/x", Render.AUTO),
+    (AUTO, '<Rule><Path val="/"/><Render mode="never"/></Rule>', "https://a.example/x", Render.NEVER),
+]
+
+
+@pytest.mark.parametrize(("own", "rules", "url", "mode"), MODES)
+def test_modes(tmp_path: Path, own: dict[str, object], rules: str, url: str, mode: Render) -> None:
+    found = rendering(tmp_path, MemoryStore(), own, rules=rules)
+    assert found is not None
+    assert found.mode(url) is mode
+    turns = {Render.NEVER: (Turn.NO, Turn.NO), Render.ALWAYS: (Turn.YES, Turn.YES), Render.AUTO: (Turn.YES, Turn.NO)}
+    assert tuple(found.turn(url, needs_browser=shell) for shell in (True, False)) == turns[mode]
+    assert found.is_conditional(url) is (mode is not Render.ALWAYS)
+
+
+def test_pages_are_requested_unconditionally_where_scripts_bring_their_content(tmp_path: Path) -> None:
+    found = auto(tmp_path, MemoryStore())
+    seen = [found.is_conditional(f"{SITE}/app/x")]
+    for url, what in ((f"{SITE}/app/1", IN_VAIN), (f"{SITE}/app/2", GAINED)):
+        assert found.turn(url, needs_browser=True) is Turn.YES
+        found.rendered(url, what)
+        seen.append(found.is_conditional(f"{SITE}/app/x"))
+    assert seen == [True, True, False]
+    assert found.is_conditional(f"{SITE}/other/x")
+
+
+def learn(found: Rendering, folder: str, number: int = 1, *, what: Rendered = GAINED) -> None:
+    for place in range(number):
+        url = f"{SITE}/{folder}/{place}"
+        if found.turn(url, needs_browser=True) is not Turn.NO:
+            found.rendered(url, what)
+
+
+def test_what_was_learned_is_there_in_the_next_run(tmp_path: Path) -> None:
+    store = MemoryStore()
+    one = auto(tmp_path, store)
+    learn(one, "empty", 9, what=IN_VAIN)
+    learn(one, "app", 2)
+    one.failed(f"{SITE}/app/9", "time-out")
+    one.keep()
+    two = auto(tmp_path, store)
+    assert two.turn(f"{SITE}/empty/x", needs_browser=True) is Turn.NO
+    assert not two.is_conditional(f"{SITE}/app/x")
+    assert two.counts.pages == 0
+    kept = learned_rendering(store)
+    assert {name: group.needs for name, group in kept.groups.items()} == {
+        "a.example:443/empty/": Needs.NONE,
+        "a.example:443/app/": Needs.SHELLS,
+    }
+    assert kept.needing == 1
+    assert (kept.counts.pages, kept.counts.failed, kept.counts.gained, kept.counts.requests, kept.counts.seconds) == (
+        7,
+        1,
+        2,
+        18,
+        5.5,
+    )
+
+
+def test_it_is_written_when_it_decides_something_else_rarely(tmp_path: Path) -> None:
+    store, clock = _Counting(), FakeClock()
+    found = auto(tmp_path, store, clock)
+    found.keep()
+    learn(found, "app")
+    found.keep()
+    assert store.writes == 1  # the first that needs a browser
+    for _ in range(100):
+        learn(found, "app")
+        found.keep()
+    assert store.writes == 1
+    clock.advance(301)
+    found.keep()
+    assert store.writes == 2
+    found.keep(is_last=True)
+    assert store.writes == 2
+    learn(found, "app")
+    found.keep(is_last=True)
+    assert store.writes == 3
+
+
+def test_two_workers_keep_what_both_have_learned(tmp_path: Path) -> None:
+    store = MemoryStore()
+    one, two = auto(tmp_path, store), auto(tmp_path, store)
+    learn(one, "app", 3)
+    learn(two, "shop", 2)
+    learn(two, "app", 1)
+    one.keep(is_last=True)
+    two.keep(is_last=True)
+    one.keep(is_last=True)
+    kept = learned_rendering(store)
+    assert {name: group.rendered for name, group in kept.groups.items()} == {"a.example:443/app/": 3, "a.example:443/shop/": 2}
+    assert kept.counts.pages == 6
+    assert not two.is_conditional(f"{SITE}/shop/x")
+
+
+def test_a_store_that_is_away_costs_nothing(tmp_path: Path) -> None:
+    store = _Away()
+    found = auto(tmp_path, store)
+    learn(found, "app")
+    store.is_away = True
+    found.keep()
+    store.is_away = False
+    found.keep()
+    assert learned_rendering(store).counts.pages == 1
+
+
+@pytest.mark.parametrize("written", ["", "{", "[]", '{"groups": {"x": [9]}}', '{"groups": 3}'])
+def test_what_cannot_be_read_is_learned_anew(tmp_path: Path, written: str) -> None:
+    store = MemoryStore()
+    store.set_meta(RENDERING, written)
+    found = auto(tmp_path, store)
+    learn(found, "app")
+    found.keep()
+    assert learned_rendering(store).needing == 1
+
+
+def test_what_is_kept_is_bounded(tmp_path: Path) -> None:
+    store = MemoryStore()
+    found = auto(tmp_path, store)
+    names = ["".join(chr(97 + number // 26**place % 26) for place in range(4)) for number in range(MAX_GROUPS + 10)]
+    for name in [*names[:MAX_GROUPS], names[0], *names[MAX_GROUPS:]]:
+        learn(found, name)
+    for number in range(150):
+        url = f"https://s{number}.example/"
+        found.rendered(url, Rendered(1, 1, 1, 1, 1.0, 1, {f"cdn{host}.example" * 20: "x" * 999 for host in range(50)}))
+    found.keep()
+    kept = learned_rendering(store)
+    assert len(kept.groups) == MAX_GROUPS
+    assert [f"a.example:443/{name}/" in kept.groups for name in (names[0], names[1], names[-1])] == [True, False, True]
+    assert len(kept.refused) == 100
+    assert len(kept.refused["s149.example:443"]) == 20
+    assert len(store.get_meta(RENDERING) or "") < 2_000_000
+
+
+def test_what_was_refused_is_kept_by_site(tmp_path: Path) -> None:
+    store = MemoryStore()
+    found = auto(tmp_path, store)
+    found.rendered(f"{SITE}/1", Rendered(1, 1, 1, 1, 1.0, 1, {"cdn.example": "domain", "api.example": "robots"}))
+    found.rendered(f"{SITE}/2", Rendered(1, 1, 1, 1, 1.0, 1, {"cdn.example": "address"}))
+    found.keep()
+    assert learned_rendering(store).refused == {"a.example:443": {"cdn.example": "address", "api.example": "robots"}}
+
+
+PAGES = 10_000
+LAYOUTS: dict[str, Callable[[int, random.Random], str]] = {
+    "one folder": lambda number, _: f"/{number}",
+    "slugs with a slash": lambda number, _: f"/post-{number}/",
+    "folders of forty": lambda number, _: f"/section{chr(97 + number // 40 % 26)}{chr(97 + number // 1040)}/page-{number}",
+    "a folder a page": lambda number, _: f"/item/{number}/view",
+    "mixed": lambda number, drawn: f"/{drawn.choice('abcdefgh')}/{drawn.choice('stuvwxyz')}/{number}",
+}
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02], ids=["clear", "with noise"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_of_a_site_with_a_tenth_of_script_pages_few_others_are_rendered(tmp_path: Path, layout: str, noise: float) -> None:
+    """`noise`: the share of complete pages that gain something in a browser, such as a list of latest comments."""
+    found, drawn = auto(tmp_path, MemoryStore()), random.Random(7)
+    rendered = missed = 0
+    for number in range(PAGES):
+        url = f"{SITE}{LAYOUTS[layout](number, drawn)}"
+        is_script = drawn.random() < 0.1
+        if found.turn(url, needs_browser=is_script) is Turn.NO:
+            missed += is_script
+            continue
+        rendered += 1
+        found.rendered(url, GAINED if is_script or drawn.random() < noise else IN_VAIN)
+    assert missed == 0
+    assert rendered <= 0.15 * PAGES
+
+
+def test_of_a_part_of_a_site_whose_pages_only_seem_complete_all_are_rendered_soon(tmp_path: Path) -> None:
+    found = auto(tmp_path, MemoryStore())
+    rendered = 0
+    for number in range(1_000):
+        url = f"{SITE}/catalogue/{number}"
+        if found.turn(url, needs_browser=False) is not Turn.NO:
+            found.rendered(url, Rendered(60, 400, 8, 40, 1.0, 3))
+            rendered += 1
+    assert rendered == 951
+    assert all(found.turn(f"{SITE}/news/{number}", needs_browser=False) is Turn.NO for number in range(49))
+
+
+class _Counting(MemoryStore):
+    writes = 0
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.writes += name == RENDERING
+        super().set_meta(name, value)
+
+
+class _Away(MemoryStore):
+    is_away = False
+
+    def set_meta(self, name: str, value: str) -> None:
+        if self.is_away:
+            raise StoreAway("the server is away")
+        super().set_meta(name, value)
