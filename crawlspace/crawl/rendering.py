@@ -171,6 +171,10 @@ class Rendering:
             counts.failed += 1
         self._has_changed = True
 
+    def passed_over(self, url: str) -> None:
+        """Take in that a page was not rendered after all: it leads elsewhere, or had no turn. Nothing is learned from that, nor counted."""
+        self._turns.pop(url, None)
+
     def keep(self, *, is_last: bool = False) -> None:
         """Store what was learned, if it decides something or the last time was a while ago; at the end anyway."""
         now = self._clock.monotonic()

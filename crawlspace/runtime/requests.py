@@ -47,13 +47,11 @@ CARRIED = "crawlspace_carried"
 """The headers that CRAWLSPACE_SITES has for the request's site, by name, with a hash of what was set."""
 RESOURCE = "crawlspace_resource"
 """The page in the browser that a request is for."""
-RENDERED = "crawlspace_rendered"
-"""Set where the body of a response is the page as the browser shows it."""
 PROXIED = "crawlspace_proxied"
 """The proxy that the settings have for the request's site: its URL, as `meta["proxy"]` has it, and the setting that names it."""
 _OF_THE_CRAWL = frozenset(
     {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
-    | {RESOURCE, RENDERED, PROXIED}
+    | {RESOURCE, PROXIED}
 )
 
 

@@ -19,7 +19,7 @@ from crawlspace.decision import Render
 from crawlspace.runtime.archived_responses import with_dom
 from crawlspace.runtime.download.errors import NotAsked, NotRenderedError
 from crawlspace.runtime.download.headers import declared_type
-from crawlspace.runtime.requests import CONDITIONAL, CONTENTS, EXCHANGE, FILE, RENDERED, STATE
+from crawlspace.runtime.requests import CONDITIONAL, CONTENTS, EXCHANGE, FILE, STATE
 from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED
 from crawlspace.runtime.spiders.responses import HTML_TYPES, PageReader
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawlspace.config.session_login import SessionLogin
     from crawlspace.crawl.rendering import Rendering
     from crawlspace.runtime.browser.crawl_browser import CrawlBrowser
     from crawlspace.runtime.browser.loads import Loads
@@ -100,7 +101,7 @@ class BaseRendering:
             dom = await self._browser.render(request, response, records, stays=plain.meta_refresh is not None)
             return self._taken(request, response, dom, plain, records)
         except NotAsked:
-            self._rendering.failed(url, "it had no turn")
+            self._rendering.passed_over(url)
             raise
         except NotRenderedError as error:
             self._rendering.failed(url, str(error))
@@ -112,12 +113,14 @@ class BaseRendering:
         """Return the response with the DOM. Raises NotRenderedError where that lacks what could not be loaded."""
         url = request.meta[STATE].url
         loads = records[-1]
-        login = "" if dom.moved_to or dom.url == url else self._login_shown(request, dom.url)
-        if dom.moved_to or login:
-            self._rendering.failed(url, "it leads to another page")
+        moved_to = dom.moved_to or self._login_shown(request, dom.url)
+        if moved_to:
+            self._rendering.passed_over(url)
             headers = response.headers.copy()
-            headers[b"Location"] = dom.moved_to or login
-            return response.replace(headers=headers, status=302 if login else response.status)
+            headers[b"Location"] = moved_to
+            # As a redirect, which shows whether it is one to the log-in.
+            status = HTTPStatus.FOUND if self._session_login(request) is not None else response.status
+            return response.replace(headers=headers, status=int(status))
         body = with_base(dom.html, dom.base if dom.base != url else "").encode("utf-8", "replace")
         if 0 < self._browser.most_bytes < len(body):
             raise NotRenderedError(f"its DOM has {len(body)} bytes, more than DOWNLOAD_MAXSIZE")
@@ -137,7 +140,6 @@ class BaseRendering:
                 refused=loads.refused,
             ),
         )
-        request.meta[RENDERED] = True
         exchange = request.meta.get(EXCHANGE)
         if exchange is not None:
             request.meta[EXCHANGE] = replace(exchange, dom=body)
@@ -145,11 +147,16 @@ class BaseRendering:
 
     def _login_shown(self, request: Request, url: str) -> str:
         """Return the address that a page's scripts have left it at, if that is the one of its log-in."""
-        access = self._session.engine.logins.access(request.meta[STATE].site)
-        login = None if access is None or access.session is None else access.session
-        if login is None or login.kind != "form" or login.url is None:
+        login = self._session_login(request)
+        if login is None or url == request.url:
             return ""
-        return url if url.partition("?")[0].rstrip("/") == login.url.text.partition("?")[0].rstrip("/") else ""
+        from crawlspace.runtime.access.signs import LoggedOut  # noqa: PLC0415 - half a second, which only log-ins with sessions need
+
+        return url if LoggedOut(login).is_login_address(url) and not LoggedOut(login).is_login_address(request.url) else ""
+
+    def _session_login(self, request: Request) -> SessionLogin | None:
+        access = self._session.engine.logins.access(request.meta[STATE].site)
+        return None if access is None else access.session
 
 
 def with_base(html: str, base: str) -> str:
