@@ -190,6 +190,10 @@ def odd_site(other: Server) -> Site:
             "/broken": html(button.format("fetch('/api', {method: 'POST', body: document.title})") + "<input id=user>"),
             "/api": status(503),
             "/later": status(503),
+            "/form": html(button.format("") + "<input id=user>"),
+            "/banner": html(button.format("document.cookie = 'sid=1'") + "<p id=banner>Log in"),
+            "/denied": html(button.format("location.href = '/forbidden'")),
+            "/forbidden": status(403),
             "/gone": status(404, body="<p>gone"),
         }
     )
@@ -212,24 +216,30 @@ ODD = [
     ("/no-cookie", GO, "no cookie was set for the hosts of the entry: a session that a site keeps otherwise", True),
     ("/broken", [{"fill": {"#user": "u"}, "click": "#go"}], "{}/api answers 503", False),
     ("/later", GO, "{}/later answers 503", False),
+    ("/form", GO, "{}/form shows the address {}/form after the log-in", True),
+    ("/form?x", [{"fill": {"#user": "u"}, "click": "#go"}], "/form?… shows the form of the log-in after the log-in", True),
+    ("/banner", GO, "{}/banner shows what '#banner' selects after the log-in", True),
+    ("/denied", GO, "{}/forbidden shows status 403 after the log-in", True),
     ("/no-cookie", [{"fill": {"#go": "s3cret"}}], "has what '#go' selects, but it cannot be filled in", True),
 ]
 
 
-def test_pages_that_are_not_as_expected(project: MakeProject) -> None:
+@pytest.mark.parametrize(("path", "steps", "sentence", "is_refused"), ODD)
+def test_pages_that_are_not_as_expected(project: MakeProject, path: str, steps: object, sentence: str, is_refused: bool) -> None:
     with serve(Site({}, otherwise=text("x")), host="127.0.0.2") as other, serve(odd_site(other)) as server:
-        for path, steps, sentence, is_refused in ODD:
-            demo = project(collection(server.url("/"), settings=settings(server, url=server.url(path), steps=steps)))
-            if is_refused:
-                found = demo.crawl("demo", timeout=TIMEOUT).stderr
-                assert "is refused by" in found
-                assert "Traceback" not in found
-            else:
-                found = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).stdout
-            assert sentence.format(server.url("").rstrip("/")) in found, found
-            assert "s3cret" not in found
-            assert statuses(demo)["/"] in (616, None) if is_refused else True
+        signs = {"redirect": server.url("/nowhere" if "?" in path else "/form"), "selector": "#banner"}
+        values = settings(server, url=server.url(path), steps=steps, logged_out=signs, more='CRAWLSPACE_RETRY_WAIT = "1h"\n')
+        demo = project(collection(server.url("/"), settings=values))
+        crawl = demo.start("crawl", "demo")
+        place = server.url("").rstrip("/")
+        demo.until(lambda: sentence.format(place, place) in crawl.output())
+        assert ("is refused by" in crawl.output()) == is_refused
+        assert "s3cret" not in crawl.output()
         assert other.paths() == []
+
+
+def test_dialogs_are_dismissed(project: MakeProject) -> None:
+    with serve(Site({}, otherwise=text("x")), host="127.0.0.2") as other, serve(odd_site(other)) as server:
         demo = project(collection(server.url("/"), settings=settings(server, url=server.url("/dialog"), steps=GO)))
         demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).succeeded()
 
