@@ -126,7 +126,8 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
         copied = 0
         for number, status in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
             with holding(redis_server().port, most=_BYTES) as relay:
-                process = demo.start("move-store", "demo", "file", f"redis://localhost:{relay.port}/0")
+                # The signal is to end it, also on a machine so busy that the server would be taken for dead before that comes.
+                process = demo.start("move-store", "demo", "file", f"redis://localhost:{relay.port}/0?socket_timeout=600")
                 relay.wait_until_it_holds()
                 process.send_signal(number)
                 try:
@@ -134,7 +135,7 @@ def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> Non
                 except subprocess.TimeoutExpired:  # Python ignores an interrupt within a finalizer; a person would press again
                     process.send_signal(number)
                     ended = process.wait()
-                assert ended == status
+                assert ended == status, demo.output()
             before, copied = copied, client.hlen("{demo}:url:0")
             assert copied > before
             if number == signal.SIGINT:
