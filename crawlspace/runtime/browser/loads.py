@@ -10,8 +10,8 @@ MOST_REQUESTS = 500
 """Requests of one page; further ones are refused."""
 MOST_REFUSED = 20
 """Hosts that are named."""
-QUIET_S = 0.5
-"""Nothing is under way for so long: the network is idle."""
+QUIET_S = 0.4
+"""Nothing is under way for so long: the network is idle. The page has to rest for a tenth of a second more before it is read."""
 
 
 @dataclass(eq=False)
