@@ -30,6 +30,9 @@ from crawlspace.printable import printable, quoted
 from crawlspace.runtime.command import CollectionCommand, print_json, reduce_garbage_collection
 from crawlspace.runtime.progress_display import ProgressDisplay
 
+_REMEMBERED = 1_000
+"""URLs of which the decision is kept: each is in the file once."""
+
 
 class Command(CollectionCommand):
     """Enter the URLs of a pending file, with their state and realm."""
@@ -68,7 +71,7 @@ class Command(CollectionCommand):
             file.seek(0)
             reduce_garbage_collection()
             with place.store.filling() as opened:
-                discovery = CandidateChecker(build_space(collection))
+                discovery = CandidateChecker(build_space(collection), memory=_REMEMBERED)
                 importing = PendingImport(
                     opened.store,
                     Admission(collection, discovery, opened.store),

@@ -120,7 +120,7 @@ def _known(known: UrlReport) -> Iterator[str]:
     due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
     errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""
     if is_imported_error(state):
-        errors = ", an imported error: it is not fetched until `scrapy clear-errors` or `scrapy recrawl`"
+        errors = ", an imported error: it is not fetched until `scrapy clear-errors` or `scrapy add`"
     yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
     if known.lost:
         yield "not in the index at present: another collection deleted it there, and the next start sends it again"
