@@ -283,8 +283,10 @@ class UrlChanges:
 
 
 def is_outside(state: UrlState) -> bool:
-    """Return whether a known URL is outside the crawl space, also if its deletion is held; only a start can readmit it."""
-    never_due = state.state is not State.PENDING and state.next_fetch is None
+    """Return whether a known URL is outside the crawl space, also if its deletion is held; only a start can readmit it.
+
+    An imported error (`lifecycle.imported_error`) is never due either, and has no status."""
+    never_due = state.state is not State.PENDING and state.next_fetch is None and state.status is not None
     return never_due or state.held is Held.RULES or state.status in OUT_OF_SPACE
 
 

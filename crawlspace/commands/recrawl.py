@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import Selection, UrlChanges, find_url, is_outside, read_prefix, read_url
+from crawlspace.admin.named_urls import NamedUrls
+from crawlspace.admin.url_changes import Selection, UrlChanges, read_prefix, read_url
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import CandidateChecker
-from crawlspace.crawl.run import Refused, describe_refusal
-from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
-from crawlspace.model import UrlState
 from crawlspace.plural import counted
-from crawlspace.runtime.command import CollectionCommand, Place
+from crawlspace.runtime.command import CollectionCommand
 from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.state.store import Store
-from crawlspace.urls import Url
 
 
 class Command(CollectionCommand):
@@ -69,7 +63,7 @@ class Command(CollectionCommand):
                 return 1
             crawled = bool(opened.crawlers())
             url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
-            named = _Named(place, opened.store, url_changes) if urls else None
+            named = NamedUrls(load_collection(place.name, place.settings), opened.store, url_changes) if urls else None
             refused = list(named.refusals(urls)) if named is not None else []
             ids = [*(named.ids if named is not None else ()), *(url_changes.select(selection) if chosen else ())]
             made = url_changes.recrawl(list(dict.fromkeys(ids)))
@@ -86,40 +80,3 @@ class Command(CollectionCommand):
         for note in [*made.of_the_rest(), *refused]:
             print(note, file=sys.stderr)
         return 1 if refused else 0
-
-
-class _Named:
-    """The URLs on the command line: ids of known ones, and a count of unknown ones inserted."""
-
-    def __init__(self, place: Place, store: Store, url_changes: UrlChanges) -> None:
-        collection = load_collection(place.name, place.settings)
-        self._store = store
-        self._folding = collection.url_folding
-        self._url_changes = url_changes
-        self._discovery = CandidateChecker(build_space(collection))
-        self._admission = Admission(collection, self._discovery, store)
-        self.ids: list[int] = []
-        self.entered = 0
-
-    def refusals(self, urls: Iterable[Url]) -> Iterator[str]:
-        """Process each URL; yield a sentence for each that is outside the crawl space."""
-        for url in urls:
-            state = find_url(self._store, url, self._folding)
-            if state is None:
-                why = self._url_changes.enter(url, self._admission)
-                self.entered += why is None
-            else:
-                why = self._why_not(state)
-                if why is None:
-                    self.ids.append(state.id)
-            if why is not None:
-                yield f"outside the crawl space: {why}"
-
-    def _why_not(self, state: UrlState) -> str | None:
-        """Return why a known URL is not fetched again: the rules refuse it, now or when applied last. None if it is fetched."""
-        decision = self._discovery.recheck(state)
-        if not decision.admitted:
-            return describe_refusal(Refused("", state.url, decision))
-        if is_outside(state):
-            return f"{state.url} was refused when the rules were applied last; if they admit it now, the next start readmits it"
-        return None

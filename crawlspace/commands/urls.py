@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from crawlspace.admin.links import Referring, with_referrers
+from crawlspace.admin.pending.export import pending_lines
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
+from crawlspace.errors import UsageError
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.command import CollectionCommand, exactly_one
 from crawlspace.runtime.stores.archive import archive_reader
@@ -60,18 +62,21 @@ class Command(CollectionCommand):
             action="store_true",
             help=f"with the pages that link or redirect to each URL: the first {REFERRERS_SHOWN}, and how many there are",
         )
-        parser.add_argument("--format", choices=tuple(_FORMATS), default="text", help="how to print them (default: text)")
+        parser.add_argument("--format", choices=(*_FORMATS, _PENDING), default="text", help="how to print them (default: text)")
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy urls demo --status 404"))
+        if opts.format == _PENDING and opts.with_referrers:
+            raise UsageError(
+                "a line of --format pending has no place for the pages that link to a URL: leave out --with-referrers"
+            )
         if opts.format == "text" and sys.stdout.isatty():
             print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
         with place.store.reading() as opened:
             if opened is None:
                 print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
                 return 0
-            write = _FORMATS[opts.format]()
             store = opened.store
             archive = archive_reader(place, opened)
             filters = {
@@ -87,6 +92,11 @@ class Command(CollectionCommand):
                     replace(known, lost=True) if known.state.indexed and lost.is_lost(known.state.url) else known
                     for known in known_urls(store, **filters, sites=place.unreachable(store))
                 )
+                if opts.format == _PENDING:
+                    for line in pending_lines((known.state for known in found), store, collection=place.name):
+                        print(line)
+                    return 0
+                write = _FORMATS[opts.format]()
                 if opts.with_referrers:
                     for known, referring in with_referrers(found, store, most=REFERRERS_SHOWN):
                         write(known, referring)
@@ -145,6 +155,10 @@ def _csv() -> Write:
 
 
 _FORMATS: dict[str, Callable[[], Write]] = {"text": _text, "jsonl": _json_lines, "csv": _csv}
+
+
+_PENDING = "pending"
+"""This format is sorted, so the others write a URL as soon as it is read."""
 
 
 def status_codes(text: str) -> range:

@@ -13,6 +13,7 @@ from crawlspace.model import State, priority
 from crawlspace.plural import counted
 from crawlspace.printable import MESSAGE, printable
 from crawlspace.runtime.command import WIDTH, beside, shortened
+from crawlspace.state.lifecycle import is_imported_error
 
 
 def decision_lines(answer: Explanation) -> Iterator[str]:
@@ -118,6 +119,8 @@ def _known(known: UrlReport) -> Iterator[str]:
     fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
     due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
     errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""
+    if is_imported_error(state):
+        errors = ", an imported error: it is not fetched until `scrapy clear-errors` or `scrapy add`"
     yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
     if known.lost:
         yield "not in the index at present: another collection deleted it there, and the next start sends it again"

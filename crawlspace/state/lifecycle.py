@@ -152,6 +152,30 @@ def pending_again(state: UrlState) -> UrlState:
     return structs.replace(new, state=State.PENDING, status=None, rules=0)
 
 
+def imported_error(state: UrlState) -> UrlState:
+    """Return the state of a URL that another crawler has tried in vain: it is never due until a person resets it.
+
+    It has no status, because nothing is known of the error. A document that it has stays in the index.
+    """
+    return structs.replace(
+        state,
+        state=State.GONE if state.checksum is None else State.FAILED,
+        status=None,
+        next_fetch=None,
+        retries=0,
+        errors=0,
+        lease_until=None,
+        etag=None,
+        last_modified=None,
+        asked=False,
+    )
+
+
+def is_imported_error(state: UrlState) -> bool:
+    """Return whether a URL is as `imported_error` returned it."""
+    return state.state in (State.GONE, State.FAILED) and state.status is None and state.next_fetch is None
+
+
 def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
     if not outcome.index or outcome.checksum is None:
         return _left(state, replace(outcome, status=Status.NOINDEX), State.EXCLUDED, policy, now)

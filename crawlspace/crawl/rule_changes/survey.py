@@ -220,7 +220,7 @@ def survey(
             if into is not None:
                 found.fold(known, into)
                 continue
-            again = never_due or held == Held.RULES or status in OUT_OF_SPACE
+            again = (never_due and status is not None) or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
                 actions = verdicts.actions_of(url, host_as_written=host_as_written)
                 found.move(known, actions)

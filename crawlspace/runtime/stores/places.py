@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from crawlspace.admin.delivery import deliver
-from crawlspace.errors import StoreLocked
+from crawlspace.errors import StoreError, StoreLocked
+from crawlspace.private_files import make_folder
 from crawlspace.runtime.stores.sinks import give_orders_to
 from crawlspace.state.sqlite.crawl_lock import CrawlLock, is_awaited
 from crawlspace.state.sqlite.store import SqliteStore
@@ -56,6 +57,9 @@ class StorePlace(Protocol):
     def changing(self) -> AbstractContextManager[OpenStore | None]:
         """Open the store to change it, also while it is crawled; None, and nothing is made, if the collection was never crawled."""
 
+    def filling(self) -> AbstractContextManager[OpenStore]:
+        """Do the same, and make the store of a collection that was never crawled."""
+
 
 def store_place(collection: str, file: Path, settings: Mapping[str, object], sinks: SinkSettings) -> StorePlace:
     """Return where the store of a collection is: `file`, unless its settings name a server. Nothing is opened, and no setting validated."""
@@ -89,6 +93,17 @@ class StateFile:
         if not self.path.exists():
             yield None
             return
+        with self.filling() as opened:
+            yield opened
+
+    @contextmanager
+    def filling(self) -> Iterator[OpenFile]:
+        try:
+            make_folder(self.path.parent)
+        except OSError as error:
+            raise StoreError(
+                f"{self.path.parent} cannot be made: {error.strerror}; set CRAWLSPACE_DATA_DIR to a folder that can be written"
+            ) from error
         with closing(SqliteStore(self.path)) as store:
             give_orders_to(store, self._sinks)
             yield OpenFile(store, self._collection)

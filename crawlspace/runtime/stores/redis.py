@@ -45,13 +45,24 @@ class RedisPlace:
 
     @contextmanager
     def changing(self) -> Iterator[OnServer | None]:
+        with self._opened() as opened:
+            is_known = _is_known(opened.store)
+            if is_known:
+                give_orders_to(opened.store, self._sinks)
+            yield opened if is_known else None
+
+    @contextmanager
+    def filling(self) -> Iterator[OnServer]:
+        with self._opened() as opened:
+            give_orders_to(opened.store, self._sinks)
+            yield opened
+
+    @contextmanager
+    def _opened(self) -> Iterator[OnServer]:
         read_store_url(self._settings["CRAWLSPACE_STORE_URL"])
         timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", self._settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
         with closing(RedisStore(connected(self._settings), self._collection, sinks=self._sinks.names)) as store:
-            is_known = _is_known(store)
-            if is_known:
-                give_orders_to(store, self._sinks)
-            yield OnServer(store, self._collection, timeout_s) if is_known else None
+            yield OnServer(store, self._collection, timeout_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ LIVES: list[tuple[Row, str, str, str, str]] = [
     ((State.FAILED, 503, True, Held.RULES, NEVER), "excluded 760 never", "failed 503 document never", "", ""),
     ((State.DONE, 200, True, None, NEVER), "", "", "", ""),
     ((State.EXCLUDED, 740, False, None, LATER), "", "", "excluded 740 due", ""),
+    ((State.GONE, None, False, None, NEVER), "", "", "gone due", "pending never"),  # an imported error
+    ((State.FAILED, None, True, None, NEVER), "", "", "failed document due", "failed document due"),
     ((State.EXCLUDED, 760, False, None, NEVER), "", "", "", ""),
     ((State.EXCLUDED, 761, False, None, NEVER), "", "", "", ""),
 ]

@@ -49,6 +49,9 @@ from tests.unit.crawl.known_urls import (
     verdicts,
 )
 
+IMPORTED_ERROR: Row = (State.GONE, None, False, None, None)
+IMPORTED_ERROR_OF_DOCUMENT: Row = (State.FAILED, None, True, None, None)
+
 ROWS: list[tuple[str, Row, str, Row, Row]] = [
     # URL, as it is known, what the plan counts it as, after, after where the deletion limit allows nothing
     (IN, PENDING, "", PENDING, PENDING),
@@ -58,6 +61,9 @@ ROWS: list[tuple[str, Row, str, Row, Row]] = [
     (IN, ELSEWHERE, "returned", PENDING, PENDING),
     (IN, HELD, "returned", BACK, BACK),
     (IN, NEVER_DUE, "returned", BACK, BACK),
+    (IN, IMPORTED_ERROR, "", IMPORTED_ERROR, IMPORTED_ERROR),
+    (IN, IMPORTED_ERROR_OF_DOCUMENT, "", IMPORTED_ERROR_OF_DOCUMENT, IMPORTED_ERROR_OF_DOCUMENT),
+    (PRIVATE, IMPORTED_ERROR, "excluded", OUT, OUT),
     (PRIVATE, PENDING, "excluded", OUT, OUT),
     (PRIVATE, DOCUMENT, "excluded deletions", OUT, HELD),
     (PRIVATE, DUPLICATE, "excluded", OUT, OUT),
