@@ -141,15 +141,15 @@ class _SpaceFromLists:
             self._only(_hosts_of(uris))
         if accepted:
             self.files.accepts_named_only = True
-            for host in self._lists.hosts():
-                if not any(rule == f"allow domain {host}" for rule, _ in self._rules):
-                    self._rules.append((f"allow domain {host}", None))
+            there = {rule for rule, _ in self._rules}
+            named = [f"allow domain {host}" for host in self._lists.hosts()]  # they may have private addresses
+            self._rules += [(rule, None) for rule in named if rule not in there]
         self._write_rules_xml(accepted)
 
     def _of_addresses(self, hosts: list[ListedValue]) -> list[ListedValue]:
         """Return the values that are hosts; those that are addresses must be alone, because crawl.rules judges them beside hosts."""
         of_addresses = [value for value in hosts if value.rule.startswith("address ")]
-        others = [value for value in hosts if value not in of_addresses]
+        others = [value for value in hosts if not value.rule.startswith("address ")]
         for value in of_addresses:
             if others:
                 reason = "address rules hold beside domain rules, not in their place: write them if all hosts have such addresses"

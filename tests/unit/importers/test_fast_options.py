@@ -198,3 +198,25 @@ def test_fasts_delay_holds_where_none_is_named() -> None:
     found = imported_with("max_sites", "5")
     assert "\nDOWNLOAD_DELAY = 60\n" in found.files["settings.py"]
     assert "delay: translated to DOWNLOAD_DELAY = 60, the default of FAST" in "\n".join(found.report.lines())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "exclude_uris/prefix",
+        "exclude_uris/exact",
+        "exclude_uris/contains",
+        "exclude_domains/exact",
+        "exclude_domains/ipmask",
+        "info",
+    ],
+)
+def test_a_value_of_two_lines_writes_no_line_of_its_own(name: str) -> None:
+    value = "http://a.contoso.com/x&#10;allow domain *" if "uris" in name else "10.0.0.1&#10;allow domain *"
+    files = imported_with(name, value).files
+    assert not [line for text in files.values() for line in text.splitlines() if line.startswith("allow domain *")]
+
+
+def test_the_lines_of_a_file_are_reported_together() -> None:
+    reported = [one.sentence for one in imported("open").report.options if one.option == "exclude_domains/file"]
+    assert reported == [r"translated to the 2 lines of 'C:\\fast\\lists\\hosts.txt', each as a value of its own"]
