@@ -136,7 +136,8 @@ _AT_LINE = re.compile(r"(?P<file>.*settings\.py):(?P<line>\d+): (?P<message>.*)"
 
 def _warnings(collection: Collection, store: Store | None) -> Iterator[Finding]:
     case, proxied = collection.host_case_sensitive, collection.proxies.sentence
-    yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=case, proxied=proxied)
+    accepts_all = collection.action_rules is None or collection.action_rules.accept
+    yield from lint_rules(collection.rules, collection.limits, host_case_sensitive=case, proxied=proxied, accepts_all=accepts_all)
     places = [start.where.rpartition(":") for start in collection.start_urls]
     yield from lint_start_urls(
         build_space(collection),

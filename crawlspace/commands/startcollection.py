@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,14 +10,12 @@ from crawlspace.errors import ConfigError, UsageError
 from crawlspace.plural import verb
 from crawlspace.printable import quoted
 from crawlspace.rules.limits import folders
-from crawlspace.runtime.command import CollectionCommand
+from crawlspace.runtime.command import CollectionCommand, refuse_wrong_name
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
-_LONGEST_NAME = 100
 _SHOWN = 5
 _FOLDERS_ONLY = "CRAWLSPACE_INDEX_ENTIRE_SITE = True "
 """The setting as in `_SETTINGS`."""
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 
 
 class Command(CollectionCommand):
@@ -42,10 +39,7 @@ class Command(CollectionCommand):
         if len(args) < 2:
             raise UsageError("give a name and a start URL, as in: scrapy startcollection demo http://www.example.com/")
         name, *texts = args
-        if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
-            raise UsageError(
-                f"{quoted(name, most=_LONGEST_NAME)} cannot name a collection: use up to {_LONGEST_NAME} letters, digits, - and _, beginning with a letter or digit"
-            )
+        refuse_wrong_name(name)
         urls = list({url.text: url for url in map(_start_url, texts)}.values())
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
         if folder.exists():

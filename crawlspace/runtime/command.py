@@ -9,6 +9,7 @@ import gc
 import json
 import logging
 import os
+import re
 import sys
 import textwrap
 from abc import abstractmethod
@@ -28,7 +29,7 @@ from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, UsageError
 from crawlspace.index.places import index_place
 from crawlspace.parsing import integer
-from crawlspace.printable import cut, escaped
+from crawlspace.printable import cut, escaped, quoted
 from crawlspace.runtime.loader import collection_settings
 from crawlspace.runtime.setting_kinds import refuse_unreadable
 from crawlspace.runtime.stores.places import OpenStore, StorePlace, store_place
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings, Settings
 
+_LONGEST_NAME = 100
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 WIDTH = 100
 """Columns that a line of output keeps to, but for URLs and rules that are longer by themselves."""
 
@@ -186,6 +189,14 @@ def exactly_one(args: Sequence[str], *, example: str) -> str:
     if len(args) != 1:
         raise UsageError(f"name one collection, as in: {example} (`scrapy list` shows them)")
     return args[0]
+
+
+def refuse_wrong_name(name: str, *, way_out: str = "") -> None:
+    """Raise UsageError for what cannot name a new collection."""
+    if not _NAME.fullmatch(name) or len(name) > _LONGEST_NAME:
+        raise UsageError(
+            f"{quoted(name, most=_LONGEST_NAME)} cannot name a collection: use up to {_LONGEST_NAME} letters, digits, - and _, beginning with a letter or digit{way_out}"
+        )
 
 
 class EscapingOutput:

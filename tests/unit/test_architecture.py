@@ -38,7 +38,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"rules", "state", "frontier", "content", "index", "archive"}),
     frozenset({"config"}),
     frozenset({"crawl"}),
-    frozenset({"admin"}),
+    frozenset({"admin", "importers"}),
     frozenset({"distributed"}),
     frozenset({"runtime"}),
     frozenset({"addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"}),

@@ -64,13 +64,19 @@ def bounded(findings: Sequence[Finding]) -> list[Finding]:
     return shown
 
 
-def lint_rules(rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxied: str = "") -> list[Finding]:
-    """Return the findings of a crawl.rules, by file and line; `proxied`: the sites that are requested through a proxy, if any."""
+def lint_rules(
+    rules: CrawlRules, limits: Limits, *, host_case_sensitive: bool = True, proxied: str = "", accepts_all: bool = True
+) -> list[Finding]:
+    """Return the findings of a crawl.rules, by file and line; `proxied`: the sites that are requested through a proxy, if any.
+
+    `accepts_all`: rules.xml need not accept a URL; where it must, domain rules without an end let nothing in.
+    """
+    is_open = accepts_all and _leaves_its_hosts(limits)
     domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
     findings = [
         *_never_applying(rules, domain),
-        *_no_domain_rules(rules, limits),
-        *_open_ends(rules, limits),
+        *_no_domain_rules(rules, is_open=is_open),
+        *_open_ends(rules, is_open=is_open),
         *_prefix_hosts(rules),
         *_hosts_of_anybody(rules),
         *_addresses_behind_proxy(rules, proxied),
@@ -116,8 +122,8 @@ def _never_applying(rules: CrawlRules, domain: DomainMatcher) -> Iterator[Findin
         yield _finding(rule, "never-applies", message)
 
 
-def _no_domain_rules(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
-    if not rules.domain and _leaves_its_hosts(limits):
+def _no_domain_rules(rules: CrawlRules, *, is_open: bool) -> Iterator[Finding]:
+    if not rules.domain and is_open:
         message = "no domain rule keeps the crawl to your hosts, so it may spread over the whole Internet; end them in 'forbid domain *'"
         yield Finding("crawl.rules", 1, 1, "warning", "no-domain-rules", message)
 
@@ -127,10 +133,10 @@ def _leaves_its_hosts(limits: Limits) -> bool:
     return limits.follow_offsite_links and not limits.index_entire_site
 
 
-def _open_ends(rules: CrawlRules, limits: Limits) -> Iterator[Finding]:
+def _open_ends(rules: CrawlRules, *, is_open: bool) -> Iterator[Finding]:
     """Yield domain and address lists that don't end in a rule that forbids the rest."""
     forbidden = any(rule.catch_all and rule.action is RuleAction.FORBID for rule in rules.domain)
-    if rules.domain and not forbidden and _leaves_its_hosts(limits):
+    if rules.domain and not forbidden and is_open:
         message = "the domain rules do not end in 'forbid domain *', so the crawl may spread over the whole Internet"
         yield _finding(rules.domain[-1], "no-final-forbid", message)
     if not rules.address:

@@ -85,6 +85,14 @@ def test_a_crawl_that_may_spread(rules: str, limits: Limits, codes: list[str]) -
     assert [f.code for f in lint_rules(parse_crawl_rules(rules, file="crawl.rules"), limits)] == codes
 
 
+@pytest.mark.parametrize(
+    ("rules", "codes"), [("", []), ("allow domain a\n", []), ("allow address 9.0.0.0/8\n", ["no-final-forbid"] * 2)]
+)
+def test_a_crawl_of_what_rules_xml_accepts_does_not_spread(rules: str, codes: list[str]) -> None:
+    found = lint_rules(parse_crawl_rules(rules, file="crawl.rules"), Limits(), accepts_all=False)
+    assert [f.code for f in found] == codes
+
+
 def test_both_lines_are_named() -> None:
     [finding] = _lint("allow domain *.a\n# between\nforbid domain b.a\n" + END)
     assert str(finding) == (

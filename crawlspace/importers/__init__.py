@@ -1,0 +1,1 @@
+"""Configurations of other crawlers, translated into the files of a collection."""

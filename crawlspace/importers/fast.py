@@ -1,0 +1,348 @@
+"""A collection of FAST's web crawler as a collection of ours: all options translated or reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crawlspace.config.limits import read_limits
+from crawlspace.errors import ConfigError, did_you_mean
+from crawlspace.importers import fast_options
+from crawlspace.importers.fast_access import form_login, proxies, site_login, user_in_value
+from crawlspace.importers.fast_options import CRAWLMODE, NOT_YET, OPTIONS, SECTIONS
+from crawlspace.importers.fast_rules import FastLists, SpaceFiles, space_files
+from crawlspace.importers.fast_sections import READERS
+from crawlspace.importers.fast_values import LISTS
+from crawlspace.importers.fast_xml import FastOption, FastSection, WrittenValue
+from crawlspace.importers.lists import ListFiles
+from crawlspace.importers.outcomes import Translate, Translation, WrongValue, lost, number, setting, whole, yes_or_no
+from crawlspace.importers.report import Fate, ImportReport
+from crawlspace.importers.settings_file import SettingsFile
+from crawlspace.printable import printable, quoted, without_credentials
+from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.urls import MalformedUrl, Url, parse
+
+DELAY_S = 60
+"""FAST's delay where the file names none: of all its defaults the one that public documentation confirms."""
+_FIRST_OPTIONS = ("robots", "truncate")
+"""What others depend on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCollection:
+    """The files of a collection, by name, and what became of each option."""
+
+    files: Mapping[str, str]
+    report: ImportReport
+
+
+def translate_fast(
+    section: FastSection, *, file: str, folder: Path, name: str, defaults: Mapping[str, object]
+) -> ImportedCollection:
+    """Translate a collection; `folder` is that of the file, `name` the one it gets, `defaults` the settings of the project."""
+    return _FastImport(section, ImportReport(file), ListFiles(folder), name=name, defaults=defaults).collection()
+
+
+class _FastImport:
+    def __init__(
+        self, section: FastSection, report: ImportReport, lists: ListFiles, *, name: str, defaults: Mapping[str, object]
+    ) -> None:
+        self._section = section
+        self._report = report
+        self._list_files = lists
+        self._name = name
+        self._defaults = defaults
+        self._settings = SettingsFile(_heading(report.file, section))
+        self._starts: list[tuple[str, WrittenValue]] = []
+        self._options = {option.name: option for option in section.options}
+
+    def collection(self) -> ImportedCollection:
+        for option in self._section.options:
+            self._option(option)
+        if "delay" not in self._options:
+            self._settings.set({"DOWNLOAD_DELAY": DELAY_S}, f"{self._report.file}: names no delay; FAST's default is {DELAY_S} s")
+            self._report.add(self._section.line, "delay", Fate.TRANSLATED, f"DOWNLOAD_DELAY = {DELAY_S}, the default of FAST")
+        for section in self._section.sections:
+            self._part(section)
+        for element in self._section.unknown:
+            self._add(element.line, element.text, lost("it is no element of such a file"))
+        lists = FastLists(self._section.sections, self._report, self._list_files)
+        space = space_files(lists, self._report)
+        if space.accepts_named_only:
+            self._settings.set({"CRAWLSPACE_DEFAULT_ACCEPT": False}, "only what a rule of rules.xml accepts is crawled")
+        self._settings.set({"CRAWLSPACE_HOST_CASE_SENSITIVE": False}, "FAST compares hosts without regard to capitals")
+        heading = _heading(self._report.file, self._section)
+        rules = f"{heading}\n" + "".join(f"{line}\n" for line in space.crawl_rules)
+        rules_xml = _rules_xml(self._report.file, space)
+        starts = heading + "".join(self._start_lines(rules, rules_xml, space))
+        files = {"start_urls.txt": starts, "crawl.rules": rules, "rules.xml": rules_xml, "settings.py": self._settings.text()}
+        return ImportedCollection(files, self._report)
+
+    # --- options -----------------------------------------------------------------------------------------------------
+
+    def _option(self, option: FastOption) -> None:
+        if self._options[option.name] is not option:
+            self._add(option.line, option.name, lost(f"it comes again in line {self._options[option.name].line}, which counts"))
+        elif option.name == "start_uris":
+            self._starts += [(option.name, value) for value in option.values]
+        elif option.name == "start_uri_files":
+            lines = self._list_files.read_all(option, self._report, option.name)
+            self._starts += [(option.name, WrittenValue(value.text, option.line)) for value in lines]
+        elif option.name in OWN_OPTIONS:
+            self._translate(option, option.name, lambda values, _: OWN_OPTIONS[option.name](self, values))
+        elif option.name in OPTIONS:
+            self._translate(option, option.name, OPTIONS[option.name])
+            if option.name == "info":
+                self._settings.heading += f"# {printable(option.text)}\n"
+        else:
+            self._add(option.line, option.name, _unknown(option.name, [*OPTIONS, *OWN_OPTIONS, "start_uris", "start_uri_files"]))
+
+    def _translate(self, option: FastOption, name: str, translate: Translate) -> None:
+        """Translate an option by a function, set what it sets, and report it under a name."""
+        translation = self._translated([value.text for value in option.values], translate)
+        if translation.fate is Fate.NO_COUNTERPART and option.name in NOT_YET and not translation.settings:
+            translation = Translation(Fate.NOT_YET, translation.text)
+        self._settings.set(translation.settings, f"{self._report.file}:{option.line}: {printable(name)}")
+        self._add(option.line, name, translation)
+
+    def _translated(self, values: Sequence[str], translate: Translate) -> Translation:
+        try:
+            return translate(values, self._defaults)
+        except (WrongValue, ConfigError) as error:
+            return lost(f"its value cannot be used: {error}")
+
+    def _meta_robots(self, values: Sequence[str]) -> Translation:
+        obeys = yes_or_no(values)
+        if obeys and self._yes("robots", usual=True):
+            return Translation(Fate.DEFAULT, "meta robots are obeyed where robots.txt is")
+        return setting(self._defaults, "CRAWLSPACE_META_ROBOTS", obeys)
+
+    def _robots(self, values: Sequence[str]) -> Translation:
+        found = setting(self._defaults, "ROBOTSTXT_OBEY", yes_or_no(values))
+        if not found.settings or "check_meta_robots" in self._options:
+            return found
+        settings = {**found.settings, "CRAWLSPACE_META_ROBOTS": True}
+        return Translation(Fate.TRANSLATED, f"{found.text}, and CRAWLSPACE_META_ROBOTS = True, which FAST obeys apart", settings)
+
+    def _cut_off(self, values: Sequence[str]) -> Translation:
+        most = whole(values, low=1)
+        if self._yes("truncate", usual=True):
+            return lost("pages are not cut: up to DOWNLOAD_MAXSIZE they are read whole, and larger ones not at all")
+        names = ("DOWNLOAD_MAXSIZE", "CRAWLSPACE_FILE_MAXSIZE")
+        return Translation(Fate.TRANSLATED, f"{' and '.join(names)} = {most}", dict.fromkeys(names, most))
+
+    def _truncate(self, values: Sequence[str]) -> Translation:
+        if yes_or_no(values):
+            return lost("pages are not cut: up to DOWNLOAD_MAXSIZE they are read whole, and larger ones not at all")
+        return Translation(Fate.DEFAULT, "a page that is too large is left out")
+
+    def _max_pending(self, values: Sequence[str]) -> Translation:
+        most = whole(values, low=1)
+        if most == 1 and self._delays():
+            return Translation(Fate.DEFAULT, "one request at a time to a site with a delay")
+        self._settings.of_all_sites["concurrency"] = most
+        return Translation(Fate.TRANSLATED, f'CRAWLSPACE_SITES = {{"*": {{"concurrency": {most}}}}}')
+
+    def _delays(self) -> bool:
+        """Return whether sites have a delay."""
+        option = self._options.get("delay")
+        try:
+            return option is None or number([value.text for value in option.values]) > 0
+        except WrongValue:
+            return True
+
+    def _proxy(self, values: Sequence[str]) -> Translation:
+        return proxies(values, collection=self._name)
+
+    def _yes(self, name: str, *, usual: bool) -> bool:
+        option = self._options.get(name)
+        try:
+            return usual if option is None else yes_or_no([value.text for value in option.values])
+        except WrongValue:
+            return usual
+
+    # --- sections ----------------------------------------------------------------------------------------------------
+
+    def _part(self, section: FastSection) -> None:
+        name = section.name if section.kind == "section" else f"{section.kind} {section.name}"
+        if section.kind == "SubDomain":
+            self._sub_domain(section)
+        elif section.kind == "Login":
+            self._add(section.line, name, form_login())
+        elif section.kind == "Node":
+            self._add(section.line, name, lost("each worker crawls with the settings of the collection (docs/machines.md)"))
+        elif name == "passwd":
+            self._passwords(section)
+        elif name == "crawlmode":
+            for option in section.options:
+                if option.name in CRAWLMODE:
+                    self._translate(option, f"{name}/{option.name}", CRAWLMODE[option.name])
+                else:
+                    self._add(option.line, f"{name}/{option.name}", _unknown(option.name, CRAWLMODE))
+        elif name in READERS:
+            self._rows(section)
+        elif name in SECTIONS:
+            self._add(section.line, name, SECTIONS[name]([], self._defaults))
+        elif name not in LISTS:
+            self._add(section.line, name, _unknown(name, [*LISTS, *READERS, *SECTIONS, "passwd", "crawlmode"]))
+        for nested in section.sections if section.kind == "section" and name not in {*LISTS, *SECTIONS} else ():
+            self._add(nested.line, f"{name}/{nested.name}", lost("it is no section that belongs here"))
+        for element in section.unknown:
+            self._add(element.line, f"{name}/{element.text}", lost("it is no element of such a file"))
+
+    def _rows(self, section: FastSection) -> None:
+        """Translate a section whose options together are one setting."""
+        translations, settings = READERS[section.name](section, self._defaults)
+        for option, translation in translations:
+            self._add(option.line, f"{section.name}/{option.name}", translation)
+        for option, translation in translations:
+            if translation.fate is Fate.TRANSLATED:
+                self._settings.set(settings, f"{self._report.file}:{option.line}: {section.name}/{printable(option.name)}")
+
+    def _passwords(self, section: FastSection) -> None:
+        for option in section.options:
+            name = f"passwd/{option.name}"
+            if len(option.values) != 1:
+                self._add(option.line, name, lost("it has one value, user:password"))
+                continue
+            login = site_login(option.name, option.text, collection=self._name)
+            if login.pattern:
+                self._settings.set_site(login.pattern, login.own, f"{self._report.file}:{option.line}: {printable(name)}")
+                self._add(option.line, name, Translation(Fate.TRANSLATED, login.text))
+            else:
+                self._add(option.line, name, lost(login.text))
+
+    # --- sub-domains -------------------------------------------------------------------------------------------------
+
+    def _sub_domain(self, section: FastSection) -> None:
+        """Translate what holds for a part of the collection, as far as it is a part by host."""
+        within = f"SubDomain {section.name}/"
+        lists = FastLists(section.sections, self._report, self._list_files, within=within)
+        hosts: list[str] = []
+        for name, values in lists.values.items():
+            for value in values:
+                whole_hosts = name == "include_domains" and value.rule.startswith("domain ")
+                if whole_hosts:
+                    hosts.append(value.named)
+                    text = f"the entry {quoted(value.named)} of CRAWLSPACE_SITES"
+                    self._add(value.line, f"{within}{value.option}", Translation(Fate.TRANSLATED, text))
+                else:
+                    reason = "settings differ between sites, which are named by their hosts, and not within a site"
+                    self._add(value.line, f"{within}{value.option}", lost(reason))
+        own: dict[str, object] = {}
+        for option in section.options:
+            own.update(self._site_option(option, within, hosts))
+        for nested in section.sections:
+            if nested.name not in LISTS:
+                self._add(nested.line, f"{within}{nested.name}", lost("it cannot differ between sites"))
+        for host in hosts:
+            self._settings.set_site(host, own, f"{self._report.file}:{section.line}: {printable(within[:-1])}")
+
+    def _site_option(self, option: FastOption, within: str, hosts: Sequence[str]) -> Mapping[str, object]:
+        name, values = f"{within}{option.name}", [value.text for value in option.values]
+        if option.name == "start_uris":
+            self._starts += [(name, value) for value in option.values]
+            return {}
+        if option.name not in _OF_SITES:
+            self._add(option.line, name, lost("it cannot differ between sites"))
+            return {}
+        key, read = _OF_SITES[option.name]
+        try:
+            value = read(values)
+        except WrongValue as error:
+            self._add(option.line, name, lost(f"its value cannot be used: {error}"))
+            return {}
+        if not hosts:
+            self._add(option.line, name, lost("the sub-domain names no host that an entry of CRAWLSPACE_SITES could be for"))
+            return {}
+        self._add(option.line, name, Translation(Fate.TRANSLATED, f"{key!r}: {value!r} in CRAWLSPACE_SITES"))
+        return {key: value}
+
+    # --- start URLs --------------------------------------------------------------------------------------------------
+
+    def _start_lines(self, rules: str, rules_xml: str, space: SpaceFiles) -> Iterator[str]:
+        """Yield the lines of start_urls.txt. FAST checks start URLs against the rules and passes over those that they refuse."""
+        read: list[tuple[str, WrittenValue, Url]] = []
+        for name, value in self._starts:
+            if without_credentials(value.text) != value.text:
+                self._add(value.line, name, user_in_value())
+                continue
+            try:
+                url = parse(value.text)
+            except MalformedUrl as error:
+                self._add(value.line, name, lost(str(error)))
+                continue
+            if url.scheme not in {"http", "https"}:
+                self._add(value.line, name, lost(f"{quoted(value.text)} is neither http nor https"))
+                continue
+            read.append((name, value, url))
+        decide = self._space(rules, rules_xml, space, starts=[url for _, _, url in read])
+        admitted = {url.text for _, _, url in read if decide.decide_url(url, depth=0).admitted}
+        for name, value, url in read:
+            place = f"# {self._report.file}:{value.line}: {printable(name)}\n"
+            if url.text in admitted or not admitted:
+                if name != "start_uri_files":  # those are reported together
+                    self._add(value.line, name, Translation(Fate.TRANSLATED, f"{printable(url.text)} in start_urls.txt"))
+                yield f"\n{place}{url.text}\n"
+            else:
+                reason = decide.decide_url(url, depth=0).reason.sentence
+                text = f"a comment in start_urls.txt: {printable(url.text)} is refused, as by FAST ({reason})"
+                self._add(value.line, name, Translation(Fate.TRANSLATED, text))
+                yield f"\n{place}# refused by the rules: {url.text}\n"
+
+    def _space(self, rules: str, rules_xml: str, space: SpaceFiles, *, starts: Sequence[Url]) -> CrawlSpace:
+        accept = not space.accepts_named_only
+        actions = CompiledActions(parse_rules_xml(rules_xml.encode(), file="rules.xml"), accept=accept, index=True, follow=True)
+        settings = {**dict(self._defaults), **self._settings.values}
+        return CrawlSpace(
+            parse_crawl_rules(rules, file="crawl.rules"),
+            read_limits(settings),
+            starts,
+            host_case_sensitive=False,
+            actions=actions,
+        )
+
+    def _add(self, line: int, name: str, translation: Translation) -> None:
+        recalled = translation.is_recalled and name not in fast_options.CONFIRMED
+        self._report.add(line, name, translation.fate, translation.text, is_recalled=recalled)
+
+
+OWN_OPTIONS = {
+    "robots": _FastImport._robots,
+    "check_meta_robots": _FastImport._meta_robots,
+    "cut_off": _FastImport._cut_off,
+    "truncate": _FastImport._truncate,
+    "max_pending": _FastImport._max_pending,
+    "proxy": _FastImport._proxy,
+}
+"""Options that depend on others, or on the collection."""
+_OF_SITES = {
+    "delay": ("delay", number),
+    "max_pending": ("concurrency", lambda values: whole(values, low=1)),
+    "max_doc": ("max_urls_per_host", lambda values: whole(values, low=1)),
+    "sort_query_params": ("url_sort_query", yes_or_no),
+    "use_javascript": ("render", lambda values: "always" if yes_or_no(values) else "never"),
+}
+"""Options that may differ between sites, with their keys in CRAWLSPACE_SITES."""
+
+
+def _unknown(name: str, known: Sequence[str] | Mapping[str, object]) -> Translation:
+    reason = f"{quoted(name)} is not known: {did_you_mean(name, known, 'it may be of another version')}"
+    return Translation(Fate.NO_COUNTERPART, reason, is_recalled=False)
+
+
+def _heading(file: str, section: FastSection) -> str:
+    return (
+        f"# The collection {printable(section.name)} of FAST's web crawler, by `scrapy import-fast`.\n"
+        f"# A comment names the place in {file} from which the line below it comes.\n"
+    )
+
+
+def _rules_xml(file: str, space: SpaceFiles) -> str:
+    lines = "".join(f"{line}\n" for line in space.rules_xml)
+    safe = file.replace("--", "- -").replace("<", "").replace(">", "").replace("&", "")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- From {safe}, by scrapy import-fast: what crawl.rules cannot say. -->\n<Rules>\n{lines}</Rules>\n'

@@ -1,0 +1,231 @@
+"""The single options of FAST's web crawler, and the settings of ours that do the same.
+
+An option that is in no table is reported as not known. Values of such options are not printed: they may be passwords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from crawlspace.importers.outcomes import (
+    Defaults,
+    Translate,
+    Translation,
+    WrongValue,
+    always,
+    as_number,
+    as_switch,
+    as_text,
+    as_whole,
+    later,
+    lost,
+    never,
+    number,
+    one_value,
+    setting,
+    whole,
+    yes_or_no,
+)
+from crawlspace.importers.report import Fate
+from crawlspace.urls import DEFAULT_PORTS
+
+CONFIRMED = frozenset({"start_uris", "start_uri_files", "delay", "refresh", "max_sites", "max_inter_docs"})
+"""Options whose meaning public documentation states; the others are known by experience."""
+NO_LIMIT_OF_REPEATED_SEGMENTS = 1_000
+
+
+def _schemes(values: Sequence[str], defaults: Defaults) -> Translation:
+    schemes = sorted({value.lower() for value in values})
+    known = [scheme for scheme in schemes if scheme in DEFAULT_PORTS]
+    if not known:
+        return lost("only http and https are crawled")
+    if known != schemes:
+        unknown = ", ".join(scheme for scheme in schemes if scheme not in DEFAULT_PORTS)
+        return Translation(
+            Fate.NO_COUNTERPART, f"{unknown} is not crawled; CRAWLSPACE_SCHEMES = {known}", {"CRAWLSPACE_SCHEMES": known}
+        )
+    return setting(defaults, "CRAWLSPACE_SCHEMES", known)
+
+
+def _types(values: Sequence[str], defaults: Defaults) -> Translation:
+    return setting(defaults, "CRAWLSPACE_MIME_TYPES", [value.lower() for value in values])
+
+
+def _extensions(values: Sequence[str], defaults: Defaults) -> Translation:
+    found = [value.lower().lstrip(".") for value in values]
+    return setting(defaults, "CRAWLSPACE_EXCLUDE_EXTENSIONS", found or "none")
+
+
+def _searched(values: Sequence[str], _: Defaults) -> Translation:
+    if {value.lower() for value in values} <= {"text/html", "application/xhtml+xml"}:
+        return Translation(Fate.DEFAULT, "links are taken from HTML")
+    return lost("links are taken from HTML, and with CRAWLSPACE_FOLLOW_FILE_LINKS from all files that are read")
+
+
+def _refresh(values: Sequence[str], defaults: Defaults) -> Translation:
+    minutes = number(values)
+    if not minutes:
+        raise WrongValue("it is a number of minutes above 0")
+    note = " (minutes); let `scrapy crawl` start at least as often, or set CRAWLSPACE_CONTINUOUS = True"
+    return setting(defaults, "CRAWLSPACE_REFRESH_CYCLE", minutes, note=note)
+
+
+def _refresh_mode(values: Sequence[str], defaults: Defaults) -> Translation:
+    mode = one_value(values).lower()
+    if mode == "adaptive":
+        return lost("there is no such cycle; without CRAWLSPACE_REFRESH_CYCLE each page is fetched as often as it changes")
+    if mode not in {"scratch", "append", "prioritized", "soft"}:
+        raise WrongValue("it is scratch, append, prioritized, soft or adaptive")
+    return setting(defaults, "CRAWLSPACE_REFRESH_MODE", mode)
+
+
+def _robots_delay(values: Sequence[str], defaults: Defaults) -> Translation:
+    if yes_or_no(values):
+        return Translation(Fate.DEFAULT, f"CRAWLSPACE_ROBOTS_DELAY_MAX = {defaults['CRAWLSPACE_ROBOTS_DELAY_MAX']!r}")
+    return setting(defaults, "CRAWLSPACE_ROBOTS_DELAY_MAX", 0)
+
+
+def _recursion(values: Sequence[str], defaults: Defaults) -> Translation:
+    most = whole(values) or NO_LIMIT_OF_REPEATED_SEGMENTS
+    return setting(defaults, "CRAWLSPACE_MAX_REPEATED_SEGMENTS", most, note="; a path segment counts, wherever it comes again")
+
+
+def _failures(values: Sequence[str], defaults: Defaults) -> Translation:
+    return setting(defaults, "CRAWLSPACE_MAX_SITE_FAILURES", max(3, whole(values)))
+
+
+def _rendering(values: Sequence[str], defaults: Defaults) -> Translation:
+    note = '; it needs the extra `browser`, and "auto" costs less'
+    return setting(defaults, "CRAWLSPACE_RENDER", "always" if yes_or_no(values) else "never", note=note)
+
+
+def _mode_of_crawl(values: Sequence[str], defaults: Defaults) -> Translation:
+    mode, _, depth = one_value(values).upper().partition(":")
+    if mode == "FULL" and not depth:
+        return setting(defaults, "DEPTH_LIMIT", 0)
+    if mode != "DEPTH":
+        raise WrongValue("it is FULL or DEPTH:n")
+    if whole([depth.strip()]):
+        return setting(defaults, "DEPTH_LIMIT", int(depth))
+    return setting(defaults, "CRAWLSPACE_DEFAULT_FOLLOW", False)  # noqa: FBT003 - the value of the setting
+
+
+_OF_ONE_MACHINE = "it is about how FAST's own processes share memory, disks and machines"
+_LOGS = (
+    "logs are Scrapy's: see LOG_FILE and LOG_LEVEL, and `scrapy status`, `scrapy urls` and `scrapy refused` for what they hold"
+)
+
+OPTIONS: Mapping[str, Translate] = {
+    "allowed_schemes": _schemes,
+    "allowed_types": _types,
+    "force_mimetype_detection": always(
+        usual=False,
+        same="a type that the site names is believed",
+        otherwise="the first bytes decide only where the site names no type",
+    ),
+    "exclude_exts": _extensions,
+    "uri_search_mime": _searched,
+    "delay": as_number("DOWNLOAD_DELAY"),
+    "max_sites": as_whole("CRAWLSPACE_MAX_SITES", low=1),
+    "max_doc": as_whole("CRAWLSPACE_MAX_URLS_PER_HOST", low=1, note="; all known URLs of a host count, not those of a cycle"),
+    "max_pages": never("no limit is for all sites together; CRAWLSPACE_MAX_URLS_PER_HOST is one for each host"),
+    "max_inter_docs": never("sites take turns anyway"),
+    "enforce_delay_per_ip": as_switch("CRAWLSPACE_SHARE_ADDRESS_DELAY"),
+    "refresh": _refresh,
+    "refresh_mode": _refresh_mode,
+    "refresh_when_idle": always(
+        usual=False, same="a cycle begins when its time has come", otherwise="a cycle begins when its time has come, not sooner"
+    ),
+    "robots_ttl": as_whole("CRAWLSPACE_ROBOTS_TTL", low=60),
+    "robots_timeout": never("a robots.txt has the time that each request has (DOWNLOAD_TIMEOUT)"),
+    "robots_tout_ignore": always(
+        usual=False,
+        same="a site whose robots.txt does not come waits",
+        otherwise="a site whose robots.txt does not come is not crawled",
+    ),
+    "robots_auth_ignore": always(
+        usual=True,
+        same="401 and 403 mean that there is no robots.txt",
+        otherwise="401 and 403 always mean that there is no robots.txt",
+    ),
+    "obey_robots_delay": _robots_delay,
+    "fetch_timeout": as_whole("DOWNLOAD_TIMEOUT", low=1),
+    "max_redirects": as_whole("REDIRECT_MAX_TIMES"),
+    "html_redir_is_redir": always(
+        usual=False,
+        same="a refresh in HTML is a link",
+        otherwise="a refresh in HTML is followed as a link, and not counted as a redirect",
+    ),
+    "html_redir_thresh": never("a refresh in HTML is followed as a link, whatever its delay"),
+    "max_uri_recursion": _recursion,
+    "sort_query_params": as_switch("CRAWLSPACE_URL_SORT_QUERY"),
+    "csum_cut_off": as_whole("CRAWLSPACE_CHECKSUM_CUT_OFF", note="; it counts the text of a page, not its HTML"),
+    "use_meta_csum": always(usual=False, same="META tags don't count", otherwise="META tags don't count when pages are compared"),
+    "near_duplicate_detection": always(
+        usual=False,
+        same="only equal pages are duplicates",
+        otherwise="near duplicates are planned; equal pages are found",
+    ),
+    "extract_links_from_dupes": always(
+        usual=True, same="links of duplicates are followed", otherwise="links of duplicates are always followed"
+    ),
+    "if_modified_since": always(
+        usual=True,
+        same="pages are asked for with If-Modified-Since",
+        otherwise="pages are always asked for with If-Modified-Since",
+    ),
+    "accept_compression": always(usual=True, same="pages may come compressed", otherwise="pages may always come compressed"),
+    "use_http_1_1": always(usual=True, same="HTTP/1.1 is spoken", otherwise="HTTP/1.1 is always spoken"),
+    "user_agent": as_text("USER_AGENT"),
+    "proxy_max_pending": never("no limit is for a proxy; CONCURRENT_REQUESTS is one for all requests"),
+    "max_backoff_counter": _failures,
+    "max_backoff_delay": as_whole("CRAWLSPACE_BACKOFF_MAX"),
+    "wqfilter": never("each URL is known once by itself, without a filter"),
+    "smfilter": never("each URL is known once by itself, without a filter"),
+    "domain_clustering": never(_OF_ONE_MACHINE),
+    "max_reflinks": never("all links are kept, and `scrapy links` shows them"),
+    "umlogs": never(_LOGS),
+    "use_sitemaps": always(usual=False, same="sitemaps are not read", otherwise="sitemaps are planned"),
+    "use_javascript": _rendering,
+    "javascript_keep_html": always(
+        usual=False, same="the rendered page counts", otherwise="the rendered page counts; its HTML as sent is in the archive"
+    ),
+    "javascript_delay": never("the site's delay holds for rendered pages, too"),
+    "login_timeout": never("a log-in has a time of its own that is not set"),
+    "login_failed_ignore": always(
+        usual=False,
+        same="a site whose log-in fails is paused",
+        otherwise="a site whose log-in fails is paused, and nothing of it deleted",
+    ),
+    "info": lambda _, __: Translation(Fate.TRANSLATED, "a comment in settings.py"),
+}
+NOT_YET = frozenset({"near_duplicate_detection", "use_sitemaps"})
+"""Switches whose lost position is planned."""
+CRAWLMODE: Mapping[str, Translate] = {
+    "mode": _mode_of_crawl,
+    "fwdlinks": as_switch("CRAWLSPACE_FOLLOW_OFFSITE_LINKS"),
+    "fwdredirects": always(
+        usual=True, same="redirects are judged as links are", otherwise="redirects are judged as links are, by the rules"
+    ),
+    "reset_level": always(
+        usual=False,
+        same="the depth counts from a start URL on",
+        otherwise="the depth counts from a start URL on, also on another site",
+    ),
+}
+SECTIONS: Mapping[str, Translate] = {
+    "log": never(_LOGS),
+    "storage": never("what is fetched is kept in the archive (CRAWLSPACE_ARCHIVE), and states in the store"),
+    "cachesize": never(_OF_ONE_MACHINE),
+    "feeding": never("documents are sent to CRAWLSPACE_SINKS: write those of yours"),
+    "pp": never(_OF_ONE_MACHINE),
+    "ppdup": never("the store knows the duplicates; CRAWLSPACE_STORE_URL is one for several machines"),
+    "ftp_errors": never("FTP is not crawled"),
+    "limits": never("a full disk stops the crawl without a setting; CRAWLSPACE_ARCHIVE_MAX_BYTES bounds the archive"),
+    "focused": never("nothing is chosen by language"),
+    "workqueue_priority": never(
+        "queues have weights (CRAWLSPACE_SOURCE_WEIGHTS), and rules.xml has Priority: write those of yours"
+    ),
+    "adaptive": never("each page is fetched as often as it changes where CRAWLSPACE_REFRESH_CYCLE is not set"),
+    "rss": later("feeds are planned; the addresses in it are not crawled"),
+}

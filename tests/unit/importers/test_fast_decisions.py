@@ -1,0 +1,161 @@
+"""A collection of FAST's decides about URLs as FAST did: through the files as they are written, read by a crawl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crawlspace.admin.explain import Question, explain
+from crawlspace.clock import SystemClock
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.startup import build_space
+from tests.unit.importers.fast_imports import CORPUS, collection, found
+
+# file of the corpus -> URLs that FAST crawls, and that it doesn't
+DECISIONS = {
+    "contoso": (
+        [
+            "http://www.contoso.com/",
+            "http://www.contoso.com:8080/a",
+            "https://www.contoso.com/a",
+            "http://WWW.Contoso.com/a",
+            "http://a.b.contoso.com/",
+            "http://www.contoso.com/Private/",
+            "https://www.contoso.com/private/",
+            "http://www.contoso.com/print",
+            "http://www.contoso.com/a.bak?b",
+            "http://www.contoso.com/?sid=x",
+            "http://www.contoso.com/draft?v=1",
+            "http://www.contoso.com/Draft?v=12",
+            "http://www.contoso.com/Draft",
+        ],
+        [
+            "http://contoso.com/",
+            "http://www.contoso.com.evil.example/",
+            "http://www.fabrikam.com/",
+            "http://test.contoso.com/",
+            "http://TEST.contoso.com/",
+            "http://old-site.contoso.com/",
+            "http://www.contoso.com/private/start.html",
+            "http://www.contoso.com/print/a",
+            "http://www.contoso.com/a.bak",
+            "http://www.contoso.com/?sid=12",
+            "http://www.contoso.com/?a=b&sid=1",
+            "http://www.contoso.com/Draft?v=1",
+            "http://WWW.contoso.com/Draft?v=1",
+        ],
+    ),
+    "regexps": (
+        [
+            "http://www.contoso.com/",
+            "http://www.a.b.com/x",
+            "http://WWW.CONTOSO.COM/",
+            "http://intranet.contoso.local/",
+            "http://www.contoso.com/a.draft?b",
+            "http://www.contoso.com/calendar/12/",
+            "http://www.contoso.com/x/calendar/2024/",
+        ],
+        [
+            "http://contoso.com/",
+            "http://www.contoso.org/",
+            "http://www.contoso.com/a.draft",
+            "http://www.contoso.com/a/b.tmp",
+            "https://www.contoso.com/calendar/2024/1",
+            "http://test.www.contoso.com/",
+            "http://dev12.www.contoso.com/",
+        ],
+    ),
+    "uris": (
+        ["http://www.contoso.com/docs/a", "http://WWW.contoso.com/docs/", "https://www.contoso.com:8443/help/b"],
+        [
+            "http://www.contoso.com/",
+            "https://www.contoso.com/docs/a",
+            "http://www.contoso.com/docs/old/a",
+            "https://www.contoso.com/help/",
+            "http://evil.example/http://www.contoso.com/docs/",
+        ],
+    ),
+    "mixed": (
+        [
+            "http://www.contoso.com/",
+            "http://www.contoso.com/a.html",
+            "https://www.contoso.com/x/News/1",
+            "http://shop.contoso.com/a",
+            "http://SHOP.contoso.com/a",
+        ],
+        [
+            "http://www.contoso.com/a",
+            "http://www.contoso.com/x/news/1",
+            "http://www.fabrikam.com/a.html",
+            "http://shop.fabrikam.com/",
+            "http://contoso.com/a.html",
+            "http://www.contoso.com/a.HTML",
+        ],
+    ),
+    "open": (
+        ["http://www.contoso.com/", "https://anything.example.org/", "http://www.contoso.com/one.html?x"],
+        [
+            "http://a.com.example/",
+            "http://my-tracker.example.org/",
+            "http://ads.example.com/a",
+            "http://logs.example.com/",
+            "http://www.contoso.com/one.html",
+        ],
+    ),
+    "limits": (
+        ["https://www.contoso.com/a/x/a/", "https://www.contoso.com/a.jpg", "https://www.contoso.com/list?b=2&a=2"],
+        [
+            "http://www.contoso.com/",
+            "https://www.contoso.com/a.pdf",
+            "https://www.contoso.com/a/a/a/",
+            "https://www.contoso.com/list?a=1&b=2",
+            "https://www.contoso.com/list?b=2&a=1",
+            "https://www.fabrikam.com/",
+        ],
+    ),
+    "addresses": (["http://www.contoso.com/", "http://anything.example/"], []),
+}  # fmt: skip
+# address of a host -> whether it is connected to
+ADDRESSES = [("10.1.3.4", True), ("10.1.2.4", False), ("10.2.0.1", False), ("2001:db8::7", True), ("93.184.216.34", False)]
+# what lint finds in a collection, and is as the file of FAST has it
+FINDINGS = {
+    "addresses": ["no-domain-rules"],
+    "contoso": ["unused-login"],
+    "every_option": ["plain-login"],
+    "open": ["no-final-forbid"],
+}
+
+
+def decided(url: str, read: Collection) -> bool:
+    answer = explain(Question(url), read, space=build_space(read), store=None, clock=SystemClock())
+    return answer.decision.admitted
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_decisions_are_those_of_fast(name: str, tmp_path: Path) -> None:
+    read = collection(name, tmp_path)
+    crawled, refused = DECISIONS[name]
+    assert {url: decided(url, read) for url in (*crawled, *refused)} == {
+        **dict.fromkeys(crawled, True),
+        **dict.fromkeys(refused, False),
+    }
+
+
+@pytest.mark.parametrize(("address", "allowed"), ADDRESSES)
+def test_addresses_are_judged_as_by_fast(address: str, allowed: bool, tmp_path: Path) -> None:
+    space = build_space(collection("addresses", tmp_path))
+    assert space.at_connect("www.contoso.com", 80, address).admitted is allowed
+
+
+def test_hosts_that_lists_name_may_have_private_addresses(tmp_path: Path) -> None:
+    """Also where rules.xml decides about the hosts."""
+    space = build_space(collection("regexps", tmp_path))
+    assert space.at_connect("intranet.contoso.local", 80, "10.0.0.7").admitted
+    assert not space.at_connect("www.elsewhere.com", 80, "10.0.0.7").admitted
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.xml")), ids=lambda path: path.stem)
+def test_what_is_written_passes_lint(path: Path, tmp_path: Path) -> None:
+    findings = found(path.stem, tmp_path)
+    assert [finding.code for finding in findings] == FINDINGS.get(path.stem, []), [*map(str, findings)]

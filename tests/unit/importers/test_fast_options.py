@@ -1,0 +1,222 @@
+"""Every option of a crawl configuration of FAST's is translated or reported, and no password gets out."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from crawlspace.importers.fast import ImportedCollection, translate_fast
+from crawlspace.importers.fast_xml import read_fast_xml
+from crawlspace.importers.report import Fate
+from tests.unit.importers.fast_imports import CORPUS, DEFAULTS, imported
+
+# what the specification names
+SPECIFIED = [
+    *("start_uris", "start_uri_files", "delay", "refresh", "refresh_mode", "max_sites", "max_doc", "max_pages", "allowed_types"),
+    *("exclude_exts", "allowed_schemes", "robots", "check_meta_robots", "cut_off", "max_redirects", "max_uri_recursion"),
+    *("sort_query_params", "user_agent", "proxy", "use_javascript", "near_duplicate_detection", "storage", "log"),
+    *(f"include_domains/{kind}" for kind in ("exact", "prefix", "suffix", "contains", "regexp", "ipmask", "file")),
+    *("exclude_domains/exact", "include_uris/prefix", "exclude_uris/contains"),
+    *("variable_delay/Wed:09-Wed:17", "http_errors/404", "passwd/http://www.contoso.com/hr/", "crawlmode/mode"),
+    *("link_extraction/a", "SubDomain slow/delay", "Login portal", "Node n2"),
+]
+SECRETS = ("Pr0xyS3cret", "S3cret-Word", "An0therS3cret", "FormS3cret")
+
+TRANSLATED, DEFAULT, LOST, NOT_YET = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART, Fate.NOT_YET
+# an attrib or what stands in a section -> its fate, and the settings written for it
+OPTIONS = [
+    ("delay", "0.5", TRANSLATED, {"DOWNLOAD_DELAY": 0.5}),
+    ("delay", "1", DEFAULT, {}),
+    ("delay", "soon", LOST, {}),
+    ("delay", "-1", LOST, {}),
+    ("max_pending", "1", DEFAULT, {}),
+    ("max_pending", "3", TRANSLATED, {"CRAWLSPACE_SITES": {"*": {"concurrency": 3}}}),
+    ("max_sites", "0", LOST, {}),
+    ("allowed_schemes", "ftp", LOST, {}),
+    ("allowed_schemes", "HTTPS", TRANSLATED, {"CRAWLSPACE_SCHEMES": ["https"]}),
+    ("allowed_types", "Text/HTML", TRANSLATED, {"CRAWLSPACE_MIME_TYPES": ["text/html"]}),
+    ("exclude_exts", "", TRANSLATED, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": "none"}),
+    ("force_mimetype_detection", "yes", LOST, {}),
+    ("uri_search_mime", "text/html", DEFAULT, {}),
+    ("enforce_delay_per_ip", "yes", TRANSLATED, {"CRAWLSPACE_SHARE_ADDRESS_DELAY": True}),
+    ("enforce_delay_per_ip", "maybe", LOST, {}),
+    ("refresh", "1500", TRANSLATED, {"CRAWLSPACE_REFRESH_CYCLE": 1500}),
+    ("refresh", "0", LOST, {}),
+    ("refresh_mode", "soft", TRANSLATED, {"CRAWLSPACE_REFRESH_MODE": "soft"}),
+    ("refresh_mode", "append", DEFAULT, {}),
+    ("refresh_mode", "adaptive", LOST, {}),
+    ("robots", "yes", DEFAULT, {}),
+    ("robots", "no", TRANSLATED, {"ROBOTSTXT_OBEY": False, "CRAWLSPACE_META_ROBOTS": True}),
+    ("check_meta_robots", "yes", DEFAULT, {}),
+    ("check_meta_robots", "no", TRANSLATED, {"CRAWLSPACE_META_ROBOTS": False}),
+    ("robots_ttl", "86400", DEFAULT, {}),
+    ("robots_ttl", "3600", TRANSLATED, {"CRAWLSPACE_ROBOTS_TTL": 3600}),
+    ("robots_auth_ignore", "yes", DEFAULT, {}),
+    ("robots_auth_ignore", "no", LOST, {}),
+    ("obey_robots_delay", "yes", DEFAULT, {}),
+    ("obey_robots_delay", "no", TRANSLATED, {"CRAWLSPACE_ROBOTS_DELAY_MAX": 0}),
+    ("fetch_timeout", "300", TRANSLATED, {"DOWNLOAD_TIMEOUT": 300}),
+    ("max_uri_recursion", "0", TRANSLATED, {"CRAWLSPACE_MAX_REPEATED_SEGMENTS": 1000}),
+    ("cut_off", "5000000", LOST, {}),
+    ("csum_cut_off", "0", DEFAULT, {}),
+    ("max_backoff_counter", "1", TRANSLATED, {"CRAWLSPACE_MAX_SITE_FAILURES": 3}),
+    ("max_backoff_delay", "600", TRANSLATED, {"CRAWLSPACE_BACKOFF_MAX": 600}),
+    ("proxy", "proxy.contoso.com:3128", TRANSLATED, {"CRAWLSPACE_PROXY": "http://proxy.contoso.com:3128"}),
+    ("use_sitemaps", "yes", NOT_YET, {}),
+    ("use_sitemaps", "no", DEFAULT, {}),
+    ("use_javascript", "no", DEFAULT, {}),
+    ("wqfilter", "yes", LOST, {}),
+    ("info", "Sites\nCRAWLSPACE_MAX_SITES = 1", TRANSLATED, {}),
+    ("crawlmode/mode", "FULL", DEFAULT, {}),
+    ("crawlmode/mode", "DEPTH:2", TRANSLATED, {"DEPTH_LIMIT": 2}),
+    ("crawlmode/mode", "DEPTH:0", TRANSLATED, {"CRAWLSPACE_DEFAULT_FOLLOW": False}),
+    ("crawlmode/mode", "SOME", LOST, {}),
+    ("crawlmode/fwdredirects", "no", LOST, {}),
+    ("crawlmode/other", "no", LOST, {}),
+    ("variable_delay/Mon:08.00-Fri:18.00", "suspend", TRANSLATED, {"CRAWLSPACE_VARIABLE_DELAY": {"Mon:08.00-Fri:18.00": "suspend"}}),
+    ("variable_delay/Mom:08-Fri:18", "5", LOST, {}),
+    ("variable_delay/Mon:08-Fri:18", "fast", LOST, {}),
+    ("http_errors/404", "KEEP", TRANSLATED, {"CRAWLSPACE_HTTP_ERRORS": {"404": "KEEP"}}),
+    ("http_errors/404", "FORGET", LOST, {}),
+    ("link_extraction/a", "yes", DEFAULT, {}),
+    ("link_extraction/area", "no", TRANSLATED, {"CRAWLSPACE_LINK_TAGS": ["a", "frame", "iframe", "link", "meta"]}),
+    ("link_extraction/object", "yes", LOST, {}),
+    ("link_extraction/object", "no", DEFAULT, {}),
+    ("passwd/http://a.contoso.com/", "CONTOSO\\anna:x", LOST, {}),
+    ("passwd/http://a.contoso.com/", "anna:x:realm:ntlm", LOST, {}),
+    ("passwd/http://a.contoso.com/", "anna", LOST, {}),
+    (
+        "passwd/https://a.contoso.com:8443/",
+        "anna:x:y",
+        TRANSLATED,
+        {"CRAWLSPACE_SITES": {"a.contoso.com:8443": {"login": {"type": "basic", "user": "anna", "password": "env:DEMO_A_CONTOSO_COM_PASSWORD"}}}},
+    ),
+]  # fmt: skip
+
+
+def settings_of(files: ImportedCollection) -> dict[str, object]:
+    """What settings.py sets, but for what it always has."""
+    found = {
+        ast.unparse(node.targets[0]): ast.literal_eval(node.value)
+        for node in ast.parse(files.files["settings.py"]).body
+        if isinstance(node, ast.Assign)
+    }
+    assert found.pop("CRAWLSPACE_HOST_CASE_SENSITIVE") is False
+    if found.get("DOWNLOAD_DELAY") == 60:
+        del found["DOWNLOAD_DELAY"]
+    return found
+
+
+def imported_with(name: str, *values: str) -> ImportedCollection:
+    """A collection with one option; `section/name` is in a section."""
+    section, _, option = name.rpartition("/") if not name.startswith("passwd/") else ("passwd", "/", name.removeprefix("passwd/"))
+    members = "".join(f"<member> {value} </member>" for value in values if value)
+    attrib = f'<attrib name="{option}" type="list-string">{members}</attrib>'
+    content = f'<section name="{section}">{attrib}</section>' if section else attrib
+    data = f'<CrawlerConfig><DomainSpecification name="demo">{content}</DomainSpecification></CrawlerConfig>'
+    [found] = read_fast_xml(data.encode(), file="demo.xml")
+    return translate_fast(found, file="demo.xml", folder=CORPUS, name="demo", defaults=DEFAULTS)
+
+
+@pytest.mark.parametrize("option", SPECIFIED)
+def test_each_option_of_the_specification_is_known(option: str) -> None:
+    sentences = [one.sentence for one in imported("every_option").report.options if one.option == option]
+    assert sentences
+    assert not [sentence for sentence in sentences if "is not known" in sentence]
+
+
+@pytest.mark.parametrize(("name", "value", "fate", "settings"), OPTIONS, ids=[f"{row[0]} {row[1]}" for row in OPTIONS])
+def test_what_becomes_of_an_option(name: str, value: str, fate: Fate, settings: dict[str, object]) -> None:
+    found = imported_with(name, value)
+    [reported] = [one for one in found.report.options if one.option == name]
+    assert reported.fate is fate, reported.sentence
+    assert settings_of(found) == settings
+    assert found.report.lost == fate.is_lost
+
+
+def test_every_line_of_the_file_is_in_the_report() -> None:
+    """Each attrib and member of the corpus, but for those in sections that are reported as a whole."""
+    found = {one.line for one in imported("every_option").report.options}
+    lines = (CORPUS / "every_option.xml").read_text(encoding="utf-8").splitlines()
+    options = {number for number, line in enumerate(lines, 1) if "<attrib" in line}
+    within = {
+        number
+        for number in options
+        if lines[number - 2].strip().startswith(('<section name="storage', '<section name="log', '<section name="rss'))
+    }
+    assert options - found - within == {93, 94}, "those of the Login"
+
+
+def test_unknown_names_are_reported_with_what_may_be_meant() -> None:
+    sentences = {one.option: one.sentence for one in imported("every_option").report.options}
+    assert sentences["dealy"] == "no counterpart, because 'dealy' is not known: did you mean 'delay'?"
+    assert sentences["exlude_uris"] == "no counterpart, because 'exlude_uris' is not known: did you mean 'exclude_uris'?"
+
+
+def test_no_password_is_printed_or_written() -> None:
+    source = (CORPUS / "every_option.xml").read_text(encoding="utf-8")
+    found = imported("every_option")
+    texts = [*found.files.values(), *found.report.lines(), *map(repr, (one.as_json() for one in found.report.options))]
+    assert all(secret in source for secret in SECRETS)
+    assert not [secret for secret in SECRETS for text in texts if secret in text]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("start_uris", "http://anna:Geheim1@www.contoso.com/"),
+        ("include_uris/prefix", "http://anna:Geheim1@www.contoso.com/"),
+        ("exclude_uris/exact", "http://anna:Geheim1@www.contoso.com/"),
+        ("exclude_domains/exact", "anna:Geheim1@www.contoso.com"),
+        ("password", "Geheim1"),
+        ("delay", "http://anna:Geheim1@www.contoso.com/"),
+        ("start_uri_files", "http://anna:Geheim1@www.contoso.com/list"),
+        ("passwd/http://www.contoso.com/", "Geheim1"),
+        ("proxy", "anna:Geheim1@proxy.contoso.com:80"),
+        ("proxy", "ftp://anna:Geheim1@proxy.contoso.com:80/x y"),
+    ],
+)
+def test_a_password_that_is_elsewhere_gets_nowhere(name: str, value: str) -> None:
+    found = imported_with(name, value)
+    assert "Geheim1" not in "".join([*found.files.values(), *found.report.lines()])
+
+
+def test_an_option_that_comes_twice_is_reported() -> None:
+    data = b"<CrawlerConfig><DomainSpecification name='demo'>\n<attrib name='delay'> 5 </attrib>\n<attrib name='delay'> 6 </attrib></DomainSpecification></CrawlerConfig>"
+    [section] = read_fast_xml(data, file="demo.xml")
+    found = translate_fast(section, file="demo.xml", folder=Path(), name="demo", defaults=DEFAULTS)
+    assert [*found.report.lines()][:2] == [
+        "demo.xml:2: delay: no counterpart, because it comes again in line 3, which counts",
+        "demo.xml:3: delay: translated to DOWNLOAD_DELAY = 6",
+    ]
+    assert settings_of(found) == {"DOWNLOAD_DELAY": 6}
+
+
+def test_fasts_delay_holds_where_none_is_named() -> None:
+    found = imported_with("max_sites", "5")
+    assert "\nDOWNLOAD_DELAY = 60\n" in found.files["settings.py"]
+    assert "delay: translated to DOWNLOAD_DELAY = 60, the default of FAST" in "\n".join(found.report.lines())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "exclude_uris/prefix",
+        "exclude_uris/exact",
+        "exclude_uris/contains",
+        "exclude_domains/exact",
+        "exclude_domains/ipmask",
+        "info",
+    ],
+)
+def test_a_value_of_two_lines_writes_no_line_of_its_own(name: str) -> None:
+    value = "http://a.contoso.com/x&#10;allow domain *" if "uris" in name else "10.0.0.1&#10;allow domain *"
+    files = imported_with(name, value).files
+    assert not [line for text in files.values() for line in text.splitlines() if line.startswith("allow domain *")]
+
+
+def test_the_lines_of_a_file_are_reported_together() -> None:
+    reported = [one.sentence for one in imported("open").report.options if one.option == "exclude_domains/file"]
+    assert reported == [r"translated to the 2 lines of 'C:\\fast\\lists\\hosts.txt', each as a value of its own"]
