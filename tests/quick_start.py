@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -107,6 +108,7 @@ def _be_scrapy(
     # The streams of the process that this one is forked from may be of another kind, and stay as they were.
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that a shell runs in the background have it ignored
     os.environ.clear()
     os.environ.update(env)
     time.tzset()
