@@ -80,8 +80,13 @@ SHELL = '<title>Shop</title><div id="app"></div><script src="/app.js"></script>'
     ],
 )
 def test_a_page_that_may_need_a_browser_is_reported_unless_it_had_one(
-    open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture, settings: dict[str, object], is_reported: bool
+    open_crawl: MakeCrawl,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, object],
+    is_reported: bool,
 ) -> None:
+    monkeypatch.setattr("crawlspace.runtime.session.check_extra", lambda: None)  # nothing is rendered here
     crawl = open_crawl(START, **settings)
     outcome = crawl.read(crawl.request(), SHELL).outcome
     assert outcome.left_out == ({Reason.NEEDS_BROWSER: 1} if is_reported else {})
