@@ -164,14 +164,25 @@ def test_ctrl_c_while_somebody_logs_in(project: MakeProject) -> None:
         assert statuses(demo) == {"/": None}
 
 
-def test_a_pop_up_that_closes_itself(project: MakeProject) -> None:
+POP_UPS = [
+    ("/closing", [*BOTH, {"wait_for": "h1"}]),
+    ("/closing", [{**BOTH[0], "wait_for": "h1"}]),
+    ("/late", [*BOTH, {"click": "h1"}]),
+    ("/asking", [*BOTH, {"click": "#back", "wait_for": "h1"}]),
+]
+
+
+@pytest.mark.parametrize(("leads_to", "steps"), POP_UPS)
+def test_a_pop_up_that_closes_itself(project: MakeProject, leads_to: str, steps: list[object]) -> None:
     door = scripted_wiki(3)
+    door.leads_to = leads_to
     door.site["/start"] = html("<button id=sso onclick=\"window.open('/login')\">Log in at your provider</button>")
     door.site["/closing"] = html("<script>opener.location = '/'; close()</script>")
-    door.leads_to = "/closing"
-    steps = [{"click": "#sso"}, *BOTH, {"wait_for": "h1"}]
+    door.site["/late"] = html("<script>setTimeout(() => { opener.location = '/'; close() }, 2000)</script>")
+    door.site["/asking"] = html("<button id=back onmousedown=\"opener.location = '/'; window.close()\">Go on</button>")
     with serve(door.site) as server:
-        demo = project(collection(server.url("/"), settings=settings(server, url=server.url("/start"), steps=steps)))
+        values = settings(server, url=server.url("/start"), steps=[{"click": "#sso"}, *steps])
+        demo = project(collection(server.url("/"), settings=values))
         tried = demo.scrapy("login", "demo", server.netloc, timeout=TIMEOUT).succeeded()
     assert tried.stdout.splitlines()[-1] == "answer       status 200, text/html, titled Home"
 

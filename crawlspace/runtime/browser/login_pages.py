@@ -150,10 +150,8 @@ class LoginPages:
                 await action(page.locator(f"css={selector} >> visible=true").first, _left_ms(end))
                 return
             except PlaywrightError:
-                if not page.is_closed() or not self._pages:
+                if not page.is_closed() or not self._pages:  # else it was a pop-up, and the one below is there again
                     raise await self._missing(page, selector, how) from None
-            if how == "clicked":
-                return  # that has closed a pop-up
 
     async def _wait_for(self, selector: str, end: float, *, is_last: bool) -> None:
         while True:
