@@ -145,13 +145,18 @@ class LoginPages:
     async def _act(self, selector: str, how: str, end: float, action: Callable[[Any, float], Awaitable[object]]) -> None:
         """Do something with the first thing shown that a selector finds. Raises LogInFailedError."""
         while True:
-            page = self._page
+            page, is_reached = self._page, False
+            target = page.locator(f"css={selector} >> visible=true").first
             try:
-                await action(page.locator(f"css={selector} >> visible=true").first, _left_ms(end))
+                await target.wait_for(state="visible", timeout=_left_ms(end))
+                is_reached = True
+                await action(target, _left_ms(end))
                 return
             except PlaywrightError:
-                if not page.is_closed() or not self._pages:  # else it was a pop-up, and the one below is there again
+                if not page.is_closed() or not self._pages:
                     raise await self._missing(page, selector, how) from None
+            if is_reached and how == "clicked":
+                return  # that has closed a pop-up; one that closes by itself leads to the page below it
 
     async def _wait_for(self, selector: str, end: float, *, is_last: bool) -> None:
         while True:
