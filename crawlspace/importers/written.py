@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
@@ -26,7 +25,7 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         for name, text in files.items():
             unfinished = folder / f".{name}.new"
             unfinished.write_text(text, encoding="utf-8")
-            os.replace(unfinished, folder / name)  # noqa: PTH105 - Path.replace, with the target where it is read
+            unfinished.replace(folder / name)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be written: {error.strerror}; it must be in a folder that can be written") from error
 

@@ -14,7 +14,7 @@ from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.browser.forward_proxy import ForwardProxy
 from crawlspace.runtime.browser.loads import Loads
 from crawlspace.runtime.browser.renderer import Renderer
-from crawlspace.runtime.browser.resources import Resources
+from crawlspace.runtime.browser.resources import Resources, headers_given
 from crawlspace.runtime.browser.tab import PageJob
 from crawlspace.runtime.collection_rules import CHECKS_OF_A_NAMED_HOST, CHECKS_OF_A_RESOURCE
 from crawlspace.runtime.download.host_addresses import addresses_of
@@ -47,7 +47,7 @@ class CrawlBrowser:
 
     def __init__(self, session: Session, crawler: Crawler) -> None:
         self._session = session
-        self._crawler = crawler
+        self._stats = crawler.stats
         settings = session.collection.browser
         self.timeout_s = settings.timeout_s
         self.most_bytes = crawler.settings.getint("DOWNLOAD_MAXSIZE")
@@ -87,7 +87,7 @@ class CrawlBrowser:
         job = PageJob(
             state.url,
             response.status,
-            {name: value for name, value in _headers(response) if name.lower() not in _NOT_FOR_THE_TAB},
+            headers_given(response, without=_NOT_FOR_THE_TAB),
             response.body,
             self.timeout_s,
             wait_for=self._sites.of(host, int(port)).rendering.wait_for,
@@ -102,9 +102,12 @@ class CrawlBrowser:
         return await self._renderer.render(job, loads)
 
     async def close(self) -> None:
-        """End the browser and its way out."""
+        """End the browser and its way out, and note what it has needed."""
         await self._renderer.close()
         await self._proxy.close()
+        if self._stats is not None:
+            self._stats.set_value("crawlspace/browser/replaced", self._renderer.replaced)
+            self._stats.set_value("crawlspace/browser/memory_max", self._renderer.most_memory)
 
     async def _way_out(self) -> str:
         if not self._address:
@@ -128,12 +131,12 @@ class CrawlBrowser:
             self._hosts.put(rendering.hosts, matcher)
         return matcher.match(host, port) is not None
 
-    async def _why_not(self, url: str, is_named: bool) -> str:  # noqa: FBT001 - called by position
-        """Return why a URL may not be connected to; empty where it may. `is_named`: the domain rules don't apply to its host."""
+    async def _why_not(self, url: str, page: str) -> str:
+        """Return why a page may not connect to a URL; empty where it may."""
         parsed, decision = self._session.space.decide(url)
         if parsed is None:
             return decision.reason.sentence
-        heeded = decision.heeding(CHECKS_OF_A_NAMED_HOST if is_named else CHECKS_OF_A_RESOURCE)
+        heeded = decision.heeding(CHECKS_OF_A_NAMED_HOST if self._is_named(page, url) else CHECKS_OF_A_RESOURCE)
         if not heeded.admitted:
             return refusal(heeded)
         if self._session.collection.proxies.has(parsed):
@@ -160,14 +163,6 @@ class CrawlBrowser:
 async def _download(crawler: Crawler, request: Request) -> Response:
     assert crawler.engine is not None
     return await crawler.engine.download_async(request)
-
-
-def _headers(response: Response) -> list[tuple[str, str]]:
-    """Return headers as Playwright takes them: several of one name with line ends between."""
-    return [
-        (name.decode("latin-1"), "\n".join(value.decode("latin-1") for value in response.headers.getlist(name)))
-        for name in response.headers
-    ]
 
 
 def _cookies_of(request: Request) -> list[dict[str, Any]]:

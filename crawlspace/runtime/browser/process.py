@@ -196,8 +196,6 @@ def _below(process: psutil.Process) -> list[psutil.Process]:
 
 def _memory(process: psutil.Process) -> int:
     try:
-        if hasattr(process.memory_info(), "pss"):
-            return int(process.memory_info().pss)
         with suppress(psutil.AccessDenied, AttributeError):
             return int(process.memory_full_info().pss)
         return int(process.memory_info().rss)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -121,9 +120,11 @@ class Renderer:
                     return tab
                 await tab.close()
             return await Tab.open(process.browser, self._answers, user_agent=self._user_agent)
-        except PlaywrightError as error:
+        except BaseException as error:
             self._ended_work()
-            raise NotRenderedError("the browser has ended") from error
+            if isinstance(error, PlaywrightError):
+                raise NotRenderedError("the browser has ended") from error
+            raise
 
     async def _running(self) -> BrowserProcess:
         """Return the browser; another one in place of one that has ended, has rendered enough, or is about to need too much memory."""
@@ -153,11 +154,13 @@ class Renderer:
         return self._process
 
     async def _take_back(self, tab: Tab) -> None:
-        if tab.is_usable and tab.pages < MOST_PAGES and self._runs:
-            self._idle.append(tab)
-        else:
-            await tab.close()
-        self._ended_work()
+        try:
+            if tab.is_usable and tab.pages < MOST_PAGES and self._runs:
+                self._idle.append(tab)
+            else:
+                await tab.close()
+        finally:
+            self._ended_work()
 
     def _ended_work(self) -> None:
         self._working -= 1
@@ -176,13 +179,12 @@ class Renderer:
         while process is self._process and process.is_running:
             used = await asyncio.to_thread(process.memory)
             self.most_memory = max(self.most_memory, used)
-            self._is_full = self._is_full or used > limit * NEARLY
+            if process is self._process and used > limit * NEARLY:
+                self._is_full = True
             if used > limit:
                 logger.warning(
                     "the browser is ended, because it needs %d MiB, more than CRAWLSPACE_BROWSER_MEMORY allows", used >> 20
                 )
                 process.kill()
                 return
-            with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
-                    await asyncio.Event().wait()
+            await asyncio.sleep(LOOK_EVERY_S)

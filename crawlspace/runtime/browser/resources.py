@@ -60,12 +60,12 @@ class Resources:
         *,
         is_named: Callable[[str, str], bool],
         most_at_once: Callable[[str], int],
-        why_not: Callable[[str, bool], Awaitable[str]],
+        why_not: Callable[[str, str], Awaitable[str]],
         announce: Callable[[str], object],
         cached_bytes: int = 64 << 20,
     ) -> None:
         """`is_named` returns whether a page may load from a URL whatever the domain rules, `most_at_once` the concurrency of a site;
-        `why_not` why a URL may not be connected to, given whether its host is such a one. `announce` lets a connection be made.
+        `why_not` why a URL may not be connected to by a page. `announce` lets a connection be made.
         """
         self._download = download
         self._is_named = is_named
@@ -100,7 +100,7 @@ class Resources:
     async def may_connect(self, url: str, page: str, loads: Loads) -> bool:
         """Return whether a page may connect to a WebSocket; then it can."""
         as_http = "http" + url.removeprefix("ws")
-        why = await self._why_not(as_http, self._is_named(page, as_http)) if url.startswith(("ws:", "wss:")) else "it is no URL"
+        why = await self._why_not(as_http, page) if url.startswith(("ws:", "wss:")) else "it is no URL"
         if why:
             loads.refuse(urlsplit(url).hostname or "", why)
             return False
@@ -132,7 +132,7 @@ class Resources:
                 body=body,
                 callback=NO_CALLBACK,
                 dont_filter=True,
-                meta={RESOURCE: OfPage(page, self._is_named(page, url)), "download_slot": SLOT, "handle_httpstatus_all": True},
+                meta={RESOURCE: OfPage(page, self._is_named(page, url)), "download_slot": SLOT},
             )
             response = await self._response(asked, loads, is_needed=request.resource_type in _NEEDED)
             if response is None:
@@ -140,7 +140,7 @@ class Resources:
             location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
             if not (300 <= response.status < 400 and location):
                 loads.has_cookies = loads.has_cookies or b"Set-Cookie" in response.headers
-                return Resource(response.status, _headers_given(response), response.body)
+                return Resource(response.status, headers_given(response, without=_NOT_GIVEN), response.body)
             url, method, body = _redirected(url, location, response.status, method, body)
             if not body:
                 headers.pop("content-type", None)
@@ -203,12 +203,12 @@ def _is_ahead(request: Any) -> bool:
     return "prefetch" in request.headers.get("sec-purpose", request.headers.get("purpose", ""))
 
 
-def _headers_given(response: Response) -> dict[str, str]:
+def headers_given(response: Response, *, without: frozenset[str]) -> dict[str, str]:
     """Return the headers of an answer as Playwright takes them: several of one name with line ends between."""
     return {
         name.decode("latin-1"): "\n".join(value.decode("latin-1") for value in response.headers.getlist(name))
         for name in response.headers
-        if name.decode("latin-1").lower() not in _NOT_GIVEN
+        if name.decode("latin-1").lower() not in without
     }
 
 

@@ -72,7 +72,7 @@ def meaning_of(error: BaseException, *, url: str, resolver: GuardedResolver | No
         return _unresolved(url, resolver)
     if isinstance(error, IgnoreRequest):  # the decompression names the limit it met; other middlewares just leave a URL out
         return TOO_LARGE if "DOWNLOAD_MAXSIZE" in str(error) else IGNORED
-    if any(isinstance(cause, HeadersTooLarge) for cause in _causes(error)):
+    if any(isinstance(cause, HeadersTooLarge) for cause in causes_of(error)):
         return TOO_LARGE
     for kind, meaning in _MEANINGS:
         if isinstance(error, kind):
@@ -117,7 +117,7 @@ def _unresolved(url: str, resolver: GuardedResolver | None) -> Meaning:
 
 
 def _failed(error: BaseException) -> Meaning:
-    for cause in _causes(error):
+    for cause in causes_of(error):
         module = type(cause).__module__
         if module.startswith(("OpenSSL", "service_identity")) or "VerificationError" in type(cause).__name__:
             return TLS
@@ -130,8 +130,8 @@ def _failed(error: BaseException) -> Meaning:
     return READ
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The exceptions below a failed download, as Twisted wraps them."""
+def causes_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions below a failed download, as Twisted wraps them."""
     todo: list[BaseException] = [error]
     while todo:
         one = todo.pop(0)

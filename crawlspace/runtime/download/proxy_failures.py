@@ -13,10 +13,11 @@ from twisted.python.failure import Failure
 
 from crawlspace.printable import printable
 from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, NotConnected, ProxyFailed, TunnelRefused
+from crawlspace.runtime.download.failures import causes_of
 from crawlspace.runtime.requests import PROXIED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from scrapy import Request
     from scrapy.http import Response
@@ -32,7 +33,7 @@ def failed_through_proxy(request: Request, error: BaseException) -> Exception | 
 
     A time-out after the proxy has taken the connection mostly is the site's: it stays one, and its message names the proxy.
     """
-    causes = list(_causes(error))
+    causes = list(causes_of(error))
     if any(isinstance(cause, _OF_THE_PAGE) for cause in causes):
         return None
     refused = next((cause for cause in causes if isinstance(cause, TunnelRefused)), None)
@@ -126,14 +127,3 @@ def _why(causes: list[BaseException]) -> str:
 
 def _is_of_tls(error: BaseException) -> bool:
     return type(error).__module__.startswith(("OpenSSL", "service_identity")) or "VerificationError" in type(error).__name__
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the exceptions below a failed download, as Twisted wraps them."""
-    todo: list[BaseException] = [error]
-    while todo:
-        one = todo.pop(0)
-        yield one
-        if one.__cause__ is not None:
-            todo.append(one.__cause__)
-        todo.extend(reason.value for reason in getattr(one, "reasons", ()))

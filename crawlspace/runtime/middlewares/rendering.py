@@ -19,7 +19,7 @@ from crawlspace.decision import Render
 from crawlspace.runtime.archived_responses import with_dom
 from crawlspace.runtime.download.errors import NotAsked, NotRenderedError
 from crawlspace.runtime.download.headers import declared_type
-from crawlspace.runtime.requests import CONDITIONAL, CONTENTS, EXCHANGE, FILE, STATE
+from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, STATE
 from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED
 from crawlspace.runtime.spiders.responses import HTML_TYPES, PageReader
@@ -62,15 +62,9 @@ class BaseRendering:
         return middleware
 
     def process_request(self, request: Request) -> None:
-        """Ask for a page whole where unchanged HTML does not mean an unchanged page. Raises NotRenderedError while there is no browser."""
+        """Raise NotRenderedError for a page that would be fetched in vain, because there is no browser at present."""
         state = request.meta.get(STATE)
-        if state is None:
-            return
-        if request.meta.get(CONDITIONAL) and not self._rendering.is_conditional(state.url):
-            del request.meta[CONDITIONAL]
-            for name in (b"If-None-Match", b"If-Modified-Since"):
-                request.headers.pop(name, None)
-        if self._browser.is_away and self._rendering.mode(state.url) is Render.ALWAYS:
+        if state is not None and self._browser.is_away and self._rendering.mode(state.url) is Render.ALWAYS:
             raise NotRenderedError(f"there is no browser at present: {self._browser.why_away}")
 
     def process_response(self, request: Request, response: Response) -> Response | Coroutine[Any, Any, Response]:
