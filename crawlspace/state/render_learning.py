@@ -27,6 +27,8 @@ PAGES_IN_VAIN = 10
 GAINED_WORDS = 20
 GAINED_SHARE = 1.5
 GAINED_LINKS = 3
+EMPTY_WORDS = 5
+"""A page with fewer words than that shows nothing yet: so many more, or one link more, are all that it may have."""
 FOLDERS = 2
 _LONGEST_GROUP = 200
 _DIGITS = re.compile(r"\d+")
@@ -78,10 +80,12 @@ class Rendered:
     @property
     def gains(self) -> bool:
         """Whether the page has notably more words or links for it."""
-        more = self.words_after - self.words_before
+        more, links = self.words_after - self.words_before, self.links_after - self.links_before
+        if self.words_before < EMPTY_WORDS:
+            return more >= EMPTY_WORDS or links > 0
         if more >= GAINED_WORDS and self.words_after >= GAINED_SHARE * self.words_before:
             return True
-        return self.links_after - self.links_before >= GAINED_LINKS
+        return links >= GAINED_LINKS
 
 
 class RenderGroup(Struct, array_like=True):

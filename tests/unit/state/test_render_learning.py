@@ -30,7 +30,10 @@ def test_groups(url: str, group: str) -> None:
 GAINS = [
     # words and links before, after; whether the page gains
     ((0, 0), (20, 0), True),
-    ((0, 0), (19, 2), False),
+    ((0, 0), (5, 0), True),
+    ((4, 1), (4, 2), True),
+    ((0, 0), (4, 0), False),
+    ((5, 0), (24, 2), False),
     ((100, 5), (149, 7), False),
     ((100, 5), (150, 5), True),
     ((30, 5), (49, 5), False),
