@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PureWindowsPath
+from typing import NamedTuple
 
 from crawlspace.config.files import read_bytes
 from crawlspace.errors import ConfigError
-from crawlspace.importers.fast_xml import FastOption, WrittenValue
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.printable import quoted
 
 MAX_SIZE = 50 * 1024 * 1024
 """Maximal bytes of a list."""
+
+
+class WrittenValue(NamedTuple):
+    """A value, without the blanks around it, and its line."""
+
+    text: str
+    line: int
 
 
 class ListFiles:
@@ -21,10 +28,10 @@ class ListFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def read_all(self, option: FastOption, report: ImportReport, name: str) -> list[WrittenValue]:
-        """Return the lines of all files that an option names, and report those that cannot be read."""
+    def read_all(self, named: Sequence[WrittenValue], report: ImportReport, name: str) -> list[WrittenValue]:
+        """Return the lines of all files that the option `name` names, and report those that cannot be read."""
         found: list[WrittenValue] = []
-        for value in option.values:
+        for value in named:
             path = self._path(value.text)
             if path is None:
                 beside = PureWindowsPath(value.text).name

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 
 from crawlspace.config.files import is_there, read_bytes
 from crawlspace.errors import ConfigError
+from crawlspace.importers.report import ImportReport
 
-FILES = ("start_urls.txt", "crawl.rules", "rules.xml", "settings.py")
-"""What an importer writes, always all of them: a file of an earlier import must not stay behind."""
+
+@dataclass(frozen=True, slots=True)
+class ImportedCollection:
+    """The files of a collection, by name, and what became of each option.
+
+    An importer writes all of its files always: one of an earlier import must not stay behind.
+    """
+
+    files: Mapping[str, str]
+    report: ImportReport
 
 
 def difference(folder: Path, files: Mapping[str, str]) -> str:

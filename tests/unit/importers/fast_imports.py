@@ -7,9 +7,9 @@ from pathlib import Path
 from crawlspace import settings as defaults
 from crawlspace.admin.lint_collection import review
 from crawlspace.config.collection import Collection, load_collection, read_settings_file
-from crawlspace.importers.fast import ImportedCollection, translate_fast
-from crawlspace.importers.fast_xml import read_fast_xml
-from crawlspace.importers.written import write_files
+from crawlspace.importers.fast.collection import translate_fast
+from crawlspace.importers.fast.xml import read_fast_xml
+from crawlspace.importers.written import ImportedCollection, write_files
 from crawlspace.rules.lint.crawl_rules import Finding
 
 CORPUS = Path(__file__).parent / "fast"

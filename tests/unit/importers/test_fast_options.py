@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.importers.fast import ImportedCollection, translate_fast
-from crawlspace.importers.fast_xml import read_fast_xml
+from crawlspace.importers.fast.collection import translate_fast
+from crawlspace.importers.fast.xml import read_fast_xml
 from crawlspace.importers.report import Fate
+from crawlspace.importers.written import ImportedCollection
 from tests.unit.importers.fast_imports import CORPUS, DEFAULTS, imported
 
 # what the specification names

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from crawlspace.errors import RuleFileError
-from crawlspace.importers.fast_xml import MAX_SIZE, read_fast_xml
+from crawlspace.importers.fast.xml import MAX_SIZE, read_fast_xml
 
 WRONG = [
     (b"", "a.xml:1:1: the file is not well-formed XML: no element found"),

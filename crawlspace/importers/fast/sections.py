@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from crawlspace.errors import SettingError
 from crawlspace.frontier.delay_schedule import read_timetable
-from crawlspace.importers.fast_xml import FastOption, FastSection
+from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.outcomes import Defaults, Translation, WrongValue, lost, number, one_value, yes_or_no
 from crawlspace.importers.report import Fate
 from crawlspace.printable import printable

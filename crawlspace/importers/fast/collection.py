@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from crawlspace.config.limits import read_limits
 from crawlspace.errors import ConfigError, did_you_mean
-from crawlspace.importers import fast_options
-from crawlspace.importers.fast_access import form_login, proxies, site_login, user_in_value
-from crawlspace.importers.fast_options import CRAWLMODE, NOT_YET, OPTIONS, SECTIONS
-from crawlspace.importers.fast_rules import FastLists, SpaceFiles, space_files
-from crawlspace.importers.fast_sections import READERS
-from crawlspace.importers.fast_values import LISTS
-from crawlspace.importers.fast_xml import FastOption, FastSection, WrittenValue
-from crawlspace.importers.lists import ListFiles
+from crawlspace.importers.fast import options as fast_options
+from crawlspace.importers.fast.access import form_login, proxies, site_login, user_in_value
+from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, SECTIONS
+from crawlspace.importers.fast.rules import FastLists, SpaceFiles, space_files
+from crawlspace.importers.fast.sections import READERS
+from crawlspace.importers.fast.values import LISTS
+from crawlspace.importers.fast.xml import FastOption, FastSection
+from crawlspace.importers.lists import ListFiles, WrittenValue
 from crawlspace.importers.outcomes import Translate, Translation, WrongValue, lost, number, setting, whole, yes_or_no
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.importers.settings_file import SettingsFile
+from crawlspace.importers.written import ImportedCollection
 from crawlspace.printable import printable, quoted, without_credentials
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.space import CrawlSpace
@@ -30,14 +30,6 @@ DELAY_S = 60
 """FAST's delay where the file names none: of all its defaults the one that public documentation confirms."""
 _FIRST_OPTIONS = ("robots", "truncate")
 """What others depend on."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedCollection:
-    """The files of a collection, by name, and what became of each option."""
-
-    files: Mapping[str, str]
-    report: ImportReport
 
 
 def translate_fast(
@@ -90,7 +82,7 @@ class _FastImport:
         elif option.name == "start_uris":
             self._starts += [(option.name, value) for value in option.values]
         elif option.name == "start_uri_files":
-            lines = self._list_files.read_all(option, self._report, option.name)
+            lines = self._list_files.read_all(option.values, self._report, option.name)
             self._starts += [(option.name, WrittenValue(value.text, option.line)) for value in lines]
         elif option.name in OWN_OPTIONS:
             self._translate(option, option.name, lambda values, _: OWN_OPTIONS[option.name](self, values))

@@ -13,10 +13,10 @@ Blanks around values don't count. Reading has a bounded cost: no DOCTYPE, so no 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
 from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
+from crawlspace.importers.lists import WrittenValue
 from crawlspace.printable import quoted
 from crawlspace.rules.xml.positions import XmlText, decode
 
@@ -35,13 +35,6 @@ _HELD = {
     "member": (),
 }
 _OPTIONS = ("attrib", "section")
-
-
-class WrittenValue(NamedTuple):
-    """A value, without the blanks around it, and its line."""
-
-    text: str
-    line: int
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
-from crawlspace.importers.fast_values import KINDS, LISTS, ListedValue, forbidding
-from crawlspace.importers.fast_xml import FastOption, FastSection
+from crawlspace.importers.fast.values import KINDS, LISTS, ListedValue, forbidding
+from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.lists import ListFiles
 from crawlspace.importers.regexps import Untranslatable
 from crawlspace.importers.report import Fate, ImportReport
@@ -60,7 +60,7 @@ class FastLists:
                 continue
             values = option.values
             if option.name == "file":
-                values = self._files.read_all(option, self._report, f"{self._within}{section.name}/file")
+                values = self._files.read_all(option.values, self._report, f"{self._within}{section.name}/file")
                 if len(values) == 0 and option.values:
                     self.has_lost.add(section.name)
             for value in values:

@@ -1,0 +1,1 @@
+"""FAST: the XML of its crawler."""

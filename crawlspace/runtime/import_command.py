@@ -1,0 +1,81 @@
+"""What the commands that import a configuration of another crawler share: writing, the report, and what lint finds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from crawlspace.admin.lint_collection import review
+from crawlspace.errors import ConfigError, first_of_each_file
+from crawlspace.importers.written import ImportedCollection, difference, write_files
+from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.runtime.command import CollectionCommand, print_json, print_lines
+from crawlspace.runtime.loader import collection_settings, default_values
+
+
+class ImportCommand(CollectionCommand):
+    """A command that writes collections. Subclasses implement `answer`, and call `write` for each collection."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        parser.add_argument("--dry-run", action="store_true", help="print the report and the files, and write nothing")
+        parser.add_argument(
+            "--overwrite", action="store_true", help="replace the files of a collection that is there and differs"
+        )
+        parser.add_argument("--json", action="store_true", help="print the report for a program, one object for each collection")
+
+    def write(self, name: str, imported: ImportedCollection, opts: argparse.Namespace) -> int:
+        """Write a collection where it is new, or may be overwritten; print what became of it. Return the exit status."""
+        folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
+        changed = difference(folder, imported.files) if folder.exists() else ""
+        findings = self._findings(name, imported.files)
+        is_written = not opts.dry_run and (not changed or opts.overwrite)
+        if is_written and (changed or not folder.exists()):
+            write_files(folder, imported.files)
+        if opts.json:
+            options = [one.as_json() for one in imported.report.options]
+            print_json(
+                {
+                    "collection": name,
+                    "options": options,
+                    "files": dict(imported.files) if opts.dry_run else {},
+                    "lint": [finding.as_json() for finding in findings],
+                    "written": is_written,
+                }
+            )
+        else:
+            print_lines(list(_lines(name, folder, imported, findings=findings, changed=changed, opts=opts)))
+        differs = bool(changed) and not opts.overwrite and not opts.dry_run
+        return 1 if imported.report.lost or differs or any(one.level == "error" for one in findings) else 0
+
+    def _findings(self, name: str, files: Mapping[str, str]) -> list[Finding]:
+        """Return what lint finds in the files, in a folder of their own."""
+        with TemporaryDirectory(prefix="crawlspace-import-") as base:
+            settings = self.project_settings().copy()
+            settings.set("CRAWLSPACE_COLLECTIONS_DIR", base, priority="cmdline")
+            write_files(Path(base) / name, files)
+            try:
+                return review(Path(base) / name, collection_settings(settings, name), default_values(), store=None)[0]
+            except ConfigError as error:
+                return [Finding(name, 0, 0, "error", "setting", str(error))]
+
+
+def _lines(
+    name: str, folder: Path, imported: ImportedCollection, *, findings: Sequence[Finding], changed: str, opts: argparse.Namespace
+) -> Iterator[str]:
+    """Yield the answer for a person."""
+    yield f"collection {name}:"
+    yield from imported.report.lines()
+    if opts.dry_run:
+        for file, text in imported.files.items():
+            yield f"\n--- {folder / file}\n{text}".removesuffix("\n")
+        yield "\nnothing was written (--dry-run)"
+    elif changed and not opts.overwrite:
+        yield f"\n{changed}\n{folder} is there and differs: it was left as it is; --overwrite replaces the files"
+    elif folder.exists():
+        yield f"{folder} is as the file wants it: `scrapy lint {name}`, then `scrapy crawl {name}`"
+    if findings:
+        yield "lint finds in it:"
+        yield from first_of_each_file(findings)
