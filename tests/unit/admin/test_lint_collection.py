@@ -111,7 +111,7 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
     ),
     (
         "files of start URLs that are not there, and mistakes beside it",
-        {"start_urls.txt": START, "crawl.rules": "alow\n", "settings.py": "\nCRAWLSPACE_START_URL_FILES = ['no.txt']\n"},
+        {"start_urls.txt": START, "crawl.rules": "alow domain a\n", "settings.py": "\nCRAWLSPACE_START_URL_FILES = ['no.txt']\n"},
         ["crawl.rules:1:1 error syntax", "settings.py:2:1 error setting"],
     ),
     (
