@@ -158,8 +158,10 @@ def test_the_extensions_are_shown_where_they_decide(
 def test_the_place_of_a_start_url(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     (tmp_path / "demo" / "more.txt").write_text(f"# more\n{HOME}/\n{HOME}/more\n")
-    own = {"CRAWLSPACE_START_URL_FILES": ["more.txt"]}
-    places = [ask(tmp_path, Question(f"{HOME}/{path}"), store=None, **own) for path in ("", "more", "other")]
+    places = [
+        ask(tmp_path, Question(f"{HOME}/{path}"), store=None, CRAWLSPACE_START_URL_FILES=["more.txt"])
+        for path in ("", "more", "other")
+    ]
     assert [answer.as_json()["start_url"] for answer in places] == ["start_urls.txt:1", "more.txt:3", None]
     assert "start URL    more.txt:3" in list(decision_lines(places[1]))
 
