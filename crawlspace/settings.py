@@ -137,6 +137,8 @@ EXTENSIONS = {
 CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
 # Folder that holds a folder for each collection's store and index.
 CRAWLSPACE_DATA_DIR = os.environ.get("CRAWLSPACE_DATA_DIR") or in_project("data")
+# Files of start URLs beside start_urls.txt: ["partners.txt", "lists/*.txt"]; relative names count from the collection's folder.
+CRAWLSPACE_START_URL_FILES = []
 # File of the global crawl space; empty = global.rules in the collection's folder, else in the folder of the collections.
 CRAWLSPACE_GLOBAL_RULES = ""
 
@@ -145,7 +147,8 @@ CRAWLSPACE_GLOBAL_RULES = ""
 CRAWLSPACE_SCHEMES = ["http", "https"]
 # Whether a link with a query string is followed.
 CRAWLSPACE_FOLLOW_QUERY_STRINGS = True
-# Extensions that are not fetched, as a list or separated by "|"; empty text = the built-in list, "none" = none.
+# Extensions that are not fetched, as a list or separated by "|"; empty text = the built-in list, "none" = none, "+log -ps" = the built-in
+# list with log and without ps.
 CRAWLSPACE_EXCLUDE_EXTENSIONS = ""
 # Document types that are accepted; "text/*" is allowed.
 CRAWLSPACE_MIME_TYPES = [
@@ -314,7 +317,7 @@ CRAWLSPACE_HOST_FAILURES_PERCENT = 50
 CRAWLSPACE_HOST_FETCHES = 20
 
 # --- content ------------------------------------------------------------------------------------------------------
-# Tags whose links are followed.
+# Elements whose links are followed, and attributes that hold more of them: "img@src", "*@data-url" for any element.
 CRAWLSPACE_LINK_TAGS = ["a", "area", "frame", "iframe", "link", "meta"]
 # Links taken from one page.
 CRAWLSPACE_MAX_LINKS = 10_000

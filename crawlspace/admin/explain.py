@@ -73,6 +73,10 @@ class Explanation:
     """Pages on which it was refused, from the sample of refused links."""
     rendering: PageRendering | None = None
     """Whether its page is rendered; None where the collection renders nothing."""
+    start_url: str = ""
+    """Where it is a start URL: file and line, or setting and place in it."""
+    excluded_extensions: tuple[str, ...] = ()
+    """The extensions that are not crawled, where that of the URL is one of them."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -103,6 +107,8 @@ class Explanation:
             "proxy": self.proxy,
             "seen_on": list(self.seen_on),
             "rendering": None if self.rendering is None else self.rendering.as_json(),
+            "start_url": self.start_url or None,
+            "excluded_extensions": list(self.excluded_extensions),
             "state": None if self.known is None else self.known.as_json(),
         }
 
@@ -123,7 +129,8 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         # the crawl checks a known URL with the host as written in the link
         url = parse(url.text, host_as_written=state.host_as_written)
         decision = space.decide_static(url)
-    start = 0 if any(start.url.text == url.text for start in collection.start_urls) else None
+    places = [start.where for start in collection.start_urls if start.url.text == url.text]
+    start = 0 if places else None
     seen = [] if store is None else seen_on(url, question.url, space=space, store=store)
     depth = _first(question.depth, start, page.depth, None if state is None else state.depth, *(link.depth for link in seen))
     decision = space.at_depth(decision, depth)
@@ -153,7 +160,13 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         _proxy(url, collection),
         () if decision.admitted else _pages(seen),
         rendering_of(url, decision.actions, collection, store) if decision.admitted else None,
+        start_url=next(iter(places), ""),
+        excluded_extensions=_extensions(decision, space),
     )
+
+
+def _extensions(decision: Decision, space: CrawlSpace) -> tuple[str, ...]:
+    return tuple(sorted(space.limits.exclude_extensions)) if decision.reason is Reason.EXTENSION else ()
 
 
 def _folded_from(text: str, page: _Page, url: Url) -> str | None:
@@ -231,7 +244,10 @@ def explain_by_rules(question: Question, *, space: CrawlSpace, start_urls: Seque
             decision = _then(decision, check(case))
     source = Source.USER if url.text in start_urls else source_of(index=decision.index, follow=decision.follow)
     fields = added_by(decision.actions, None) if decision.admitted else {}
-    return Explanation(url_text, url, decision, None, source, decision.shift, None, tuple(unchecked), fields)
+    extensions = _extensions(decision, space)
+    return Explanation(
+        url_text, url, decision, None, source, decision.shift, None, tuple(unchecked), fields, excluded_extensions=extensions
+    )
 
 
 @dataclass(frozen=True, slots=True)

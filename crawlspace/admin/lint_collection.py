@@ -20,6 +20,7 @@ from crawlspace.config.files import (
     read_rules,
     read_start_urls,
 )
+from crawlspace.config.limits import EXTENSIONS, read_extensions
 from crawlspace.config.sites import NAME as SITES
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED
 from crawlspace.crawl.startup import build_space
@@ -93,6 +94,10 @@ def review(
                 found[Finding("settings.py" if line else "settings", line, column, "warning", "credential-header", warning)] = (
                     None
                 )
+        line, column = where_set(folder, EXTENSIONS)
+        for message in read_extensions(known).warnings():
+            place = "settings.py" if line else "settings"
+            found[Finding(place, line, column, "warning", "extension-without-effect", message)] = None
         line, column = where_set(folder, SITES)
         starts, sites = [start.url for start in collection.start_urls], collection.sites
         for level, code, message in lint_access(sites.accesses, starts, sites, keeps_sessions=collection.seal.keeps):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
@@ -16,6 +17,7 @@ from crawlspace.crawl.startup import (
     build_rediscovery,
     build_space,
     build_verdicts,
+    content_changed,
     hash_of,
     metadata_changed,
 )
@@ -41,6 +43,10 @@ _KINDS = {
 _FIELDS = (
     "The fields that rules.xml adds to documents have changed: each page is fetched with an unconditional GET next time, and so are the pages it links to "
     "that inherit other fields. `scrapy recrawl` makes them due now."
+)
+_CONTENT = (
+    "Settings have changed by which a page may yield other links, another text or another status (CRAWLSPACE_LINK_TAGS is one of them): each page is "
+    "fetched with an unconditional GET next time. `scrapy recrawl` makes them due now."
 )
 _ROWS = 20
 _NAME = 40
@@ -71,22 +77,34 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy plan demo"))
         collection = load_collection(place.name, place.settings)
-        shown, fields_changed, unknown, left = _plan(place, collection)
+        found = _plan(place, collection)
+        shown, unknown = found.plan, found.hosts_without_addresses
         if opts.json:
             rules = {rule: text for rule, text in _texts(collection).items() if rule in shown.by_rule}
-            beside_it = {"rules": rules, "fields_changed": fields_changed, "hosts_without_addresses": unknown}
-            print_json({**shown.as_json(), **beside_it})
+            changed = {"fields_changed": found.fields_changed, "content_changed": found.content_changed}
+            print_json({**shown.as_json(), "rules": rules, **changed, "hosts_without_addresses": unknown})
         else:
-            print("\n".join(_lines(shown, collection, left)))
-            if fields_changed:
+            print("\n".join(_lines(shown, collection, found.left)))
+            if found.fields_changed:
                 print(beside("", _FIELDS))
+            if found.content_changed:
+                print(beside("", _CONTENT))
             if unknown:
                 print("\n".join(_without_addresses(unknown)))
         return 1 if shown.held else 0
 
 
-def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], int]:
-    """Return what changes, whether metadata does, the hosts without a known address, and the documents left to others (761)."""
+class _Found(NamedTuple):
+    """What a start would change. `left`: documents left to other collections (761)."""
+
+    plan: Plan
+    fields_changed: bool
+    content_changed: bool
+    hosts_without_addresses: list[str]
+    left: int
+
+
+def _plan(place: Place, collection: Collection) -> _Found:
     spider = CollectionLoader.from_settings(place.settings).load(place.name)
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
@@ -102,7 +120,8 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
             depths=pending_depths(known, collection),
         )
         unknown = sorted(verdicts.hosts_without_addresses)
-        return shown, metadata_changed(known, collection), unknown, known.counts().left_to_others
+        fields_changed, left = metadata_changed(known, collection), known.counts().left_to_others
+        return _Found(shown, fields_changed, content_changed(known, collection), unknown, left)
 
 
 def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:

@@ -194,6 +194,9 @@ _SETTINGS = """\
 # Shows the owners of the sites who crawls, and whom to contact.
 #USER_AGENT = "crawlspace (+https://www.example.com/about-our-crawler; crawler@example.com)"
 
+# More start URLs, one a line, from files in this folder.
+#CRAWLSPACE_START_URL_FILES = ["lists/*.txt"]
+
 # Limits.
 #DEPTH_LIMIT = 10                               # links away from a start URL
 #CRAWLSPACE_MAX_PATH_DEPTH = 12                 # slashes in the path

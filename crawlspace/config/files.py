@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -18,6 +19,7 @@ from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import MAX_SIZE, parse_rules_xml, refuse_size
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
+_FILES = "CRAWLSPACE_START_URL_FILES"
 GLOBAL_RULES = "global.rules"
 RULES_XML = "rules.xml"
 
@@ -145,23 +147,27 @@ def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | No
 
 
 def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[StartUrl, ...]:
-    """Read start_urls.txt (one URL a line, `#` comments, optional `shift=-2` … `shift=2`) and CRAWLSPACE_START_URLS.
+    """Read start_urls.txt, the files of CRAWLSPACE_START_URL_FILES, and CRAWLSPACE_START_URLS; of equal URLs, the first.
 
-    Raises RuleFileError with every wrong line, ConfigError if there is no start URL.
+    A file has one URL a line, `#` comments, and optional `shift=-2` … `shift=2`. Raises RuleFileError with every wrong line,
+    SettingError for a missing file, ConfigError if there is no start URL.
     """
-    found: list[StartUrl] = []
+    found: dict[tuple[str, str], StartUrl] = {}
     mistakes: list[Mistake] = []
-    path = folder / "start_urls.txt"
-    if is_there(path):
-        for number, line in _written_lines(_read_text(path, mistakes)):
-            _read_start_url(line, path.name, number, found, mistakes)
-            if len(found) > MAX_START_URLS or len(mistakes) >= MAX_MISTAKES:
-                break
+    usual = folder / "start_urls.txt"
+    own = _start_url_files(folder, settings)
+    files = {usual: usual.name, **own} if is_there(usual) else own
+    read = ((file, _written_lines(_read_text(path, mistakes, file=file))) for path, file in files.items())
+    for file, number, line in ((file, number, line) for file, lines in read for number, line in lines):
+        _read_start_url(line, file, number, found, mistakes)
+        if len(found) > MAX_START_URLS or len(mistakes) >= MAX_MISTAKES:
+            break
     extra = words("CRAWLSPACE_START_URLS", settings.get("CRAWLSPACE_START_URLS") or [])
     for number, line in enumerate(extra, 1):
         _read_start_url(line, "CRAWLSPACE_START_URLS", number, found, mistakes)
-    if len(found) > MAX_START_URLS:
-        file, _, number_there = found[MAX_START_URLS].where.rpartition(":")
+    starts = tuple(found.values())
+    if len(starts) > MAX_START_URLS:
+        file, _, number_there = starts[MAX_START_URLS].where.rpartition(":")
         message = (
             f"this is the {MAX_START_URLS + 1:,}st start URL, and {MAX_START_URLS:,} is the most; "
             "name pages that lead to the others, or divide them among collections"
@@ -169,9 +175,40 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
         mistakes.append(Mistake(file, int(number_there), 1, message, ""))
     if mistakes:
         raise RuleFileError(mistakes)
-    if not found:
-        raise ConfigError(f"collection {quoted(folder.name)} has no start URL: write one a line into {path}")
-    return tuple(found)
+    if not starts:
+        beside = f", or into {', '.join(own.values())}" if own else ""
+        raise ConfigError(f"collection {quoted(folder.name)} has no start URL: write one a line into {usual}{beside}")
+    return starts
+
+
+def _start_url_files(folder: Path, settings: Mapping[str, object]) -> dict[Path, str]:
+    """Return the files of CRAWLSPACE_START_URL_FILES, each once, with their names as shown: in order, those of one pattern by name.
+
+    Raises SettingError for a name or pattern without a file.
+    """
+    found: dict[Path, str] = {}
+    seen = {(folder / "start_urls.txt").resolve()}
+    for name in words(_FILES, settings.get(_FILES) or []):
+        for file in _named_files(folder, name):
+            path = folder / file  # `file` itself where that is absolute
+            if path.resolve() not in seen:
+                seen.add(path.resolve())
+                found[path] = printable(file)
+    return found
+
+
+def _named_files(folder: Path, name: str) -> list[str]:
+    if "\0" not in name and is_there(folder / name):
+        if (folder / name).is_dir():
+            raise SettingError(f"{_FILES} has {quoted(name)}, which is a folder; write {quoted(f'{name}/*')} for the files in it")
+        return [name]
+    if set("*?[").isdisjoint(name):
+        raise SettingError(f"{_FILES} has {quoted(name)}, and there is no such file in {folder}; write it, or correct the name")
+    names = glob(name, root_dir=folder, recursive=True)  # noqa: PTH207 - which takes no absolute patterns
+    matching = sorted(file for file in names if not (folder / file).is_dir())
+    if not matching:
+        raise SettingError(f"{_FILES} has {quoted(name)}, which matches no file in {folder}; write one, or correct the pattern")
+    return matching
 
 
 def _written_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -187,7 +224,7 @@ def _written_lines(text: str) -> Iterator[tuple[int, str]]:
         start = end + 1
 
 
-def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mistakes: list[Mistake]) -> None:
+def _read_start_url(line: str, file: str, number: int, found: dict[tuple[str, str], StartUrl], mistakes: list[Mistake]) -> None:
     def mistake(column: int, message: str) -> None:
         mistakes.append(Mistake(file, number, column, message, line))
 
@@ -210,7 +247,9 @@ def _read_start_url(line: str, file: str, number: int, found: list[StartUrl], mi
                 line.rindex(word) + 1, f"unexpected {quoted(word)}; only shift=-2 (first) to shift=2 (last) may follow"
             )
         shift = int(word.removeprefix("shift="))
-    found.append(StartUrl(url, shift, f"{file}:{number}"))
+    found.setdefault(
+        (url.text, url.host_as_written), StartUrl(url, shift, f"{file}:{number}")
+    )  # rules may heed the case of a host
 
 
 def is_there(path: Path) -> bool:
@@ -264,8 +303,8 @@ def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
     return rules
 
 
-def _read_text(path: Path, mistakes: list[Mistake]) -> str:
-    """Return the text of a UTF-8 file, with line ends as `\\n`. Raises ConfigError.
+def _read_text(path: Path, mistakes: list[Mistake], *, file: str = "") -> str:
+    """Return the text of a UTF-8 file, with line ends as `\\n`; `file` is its name in messages. Raises ConfigError.
 
     The first place with another encoding is added to the mistakes. Lines with such places are returned empty, so that the
     mistakes of the other lines are found, too.
@@ -279,7 +318,7 @@ def _read_text(path: Path, mistakes: list[Mistake]) -> str:
     unmarked = "UTF-16" if b"\0" in data[:2] else ""
     other = next((encoding for mark, encoding in _OTHER_MARKS if data.startswith(mark)), unmarked)
     if other:
-        mistakes.append(Mistake(path.name, 1, 1, f"the file is in {other}; save it as UTF-8", ""))
+        mistakes.append(Mistake(file or path.name, 1, 1, f"the file is in {other}; save it as UTF-8", ""))
         return ""
     text = data.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     del data
@@ -292,7 +331,7 @@ def _read_text(path: Path, mistakes: list[Mistake]) -> str:
     number, start = wrong[0]
     shown = _NO_UTF_8.sub("\ufffd", lines[number])
     message = "this is not UTF-8; save the file as UTF-8"
-    mistakes.append(Mistake(path.name, number + 1, start + 1, message, shown))
+    mistakes.append(Mistake(file or path.name, number + 1, start + 1, message, shown))
     for number, _ in wrong:
         lines[number] = ""
     return "\n".join(lines)

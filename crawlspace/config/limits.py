@@ -3,27 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from crawlspace.config.file_reading import CONVERTERS, read_converters
+from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import boolean, choice_of, integer, optional_integer, words
+from crawlspace.printable import quoted
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
 from crawlspace.urls import DEFAULT_PORTS
+
+EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
+_SIGNS = ("+", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionChoice:
+    """The extensions that are excluded, and what was added to the built-in list and taken from it."""
+
+    excluded: frozenset[str]
+    added: tuple[str, ...] = ()
+    taken: tuple[str, ...] = ()
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what has no effect: what the built-in list has already, or has not, and what no URL has as its extension."""
+        built_in = DEFAULT_EXCLUDED_EXTENSIONS
+        for name in self.taken:
+            if name not in built_in:
+                meant = did_you_mean(name, built_in, "its URLs are not excluded anyway")
+                yield f"{EXTENSIONS} takes {quoted(name)} from the built-in list, which does not have it: {meant}"
+        for name in self.added:
+            if name in built_in:
+                yield f"{EXTENSIONS} adds {quoted(name)} to the built-in list, which has it already: leave it out"
+        for name in sorted(self.excluded):
+            if "." in name:
+                last = quoted(name.rpartition(".")[2])
+                yield f"{EXTENSIONS} has {quoted(name)}, and no URL has an extension with a dot in it: write {last}"
+
+
+def read_extensions(settings: Mapping[str, object]) -> ExtensionChoice:
+    """Return which extensions are excluded. Raises SettingError, also where some of the words have a sign and others have none."""
+    value = settings[EXTENSIONS]
+    found = words(EXTENSIONS, value, separators="|, ")
+    if not found:
+        return ExtensionChoice(DEFAULT_EXCLUDED_EXTENSIONS)
+    signed = [word for word in found if word.startswith(_SIGNS)]
+    if not signed:
+        return ExtensionChoice(frozenset() if found == ["none"] else frozenset(map(_name, found)))
+    if len(signed) < len(found):
+        plain = next(word for word in found if not word.startswith(_SIGNS))
+        raise SettingError(
+            f"{EXTENSIONS} has {quoted(signed[0])} with a sign and {quoted(plain)} without one; write all with + or -, to add to the built-in"
+            " list and to take from it, or none, for a list of your own"
+        )
+    added, taken = (tuple(dict.fromkeys(_name(word[1:]) for word in found if word[0] == sign)) for sign in _SIGNS)
+    if "" in (*added, *taken):
+        raise SettingError(f"{EXTENSIONS} is {quoted(value)}, with a sign that no extension follows; write it as in '+log -ps'")
+    if both := [name for name in added if name in taken]:
+        raise SettingError(
+            f"{EXTENSIONS} both adds {quoted(both[0])} and takes it away; write one of '+{both[0]}' and '-{both[0]}'"
+        )
+    return ExtensionChoice(DEFAULT_EXCLUDED_EXTENSIONS.union(added).difference(taken), added, taken)
+
+
+def _name(word: str) -> str:
+    return word.strip().lstrip(".").lower()
 
 
 def read_limits(settings: Mapping[str, object]) -> Limits:
     """Return the limits of a collection, those of single sites apart. Raises SettingError."""
-    extensions = words("CRAWLSPACE_EXCLUDE_EXTENSIONS", settings["CRAWLSPACE_EXCLUDE_EXTENSIONS"], separators="|, ")
-    if not extensions:
-        excluded = DEFAULT_EXCLUDED_EXTENSIONS
-    elif extensions == ["none"]:
-        excluded = frozenset()
-    else:
-        excluded = frozenset(word.lstrip(".").lower() for word in extensions)
     return Limits(
         schemes=frozenset(choice_of("CRAWLSPACE_SCHEMES", settings["CRAWLSPACE_SCHEMES"], tuple(DEFAULT_PORTS))),
         max_url_length=integer("URLLENGTH_LIMIT", settings["URLLENGTH_LIMIT"], low=16, high=65_536),
         follow_query_strings=boolean("CRAWLSPACE_FOLLOW_QUERY_STRINGS", settings["CRAWLSPACE_FOLLOW_QUERY_STRINGS"]),
-        exclude_extensions=excluded,
+        exclude_extensions=read_extensions(settings).excluded,
         mime_types=tuple(dict.fromkeys(_types(settings))),
         max_path_depth=optional_integer("CRAWLSPACE_MAX_PATH_DEPTH", settings["CRAWLSPACE_MAX_PATH_DEPTH"], low=0),
         max_link_depth=integer("DEPTH_LIMIT", settings["DEPTH_LIMIT"], low=0) or None,

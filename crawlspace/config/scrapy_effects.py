@@ -157,7 +157,7 @@ SPIDER_ATTRIBUTES: Mapping[str, str] = {
     "allowed_domains": "domain rules of crawl.rules decide which hosts are crawled (allow domain example.com, allow domain *.example.com)",
     "handle_httpstatus_all": _EVERY_STATUS,
     "handle_httpstatus_list": _EVERY_STATUS,
-    "link_extractor": "links are followed as crawl.rules and rules.xml allow, from the elements of CRAWLSPACE_LINK_TAGS",
+    "link_extractor": "links are followed as crawl.rules and rules.xml allow, from the elements and attributes of CRAWLSPACE_LINK_TAGS",
     "make_requests_from_url": "write the URLs into start_urls.txt, or yield requests from `async def start(self)`",
     "parse_start_url": "document() makes the item of every page, that of a start URL too",
     "process_results": "change the item in document() or in an item pipeline",

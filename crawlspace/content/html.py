@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection
 from itertools import repeat
 
 from crawlspace.content.charset import charset_parameter, decode
+from crawlspace.content.link_attributes import MARK, NO_OTHERS, LinkAttributes
 from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
@@ -69,20 +70,23 @@ def extract(
     max_links: int = 10_000,
     max_text: int = MAX_TEXT,
     link_tags: Collection[str] = LINK_TAGS,
+    link_attributes: LinkAttributes = NO_OTHERS,
     agent_names: Collection[str] = (),
     xhtml: bool = False,
 ) -> Page:
     """Return the contents of a page. Never raises, whatever the body; the time is proportional to its length.
 
     `charset` is that of the Content-Type header. `max_links` limits different links, `max_text` characters; what is left out is
-    counted. `agent_names` are names of meta elements to obey besides `robots`. `xhtml` is for application/xhtml+xml.
+    counted. `link_attributes` hold links besides those of `link_tags`. `agent_names` are names of meta elements to obey besides `robots`.
+    `xhtml` is for application/xhtml+xml.
     """
     html, codec = decode(body, charset)
     if "\0" in html:
         html = html.replace("\0", "")
-    texts, names, attributes = tags(html, xml=xhtml)
-    reader = _Reader(texts, names, link_tags=link_tags, agent_names=agent_names)
-    reader.read(names, attributes)
+    others = link_attributes if link_attributes and link_attributes.may_be_in(html) else NO_OTHERS
+    texts, names, attributes = tags(html, xml=xhtml, of_scripts=others.of_scripts)
+    reader = _Reader(texts, names, link_tags=link_tags, others=others, agent_names=agent_names)
+    reader.read(others.marked(names, attributes) if others else names, attributes)
     whole = collapsed(resolved_text("".join(reader.parts)))
     return Page(
         base=_base(url, reader.base),
@@ -115,7 +119,15 @@ class _Reader:
     `parts` has the texts and, after each, the separator of its tag: empty or a line end. Ignored text is replaced by "".
     """
 
-    def __init__(self, texts: list[str], names: list[str], *, link_tags: Collection[str], agent_names: Collection[str]) -> None:
+    def __init__(
+        self,
+        texts: list[str],
+        names: list[str],
+        *,
+        link_tags: Collection[str],
+        others: LinkAttributes,
+        agent_names: Collection[str],
+    ) -> None:
         self.parts = [""] * (2 * len(texts))
         self.parts[0::2] = texts
         self.parts[1::2] = ["" if name in _ALONG else "\n" for name in names]
@@ -130,7 +142,9 @@ class _Reader:
         self.refresh: tuple[float, str] | None = None
         self._hidden = 0
         self._hidden_at = 0
+        self._names = names
         self._link_tags = link_tags
+        self._others = others
         self._robots_names = {"robots", *(name.lower() for name in agent_names)}
         self._templates = 0
         self._svg = 0
@@ -201,6 +215,13 @@ class _Reader:
                 self.nofollow.add(href)
         elif not nofollow:
             self.nofollow.discard(href)
+
+    def other_links(self, written: str, at: int) -> None:
+        name = self._names[at]
+        for href, nofollow in self._others.links(name, attributes_of(written)):
+            self._link(href, name, nofollow=nofollow)
+        if name in _HANDLERS:
+            _HANDLERS[name](self, written, at)
 
     # the page's metadata
     def html(self, written: str, _: int) -> None:
@@ -336,6 +357,7 @@ _HANDLERS: dict[str, Callable[[_Reader, str, int], None]] = {
     "/noscript": _Reader.noscript_end,
     "svg": _Reader.svg_start,
     "/svg": _Reader.svg_end,
+    MARK: _Reader.other_links,
     **dict.fromkeys(("h1", "h2", "h3"), _Reader.heading_start),
     **dict.fromkeys(("/h1", "/h2", "/h3", "/h4", "/h5", "/h6"), _Reader.heading_end),
 }

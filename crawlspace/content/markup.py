@@ -79,12 +79,12 @@ Tags = tuple[list[str], list[str], list[str]]
 """Tokens as columns: texts, names, attributes."""
 
 
-def tags(html: str, *, xml: bool = False) -> Tags:
+def tags(html: str, *, xml: bool = False, of_scripts: bool = False) -> Tags:
     """Return the tokens of a page, fast if the page is plain.
 
-    A `script` or `style` may then be returned as `!script` without content.
+    A `script` or `style` may then be returned as `!script` without attributes and content, unless these are wanted (`of_scripts`).
     """
-    plain = plain_tags(html) if not xml and len(html) <= MAX_PLAIN else None
+    plain = plain_tags(html) if not (xml or of_scripts) and len(html) <= MAX_PLAIN else None
     if plain is not None:
         return plain
     texts, names, attributes = [], [], []

@@ -187,6 +187,11 @@ def _apply_content(store: Store, collection: Collection) -> None:
     store.set_meta(CONTENT, collection.content_hash)
 
 
+def content_changed(store: Store, collection: Collection) -> bool:
+    """Return whether settings have changed since the last start by which an unchanged page may yield something else, such as links."""
+    return store.get_meta(CONTENT) not in (None, collection.content_hash)
+
+
 def metadata_changed(store: Store, collection: Collection) -> bool:
     """Return whether rules.xml adds other metadata than at the last start."""
     return store.get_meta(METADATA_HASH) not in (None, _inheritance_hash(collection))

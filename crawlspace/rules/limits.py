@@ -68,6 +68,12 @@ def extension(path: str) -> str:
     return name[dot + 1 :].lower() if dot >= 0 else ""
 
 
+def changes_of_built_in(excluded: frozenset[str]) -> list[str]:
+    """Return what makes the built-in list into another one, as in `+log`, `-ps`: what is added, then what is taken away."""
+    added, taken = excluded - DEFAULT_EXCLUDED_EXTENSIONS, DEFAULT_EXCLUDED_EXTENSIONS - excluded
+    return [*(f"+{name}" for name in sorted(added)), *(f"-{name}" for name in sorted(taken))]
+
+
 def path_depth(path: str) -> int:
     """Return the number of slashes after the site root: 0 for `/` and `/a`, 2 for `/a/b/c.html`."""
     return max(path.count("/") - 1, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from http import HTTPStatus
 
@@ -12,6 +12,7 @@ from crawlspace.decision import Decision, Reason, Step
 from crawlspace.model import State, priority
 from crawlspace.plural import counted
 from crawlspace.printable import MESSAGE, printable
+from crawlspace.rules.limits import changes_of_built_in
 from crawlspace.runtime.command import WIDTH, beside, shortened
 from crawlspace.state.lifecycle import is_imported_error
 
@@ -23,10 +24,7 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
     if answer.folded_from is not None:
         yield _row("folded from", f"{printable(answer.folded_from, most=MESSAGE)} (by the URL options)")
     yield _row("admitted" if decision.admitted else "refused", _reason(decision))
-    if decision.rule is not None:
-        yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
-    if decision.reason is Reason.MALFORMED and "//" not in answer.url_text:
-        yield _row("hint", "write it with http:// or https://, or give the page with the link with --from")
+    yield from _beside_reason(answer)
     if decision.admitted:
         yield _row("then", _follows(answer))
     for number, line in enumerate(_actions(answer)):
@@ -64,6 +62,28 @@ def known_lines(answer: Explanation) -> Iterator[str]:
 def _reason(decision: Decision) -> str:
     sentence = decision.reason.sentence
     return sentence if decision.admitted else f"{sentence} ({decision.reason})"
+
+
+def _beside_reason(answer: Explanation) -> Iterator[str]:
+    """Yield the deciding rule or list, what may be meant by a malformed URL, and where a start URL is written."""
+    decision = answer.decision
+    if decision.rule is not None:
+        yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
+    if decision.reason is Reason.MALFORMED and "//" not in answer.url_text:
+        yield _row("hint", "write it with http:// or https://, or give the page with the link with --from")
+    if answer.excluded_extensions:
+        yield _row("extensions", _extensions(answer.excluded_extensions))
+    if answer.start_url:
+        yield _row("start URL", printable(answer.start_url))
+
+
+def _extensions(excluded: Sequence[str]) -> str:
+    """Return the list in force, and what makes it of the built-in one, where that is shorter."""
+    changes = changes_of_built_in(frozenset(excluded))
+    from_built_in = (
+        "" if len(changes) >= len(excluded) else f"the built-in list{' with ' if changes else ''}{' '.join(changes)}: "
+    )
+    return f"{from_built_in}{' '.join(excluded)}"
 
 
 def _follows(answer: Explanation) -> str:

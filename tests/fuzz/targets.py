@@ -22,6 +22,7 @@ from crawlspace.content.documents.readers import read_file
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
+from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
@@ -57,6 +58,8 @@ URLS = tuple(
 """What rules are asked about."""
 
 
+OTHERS = LinkAttributes([("*", "data-url"), ("a", "class"), ("script", "src")])
+"""Attributes that hold links, besides those of HTML."""
 SMALL = FileLimits(max_text=100_000, max_inflated_bytes=1 << 20, max_members=1_000, max_pages=100)
 """What may be read of a file of so few bytes."""
 
@@ -111,6 +114,8 @@ def html(data: bytes) -> None:
         xhtml=kind == "application/xhtml+xml",
     )
     checksum(page.text, title=page.title)
+    usual, others = (extract(body, url=PAGE, max_links=len(body), link_attributes=some) for some in (NO_OTHERS, OTHERS))
+    assert set(usual.hrefs) <= set(others.hrefs)
     for href in page.followed:
         _joined(page.base, href)
 

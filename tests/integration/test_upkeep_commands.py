@@ -11,7 +11,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
-from crawlspace.crawl.startup import METADATA_HASH
+from crawlspace.crawl.startup import CONTENT, METADATA_HASH
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State
@@ -179,6 +179,16 @@ def test_a_plan_after_a_change_of_fields_alone(demo: Project, run: Run) -> None:
     demo.write({"demo/rules.xml": rule})
     assert reported in " ".join(run("plan", "demo").succeeded().stdout.split())
     assert json_of(run("plan", "demo", "--json"))["fields_changed"] is True
+
+
+def test_a_plan_after_a_change_of_what_is_taken_from_pages(demo: Project, run: Run) -> None:
+    reported = "Settings have changed by which a page may yield other links, another text or another status"
+    assert reported not in run("plan", "demo").stdout
+    assert json_of(run("plan", "demo", "--json"))["content_changed"] is False
+    with opened(demo) as store:
+        store.set_meta(CONTENT, "of other settings")
+    assert reported in " ".join(run("plan", "demo").succeeded().stdout.split())
+    assert json_of(run("plan", "demo", "--json"))["content_changed"] is True
 
 
 def test_the_json_is_as_documented(demo: Project, run: Run) -> None:

@@ -27,6 +27,7 @@ from crawlspace.importers.outcomes import (
     yes_or_no,
 )
 from crawlspace.importers.report import Fate
+from crawlspace.rules.limits import changes_of_built_in
 from crawlspace.urls import DEFAULT_PORTS
 
 CONFIRMED = frozenset({"start_uris", "start_uri_files", "delay", "refresh", "max_sites", "max_inter_docs"})
@@ -53,7 +54,9 @@ def _types(values: Sequence[str], defaults: Defaults) -> Translation:
 
 def _extensions(values: Sequence[str], defaults: Defaults) -> Translation:
     found = [value.lower().lstrip(".") for value in values]
-    return setting(defaults, "CRAWLSPACE_EXCLUDE_EXTENSIONS", found or "none")
+    changes = changes_of_built_in(frozenset(found))
+    nearest = changes if len(changes) < len(found) else found
+    return setting(defaults, "CRAWLSPACE_EXCLUDE_EXTENSIONS", nearest or ("" if found else "none"))
 
 
 def _searched(values: Sequence[str], _: Defaults) -> Translation:

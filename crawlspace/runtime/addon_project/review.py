@@ -16,6 +16,7 @@ from crawlspace.admin.explain import Explanation, Question, explain_by_rules
 from crawlspace.admin.lint_collection import findings_of
 from crawlspace.config.errors import read_with_defaults
 from crawlspace.config.files import read_own_rules
+from crawlspace.config.limits import read_extensions
 from crawlspace.config.proxies.table import proxies_of_environment
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, UsageError, did_you_mean
@@ -125,6 +126,8 @@ def _of_settings(spider: AddonSpider) -> list[Finding]:
     errors += read[1] if read is not None else []
     found = [finding for error in errors for finding in findings_of(error, Path("settings"))]
     if not errors:
+        extensions = read_extensions(values_of(spider.settings)).warnings()
+        found += [Finding("settings", 0, 0, "warning", "extension-without-effect", sentence) for sentence in extensions]
         idle = settings_without_effect(spider.settings)
         found += [Finding("settings", 0, 0, "warning", "without-effect", sentence) for sentence in idle]
     return found

@@ -14,6 +14,7 @@ from crawlspace.content.documents.contents import FileContents
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
+from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
@@ -61,6 +62,7 @@ class PageReader:
     link_tags: frozenset[str] = LINK_TAGS
     max_links: int = 10_000
     agent_names: tuple[str, ...] = ()
+    link_attributes: LinkAttributes = NO_OTHERS
 
     def read(self, response: Response, *, mime: str, declared: str | None, url: str = "") -> Page:
         """Return the page of a response; `url`: that of its request, where it does not have that yet."""
@@ -74,6 +76,7 @@ class PageReader:
             charset=charset,
             max_links=self.max_links,
             link_tags=self.link_tags,
+            link_attributes=self.link_attributes,
             agent_names=self.agent_names,
             xhtml=mime != "text/html",
         )
@@ -89,7 +92,7 @@ class Responses:
         self._space = session.space
         self._spider = spider
         self._agent_names = tuple(_PRODUCT.findall(collection.user_agent)[:1])
-        self._reader = PageReader(content.link_tags, content.max_links, self._agent_names)
+        self._reader = PageReader(content.link_tags, content.max_links, self._agent_names, content.link_attributes)
         self._obey_meta_robots = content.obey_meta_robots
         self._soft_errors = collection.soft_errors
 

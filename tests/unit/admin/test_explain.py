@@ -14,6 +14,8 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
 from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS
+from crawlspace.runtime.explanation_text import decision_lines
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.unreachable import UnreachableSite
@@ -134,6 +136,36 @@ def test_the_first_refusal_is_the_reason_and_every_check_is_shown(
     assert later_checks(answer) == checks
 
 
+EXTENSIONS: list[tuple[str, str, str, list[str]]] = [
+    # setting, URL, how the text begins, the list
+    ("pdf|old", f"{HOME}/a.pdf", "old pdf", ["old", "pdf"]),
+    ("+pdf -zip", f"{HOME}/a.PDF?x", "the built-in list with +pdf -zip: 3g2 3gp 7z", sorted({*DEFAULT_EXCLUDED_EXTENSIONS, "pdf"} - {"zip"})),
+    ("", f"{HOME}/a.gif", "the built-in list: 3g2 3gp 7z", sorted(DEFAULT_EXCLUDED_EXTENSIONS)),
+    ("pdf", f"{HOME}/a.gif", "", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "url", "text", "extensions"), EXTENSIONS)
+def test_the_extensions_are_shown_where_they_decide(
+    tmp_path: Path, value: str, url: str, text: str, extensions: list[str]
+) -> None:
+    answer = ask(tmp_path, Question(url), store=None, CRAWLSPACE_EXCLUDE_EXTENSIONS=value)
+    assert answer.as_json()["excluded_extensions"] == extensions
+    shown = [line for line in "\n".join(decision_lines(answer)).splitlines() if line.startswith("extensions")]
+    assert [line.removeprefix("extensions   ")[: len(text)] for line in shown] == ([text] if text else [])
+
+
+def test_the_place_of_a_start_url(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "more.txt").write_text(f"# more\n{HOME}/\n{HOME}/more\n")
+    places = [
+        ask(tmp_path, Question(f"{HOME}/{path}"), store=None, CRAWLSPACE_START_URL_FILES=["more.txt"])
+        for path in ("", "more", "other")
+    ]
+    assert [answer.as_json()["start_url"] for answer in places] == ["start_urls.txt:1", "more.txt:3", None]
+    assert "start URL    more.txt:3" in list(decision_lines(places[1]))
+
+
 def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
     answer = ask(tmp_path, Question(f"{HOME}/x/../b#top"), store=store).as_json()
     del answer["trace"]
@@ -158,6 +190,8 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "proxy": "",
         "seen_on": [],
         "rendering": None,
+        "start_url": None,
+        "excluded_extensions": [],
         "state": {
             "url": f"{HOME}/b",
             "state": "done",

@@ -91,6 +91,35 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         ["rules.xml:2:1 warning xml-never-matches"],
     ),
     (
+        "extensions that are added and taken away without effect",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "settings.py": "A = 1\nCRAWLSPACE_EXCLUDE_EXTENSIONS = '+log -gift'\n",
+        },
+        ["settings.py:2:1 warning extension-without-effect"],
+    ),
+    (
+        "several files of start URLs",
+        {
+            "start_urls.txt": START,
+            "more.txt": f"{START}\n# one that is refused, and an equal one\nhttp://other.example/\nhttp://other.example/\n",
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_START_URL_FILES = ['more.txt']\n",
+        },
+        ["more.txt:4:1 warning start-url-refused"],
+    ),
+    (
+        "files of start URLs that are not there, and mistakes beside it",
+        {"start_urls.txt": START, "crawl.rules": "alow domain a\n", "settings.py": "\nCRAWLSPACE_START_URL_FILES = ['no.txt']\n"},
+        ["crawl.rules:1:1 error syntax", "settings.py:2:1 error setting"],
+    ),
+    (
+        "links from what is no element or pair",
+        {"start_urls.txt": START, "crawl.rules": RULES, "settings.py": "CRAWLSPACE_LINK_TAGS = ['a', 'img']\n"},
+        ["settings.py:1:1 error setting"],
+    ),
+    (
         "fields too long to be inherited along links",
         {"start_urls.txt": START, "crawl.rules": RULES, "rules.xml": LONG},
         ["rules.xml:3:27 warning xml-metadata-too-long"],

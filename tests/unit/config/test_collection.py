@@ -76,6 +76,8 @@ YIELDS = [
     # setting, value; whether a page that has not changed may yield something else with it
     ("CRAWLSPACE_LINK_TAGS", ["a"], True),
     ("CRAWLSPACE_LINK_TAGS", ["meta", "link", "iframe", "frame", "area", "a"], False),
+    ("CRAWLSPACE_LINK_TAGS", ["a", "area", "frame", "iframe", "link", "meta", "img@src"], True),
+    ("CRAWLSPACE_LINK_TAGS", ["a@href", "area@href", "frame", "iframe", "link", "meta"], False),
     ("CRAWLSPACE_MAX_LINKS", 3, True),
     ("CRAWLSPACE_CHECKSUM_CUT_OFF", 3, True),
     ("CRAWLSPACE_CHECKSUM_TITLE", False, True),

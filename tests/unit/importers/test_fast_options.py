@@ -11,6 +11,7 @@ from crawlspace.importers.fast.collection import translate_fast
 from crawlspace.importers.fast.xml import read_fast_xml
 from crawlspace.importers.report import Fate
 from crawlspace.importers.written import ImportedCollection
+from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS as BUILT_IN
 from tests.unit.importers.fast_imports import CORPUS, DEFAULTS, imported
 
 # what the specification names
@@ -39,6 +40,7 @@ OPTIONS = [
     ("allowed_schemes", "HTTPS", TRANSLATED, {"CRAWLSPACE_SCHEMES": ["https"]}),
     ("allowed_types", "Text/HTML", TRANSLATED, {"CRAWLSPACE_MIME_TYPES": ["text/html"]}),
     ("exclude_exts", "", TRANSLATED, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": "none"}),
+    ("exclude_exts", ".PDF", TRANSLATED, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": ["pdf"]}),
     ("force_mimetype_detection", "yes", LOST, {}),
     ("uri_search_mime", "text/html", DEFAULT, {}),
     ("enforce_delay_per_ip", "yes", TRANSLATED, {"CRAWLSPACE_SHARE_ADDRESS_DELAY": True}),
@@ -95,6 +97,20 @@ OPTIONS = [
         {"CRAWLSPACE_SITES": {"a.contoso.com:8443": {"login": {"type": "basic", "user": "anna", "password": "env:DEMO_A_CONTOSO_COM_PASSWORD"}}}},
     ),
 ]  # fmt: skip
+
+
+EXTENSIONS: list[tuple[set[str], Fate, dict[str, object]]] = [
+    # extensions of the list, its fate, the setting
+    ({*BUILT_IN}, DEFAULT, {}),
+    ({*BUILT_IN, "log", "pdf"} - {"css"}, TRANSLATED, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": ["+log", "+pdf", "-css"]}),
+]
+
+
+@pytest.mark.parametrize(("extensions", "fate", "own"), EXTENSIONS)
+def test_a_list_near_the_built_in_one_is_written_as_its_changes(extensions: set[str], fate: Fate, own: dict[str, object]) -> None:
+    found = imported_with("exclude_exts", *sorted(extensions))
+    assert settings_of(found) == own
+    assert [one.fate for one in found.report.options if one.option == "exclude_exts"] == [fate]
 
 
 def settings_of(files: ImportedCollection) -> dict[str, object]:
