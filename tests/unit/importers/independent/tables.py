@@ -69,7 +69,7 @@ def _row(line: str, place: str) -> Row:
     rest = re.split(r"  +", others)
     facts: dict[str, str] = {}
     while rest and (rest[0] == "-" or re.fullmatch(r"(\w+=\S+ ?)+", rest[0])):
-        facts.update(one.split("=", 1) for one in rest.pop(0).split() if one != "-")
+        facts.update((one.partition("=")[0], one.partition("=")[2]) for one in rest.pop(0).split() if one != "-")
     admitted = {"admitted": True, "refused": False, "?": None}[decision]
     if len(rest) != 1 or facts.keys() - EXPECTED - GIVEN or (kind != "-" and (admitted is not False or kind not in KINDS)):
         raise ValueError(f"{place}: {line}")

@@ -139,6 +139,12 @@ def _difference(row: Row, answer: Explanation, found: dict[str, str]) -> Iterato
             yield f"{row.place}: {row.url:.100} has {now}, not {wrong}{rule}: {row.why}"
 
 
+def pending_collection(imports: Imports) -> None:
+    collection = imports.folder / "collections" / "hanse"
+    collection.mkdir()
+    (collection / "start_urls.txt").write_text("http://www.hanse.example/\n", encoding="utf-8")
+
+
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
@@ -166,17 +172,24 @@ def test_lint_finds_no_error_in_what_is_imported(source: Source, imports: Import
     assert [one["message"] for one in json.loads(found.stdout) if one["level"] == "error"] == []
 
 
-@pytest.mark.parametrize("variant", ["as it is", "CR LF", "byte order mark", "tight"])
+@pytest.mark.parametrize("variant", ["as it is", "CR LF", "byte order mark"])
 @pytest.mark.parametrize("history", HISTORIES, ids="-".join)
 def test_a_pending_file_has_the_numbers_of_fdse_after_its_import(history: list[str], variant: str, imports: Imports) -> None:
-    collection = imports.folder / "collections" / "hanse"
-    collection.mkdir()
-    (collection / "start_urls.txt").write_text("http://www.hanse.example/\n", encoding="utf-8")
+    pending_collection(imports)
     for name in history:
         copy({f"fdse/{name}.pending": f"{name}.pending"}, imports.folder, variant)
         imports.run("import-pending", "hanse", str(imports.folder / f"{name}.pending")).succeeded()
     written = imports.run("urls", "hanse", "--format", "pending").succeeded()
     assert written.stdout.splitlines() == read_lines(f"fdse/{'-'.join(history)}.expected")
+
+
+def test_a_pending_file_that_ends_within_a_line_is_not_imported(imports: Imports) -> None:
+    """FDSE ends every line [C D2], so the last number may be cut off."""
+    pending_collection(imports)
+    copy({"fdse/first.pending": "first.pending"}, imports.folder, "tight")
+    done = imports.run("import-pending", "hanse", str(imports.folder / "first.pending"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert imports.run("urls", "hanse", "--format", "pending").stdout == ""
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.system}-{source.name}")
