@@ -153,7 +153,7 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
     mistakes: list[Mistake] = []
     path = folder / "start_urls.txt"
     if is_there(path):
-        for number, line in _written_lines(_read_text(path, mistakes)):
+        for number, line in _written_lines(read_text(path, mistakes)):
             _read_start_url(line, path.name, number, found, mistakes)
             if len(found) > MAX_START_URLS or len(mistakes) >= MAX_MISTAKES:
                 break
@@ -253,7 +253,7 @@ def _unreadable(path: Path, error: OSError) -> ConfigError:
 def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
     """Return the rules of a file. Raises RuleFileError with every mistake, including a wrong encoding, and ConfigError."""
     mistakes: list[Mistake] = []
-    text = _read_text(path, mistakes)
+    text = read_text(path, mistakes)
     try:
         rules = parse_text(text)
     except RuleFileError as error:
@@ -264,16 +264,16 @@ def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
     return rules
 
 
-def _read_text(path: Path, mistakes: list[Mistake]) -> str:
-    """Return the text of a UTF-8 file, with line ends as `\\n`. Raises ConfigError.
+def read_text(path: Path, mistakes: list[Mistake], *, most: int = MAX_FILE) -> str:
+    """Return the text of a UTF-8 file of at most `most` bytes, with line ends as `\\n`. Raises ConfigError.
 
     The first place with another encoding is added to the mistakes. Lines with such places are returned empty, so that the
     mistakes of the other lines are found, too.
     """
     size = _size(path)
-    if size > MAX_FILE:
+    if size > most:
         raise ConfigError(
-            f"{path} has {size / 2**20:,.1f} MiB, and {MAX_FILE // 2**20} MiB is the most that is read; divide it, or shorten it"
+            f"{path} has {size / 2**20:,.1f} MiB, and {most // 2**20} MiB is the most that is read; divide it, or shorten it"
         )
     data = read_bytes(path)
     unmarked = "UTF-16" if b"\0" in data[:2] else ""

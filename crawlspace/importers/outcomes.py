@@ -10,6 +10,9 @@ from crawlspace.importers.report import Fate
 from crawlspace.parsing import duration
 from crawlspace.printable import quoted
 
+NO_LIMIT_OF_REPEATED_SEGMENTS = 1_000
+"""CRAWLSPACE_MAX_REPEATED_SEGMENTS, where another crawler has no such limit: more than a URL of the usual length can have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Translation:
@@ -74,6 +77,17 @@ def yes_or_no(values: Sequence[str]) -> bool:
     return known[text]
 
 
+def mime_types(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Translate the types that are accepted."""
+    return setting(defaults, "CRAWLSPACE_MIME_TYPES", [value.lower() for value in values])
+
+
+def extensions(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Translate the extensions that are excluded."""
+    found = [value.lower().lstrip("*.") for value in values]
+    return setting(defaults, "CRAWLSPACE_EXCLUDE_EXTENSIONS", found or "none")
+
+
 def as_whole(name: str, *, low: int = 0, note: str = "") -> Translate:
     return lambda values, defaults: setting(defaults, name, whole(values, low=low), note=note)
 
@@ -110,9 +124,9 @@ def later(reason: str) -> Translate:
 def _is_equal(name: str, default: object, value: object) -> bool:
     if isinstance(default, list) and isinstance(value, list):
         return sorted(map(str, default)) == sorted(map(str, value))
-    if isinstance(default, str) and isinstance(value, int | float) and default:
+    if isinstance(default, str) and isinstance(value, str | int | float) and default:
         try:
-            return duration(name, default, low=0) == value
+            return duration(name, default, low=0) == duration(name, value, low=0)
         except SettingError:
-            return False
+            return default == value
     return (type(default) is not bool and type(value) is not bool and default == value) or default is value
