@@ -43,7 +43,7 @@ _ALWAYS: Mapping[str, tuple[object, str]] = {
     "CRAWLSPACE_DEFAULT_FOLLOW": (True, "IBM follows what no rule forbids"),
 }
 """What decides as IBM's crawler does; written where the settings of the project differ."""
-_META_ROBOTS = "no rule overrides what a page says in its own META robots; CRAWLSPACE_META_ROBOTS = False does, for all pages"
+_META_ROBOTS = "it does not override a page's own META robots; CRAWLSPACE_META_ROBOTS = False does so for all pages"
 
 
 def translate_ibm(
@@ -113,6 +113,10 @@ class _IbmImport:
                 )
             elif file.part is Part.UNKNOWN:
                 self._unknown(file)
+        reported = {one.file for one in self._report.options}
+        for file in self._files:
+            if printable(file.name) not in reported:
+                self._report.add(0, "file", Fate.DEFAULT, "there is nothing in it", file=file.name)
         start_urls = self._start_urls(starts, files)
         files = {"start_urls.txt": start_urls, **files, "settings.py": self._settings.text()}
         return ImportedCollection(files, self._report, absent=() if "global.rules" in files else ("global.rules",))

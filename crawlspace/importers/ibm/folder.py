@@ -55,7 +55,7 @@ _WORDS = (
     (re.compile(r"form.*auth|auth.*form|form.*login"), Part.FORM_LOGINS),
     (re.compile(r"auth|basic|credential|password"), Part.BASIC_LOGINS),
 )
-"""In the name of a file without its ending; the first that is found counts."""
+"""In the name of a file; the first that is found counts."""
 _OF_PROPERTIES = re.compile(r"propert|crawler|config|setting|option")
 _PROPERTIES = frozenset({".properties", ".xml", ".ini", ".cfg", ".conf"})
 
@@ -69,7 +69,7 @@ def part_of(name: str) -> Part:
     stem, ending = (stem, dot + ending) if stem else (lower, "")
     if ending in _TEXT:
         for word, part in _WORDS:
-            if word.search(stem):
+            if word.search(lower):
                 return part
     if ending in _PROPERTIES or (ending in _TEXT and _OF_PROPERTIES.search(stem)):
         return Part.PROPERTIES

@@ -118,7 +118,7 @@ def _link_depth(values: Sequence[str], defaults: Defaults) -> Translation:
     return setting(defaults, "DEPTH_LIMIT", most)
 
 
-_SENT = "nothing but the user agent is sent of it; write it into USER_AGENT, as in 'name (+mailto:crawler@example.com)'"
+_SENT = "a site is told the user agent only; write it into that (USER_AGENT), in brackets behind the name"
 
 OPTIONS: Sequence[IbmOption] = (
     IbmOption("User agent", as_text("USER_AGENT"), ("user agent name", "agent name", "http user agent"), is_documented=True),

@@ -65,8 +65,8 @@ def divided(line: str) -> tuple[str, str | None]:
 def read_xml_properties(data: bytes, *, file: str, is_known: Callable[[str], bool]) -> PropertyFile:
     """Return the properties of an XML file. Raises RuleFileError.
 
-    An element with a `name` or `key`, or whose own name is known, has its value in `value` or in the text inside; so has every
-    other element without elements inside.
+    An element with a `name` or `key`, or whose own name is known, alone or behind that of the element around it, has its value in
+    `value` or in the text inside; so has every other element without elements inside.
     """
     return _XmlReading(data, file=file, is_known=is_known).result()
 
@@ -99,10 +99,13 @@ class _XmlReading(XmlReading):
             super()._doctype(name, system, public, has_subset)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._open:
-            self._open[-1].is_leaf = False
+        above = self._open[-1] if self._open else None
+        if above is not None:
+            above.is_leaf = False
         given = {key.lower(): value for key, value in attributes.items()}
         own = name.rpartition(":")[2]
+        if above is not None and self._is_known(f"{above.name} {own}"):
+            own = f"{above.name} {own}"
         named = given.get("name") or given.get("key") or ""
         opened = _Open(named or own, self.line, bool(named) or self._is_known(own))
         if "value" in given:
@@ -115,7 +118,7 @@ class _XmlReading(XmlReading):
         above = self._open[-1] if self._open else None
         if above is not None and above.is_named and not closed.is_named:
             above.parts.append(value)
-        elif closed.is_named or (closed.is_leaf and above is not None):
+        elif (closed.is_named and (value or closed.is_leaf)) or (closed.is_leaf and above is not None):
             self._found.append(Property(closed.name, value, closed.line))
 
     def characters(self, text: str) -> None:

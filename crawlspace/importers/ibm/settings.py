@@ -79,8 +79,10 @@ class IbmSettings:
             return
         unknown = [one for one, name, _ in meant if not name]
         for one, name, unit in meant:
-            if name in PROXY:
-                self._proxy.setdefault(name, (file.name, one))
+            if name in PROXY and name in self._proxy:
+                self._add_again(file.name, one, self._proxy[name][0], self._proxy[name][1].line)
+            elif name in PROXY:
+                self._proxy[name] = (file.name, one)
             elif name:
                 self._add_property(file.name, one, BY_NAME[name], unit)
         for one in unknown[:_MOST_UNKNOWN]:
@@ -184,9 +186,7 @@ class IbmSettings:
     def _add_property(self, file: str, one: Property, option: IbmOption, unit: str) -> None:
         if option.name in self._options:
             first = self._options[option.name]
-            translation = lost(f"it is in {first.file}:{first.line} already, which counts")
-            self._add(file, one.line, one.name, translation, is_recalled=False)
-            return
+            return self._add_again(file, one, first.file, first.line)
         values = values_of(option, one.value, unit)
         if not values and not option.is_none_set:
             translation = Translation(Fate.DEFAULT, "it is empty")
@@ -198,6 +198,9 @@ class IbmSettings:
         self._options[option.name] = _Place(file, one.line, is_used=bool(values) and not translation.fate.is_lost)
         self._settings.set(translation.settings, f"{file}:{one.line}: {printable(one.name)}")
         self._add(file, one.line, one.name, translation, is_recalled=not option.is_documented)
+
+    def _add_again(self, file: str, one: Property, first_file: str, first_line: int) -> None:
+        self._add(file, one.line, one.name, lost(f"it is in {first_file}:{first_line} already, which counts"), is_recalled=False)
 
     def _add_proxy(self) -> None:
         if not any(one.value for _, one in self._proxy.values()):
