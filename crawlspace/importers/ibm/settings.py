@@ -88,7 +88,7 @@ class IbmSettings:
         for one in unknown[:_MOST_UNKNOWN]:
             self._add(file.name, one.line, one.name, not_known(one.name))
         if beyond := unknown[_MOST_UNKNOWN:]:
-            translation = lost(f"{counted(len(beyond), 'further property', 'further properties')} is not known")
+            translation = lost(f"{counted(len(beyond), 'further property is', 'further properties are')} not known")
             self._add(file.name, beyond[0].line, "properties", translation, is_recalled=False)
         self._not_understood(file.name, found.not_understood, "it is no 'name = value'")
 
@@ -150,10 +150,9 @@ class IbmSettings:
     def _finish_cookies(self) -> None:
         without = [site for site in self._logged_out if site not in self._cookies]
         if without:
-            there = ", ".join(map(quoted, list(self._cookies)[:10])) or "none"
-            raise UsageError(
-                f"--logged-out names {quoted(without[0])}, of which there are no cookies; there are cookies of {there}"
-            )
+            names = ", ".join(map(quoted, list(self._cookies)[:10]))
+            there = f"there are cookies of {names}" if names else "the folder has none"
+            raise UsageError(f"--logged-out names {quoted(without[0])}, of which there are no cookies; {there}")
         for site, found in sorted(self._cookies.items(), key=lambda one: "*" in one[0]):
             file, first = found[0]
             names = list(dict.fromkeys(cookie.name for _, cookie in found))
