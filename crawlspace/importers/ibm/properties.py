@@ -72,7 +72,7 @@ def read_xml_properties(data: bytes, *, file: str, is_known: Callable[[str], boo
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenProperty:
     name: str
     line: int
     is_named: bool
@@ -86,7 +86,7 @@ class _XmlReading(XmlReading):
     def __init__(self, data: bytes, *, file: str, is_known: Callable[[str], bool]) -> None:
         super().__init__(data, file=file, smaller="take out what are no properties", max_depth=MAX_DEPTH)
         self._is_known = is_known
-        self._open: list[_Open] = []
+        self._open: list[_OpenProperty] = []
         self._found: list[Property] = []
 
     def result(self) -> PropertyFile:
@@ -107,7 +107,7 @@ class _XmlReading(XmlReading):
         if above is not None and self._is_known(f"{above.name} {own}"):
             own = f"{above.name} {own}"
         named = given.get("name") or given.get("key") or ""
-        opened = _Open(named or own, self.line, bool(named) or self._is_known(own))
+        opened = _OpenProperty(named or own, self.line, bool(named) or self._is_known(own))
         if "value" in given:
             opened.parts.append(given["value"])
         self._open.append(opened)

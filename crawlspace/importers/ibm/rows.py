@@ -27,23 +27,26 @@ _ATTRIBUTES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     line: int
     text: str
 
 
-def rows(text: str, *, comments: str = "#;") -> Iterator[Row]:
+def rows(text: str, *, comments: str = "#;") -> Iterator[FileRow]:
     """Yield the lines that are neither blank nor comments."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip() and line.lstrip()[0] not in comments:
-            yield Row(number, line.strip("\r"))
+            yield FileRow(number, line.strip("\r"))
 
 
 def fields(line: str) -> list[str]:
     """Return the fields of a row, divided by tabs or `|`, else by commas, with quotes where a field has one."""
     if "\t" in line or "|" in line:
         return [one.strip() for one in line.strip().strip("|").split("\t" if "\t" in line else "|")]
-    return [one.strip() for one in next(csv.reader([line], skipinitialspace=True), [])]
+    try:
+        return [one.strip() for one in next(csv.reader([line], skipinitialspace=True), [])]
+    except csv.Error:  # a field of more than 128 KiB
+        return [line]
 
 
 def soft_error(line: str) -> tuple[str, str, str, int]:

@@ -26,13 +26,13 @@ _MOST_UNKNOWN = 100
 """Properties that are not known, reported one by one for each file."""
 
 
-class _Place(NamedTuple):
+class _PropertyPlace(NamedTuple):
     file: str
     line: int
     is_used: bool
 
 
-_NOT_USED = _Place("", 0, is_used=False)
+_NOT_USED = _PropertyPlace("", 0, is_used=False)
 
 
 class IbmSettings:
@@ -57,7 +57,7 @@ class IbmSettings:
         self._cookies: dict[str, list[tuple[str, SiteCookie]]] = {}
         self._logins: dict[str, str] = {}
         """The place of each log-in, by the pattern of its hosts."""
-        self._options: dict[str, _Place] = {}
+        self._options: dict[str, _PropertyPlace] = {}
         """The place of each property, by its option."""
         self._proxy: dict[str, tuple[str, Property]] = {}
 
@@ -150,8 +150,8 @@ class IbmSettings:
     def _finish_cookies(self) -> None:
         without = [site for site in self._logged_out if site not in self._cookies]
         if without:
-            names = ", ".join(map(quoted, list(self._cookies)[:10]))
-            there = f"there are cookies of {names}" if names else "the folder has none"
+            sites = ", ".join(map(quoted, list(self._cookies)[:10]))
+            there = f"there are cookies of {sites}" if sites else "the folder has none"
             raise UsageError(f"--logged-out names {quoted(without[0])}, of which there are no cookies; {there}")
         for site, found in sorted(self._cookies.items(), key=lambda one: "*" in one[0]):
             file, first = found[0]
@@ -194,7 +194,7 @@ class IbmSettings:
                 translation = option.translate(values, self._defaults)
             except (WrongValue, ConfigError) as error:
                 translation = lost(f"its value cannot be used: {error}")
-        self._options[option.name] = _Place(file, one.line, is_used=bool(values) and not translation.fate.is_lost)
+        self._options[option.name] = _PropertyPlace(file, one.line, is_used=bool(values) and not translation.fate.is_lost)
         self._settings.set(translation.settings, f"{file}:{one.line}: {printable(one.name)}")
         self._add(file, one.line, one.name, translation, is_recalled=not option.is_documented)
 

@@ -12,6 +12,7 @@ from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, Usage
 from crawlspace.importers.ibm.folder import Part, list_folder, part_of
 from crawlspace.importers.report import Fate
 from crawlspace.importers.written import ImportedCollection, difference, write_files
+from crawlspace.rules.xml.parser import parse_rules_xml
 from tests.unit.importers.ibm_imports import CORPUS, imported, made_of
 
 NAMES = [
@@ -77,6 +78,7 @@ SOFT: list[tuple[str, str, list[list[object]]]] = [
     ("*|*|*|404", "would turn every page into an error", []),
     ("http://a.com/|a|b|200", "it must be an error from 400 to 599", []),
     ("http://a.com/|a|b|gone", "its fourth field is a status code, not 'gone'", []),
+    ("a," * 3 + "a" * 200_000, "this row has 1 of them", []),
     ("http://a.com/|a|b", "this row has 3 of them", []),
 ]  # fmt: skip
 
@@ -153,7 +155,7 @@ def test_log_ins(content: str, line: str, sites: dict[str, object], tmp_path: Pa
     assert settings_of(made).get("CRAWLSPACE_SITES", {}) == {host: {"login": login} for host, login in sites.items()}
 
 
-@pytest.mark.parametrize(("content", "line", "rows"), SOFT, ids=[row[0] for row in SOFT])
+@pytest.mark.parametrize(("content", "line", "rows"), SOFT, ids=[row[0][:60] for row in SOFT])
 def test_soft_error_pages(content: str, line: str, rows: list[list[object]], tmp_path: Path) -> None:
     made = made_of(tmp_path, softerrors__txt=content)
     assert line in report(made)
@@ -187,6 +189,12 @@ def test_lines_of_rules_are_named(tmp_path: Path) -> None:
     assert made.files["crawl.rules"].partition("\n\n")[2] == (
         "# crawl.rules:1-2\n# a\nforbid domain a\n\n# crawl.rules:5\n\tforbid domain b\n"
     )
+
+
+def test_any_rule_can_stand_in_a_comment_of_xml(tmp_path: Path) -> None:
+    made = made_of(tmp_path, followindex__rules="forbid index prefix http://a/x---y?b=<c&d--*\n")
+    assert "<!-- followindex.rules:1: forbid index prefix http://a/x- - -y?b=&lt;c&amp;d- -* -->" in made.files["rules.xml"]
+    assert len(parse_rules_xml(made.files["rules.xml"].encode(), file="rules.xml").rules) == 1
 
 
 def test_a_global_space_that_ibm_does_not_have_is_removed(tmp_path: Path) -> None:
