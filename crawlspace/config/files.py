@@ -157,7 +157,7 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
     usual = folder / "start_urls.txt"
     own = _start_url_files(folder, settings)
     files = {usual: usual.name, **own} if is_there(usual) else own
-    read = ((file, _written_lines(_read_text(path, mistakes, file=file))) for path, file in files.items())
+    read = ((file, _written_lines(read_text(path, mistakes, file=file))) for path, file in files.items())
     for file, number, line in ((file, number, line) for file, lines in read for number, line in lines):
         _read_start_url(line, file, number, found, mistakes)
         if len(found) > MAX_START_URLS or len(mistakes) >= MAX_MISTAKES:
@@ -292,7 +292,7 @@ def _unreadable(path: Path, error: OSError) -> ConfigError:
 def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
     """Return the rules of a file. Raises RuleFileError with every mistake, including a wrong encoding, and ConfigError."""
     mistakes: list[Mistake] = []
-    text = _read_text(path, mistakes)
+    text = read_text(path, mistakes)
     try:
         rules = parse_text(text)
     except RuleFileError as error:
@@ -303,16 +303,16 @@ def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
     return rules
 
 
-def _read_text(path: Path, mistakes: list[Mistake], *, file: str = "") -> str:
-    """Return the text of a UTF-8 file, with line ends as `\\n`; `file` is its name in messages. Raises ConfigError.
+def read_text(path: Path, mistakes: list[Mistake], *, file: str = "", most: int = MAX_FILE) -> str:
+    """Return the text of a UTF-8 file of at most `most` bytes, with line ends as `\\n`; `file` is its name in messages. Raises ConfigError.
 
     The first place with another encoding is added to the mistakes. Lines with such places are returned empty, so that the
     mistakes of the other lines are found, too.
     """
     size = _size(path)
-    if size > MAX_FILE:
+    if size > most:
         raise ConfigError(
-            f"{path} has {size / 2**20:,.1f} MiB, and {MAX_FILE // 2**20} MiB is the most that is read; divide it, or shorten it"
+            f"{path} has {size / 2**20:,.1f} MiB, and {most // 2**20} MiB is the most that is read; divide it, or shorten it"
         )
     data = read_bytes(path)
     unmarked = "UTF-16" if b"\0" in data[:2] else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,12 @@ from crawlspace.errors import SettingError
 from crawlspace.importers.report import Fate
 from crawlspace.parsing import duration
 from crawlspace.printable import quoted
+from crawlspace.rules.limits import changes_of_built_in
+
+_EXCLUDE_EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
+_NO_EXTENSION = re.compile(r"[^\w+~-]")
+NO_LIMIT_OF_REPEATED_SEGMENTS = 1_000
+"""CRAWLSPACE_MAX_REPEATED_SEGMENTS, where another crawler has no such limit: more than a URL of the usual length can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,25 @@ def yes_or_no(values: Sequence[str]) -> bool:
     return known[text]
 
 
+def mime_types(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Translate the types that are accepted."""
+    return setting(defaults, "CRAWLSPACE_MIME_TYPES", [value.lower() for value in values])
+
+
+def extensions(values: Sequence[str], defaults: Defaults) -> Translation:
+    """Translate the extensions that are excluded; into changes of the built-in list where that is shorter."""
+    found = {value: value.lower().lstrip("*").lstrip(".") for value in values}
+    unusable = [quoted(value) for value, name in found.items() if _NO_EXTENSION.search(name) or not name]
+    names = [name for name in found.values() if name and not _NO_EXTENSION.search(name)]
+    changes = changes_of_built_in(frozenset(names))
+    nearest = changes if len(changes) < len(names) else names
+    translation = setting(defaults, _EXCLUDE_EXTENSIONS, nearest or ("" if names else "none"))
+    if not unusable:
+        return translation
+    reason = f"{', '.join(unusable)}: an extension is what is behind the last dot of the path; write a rule of rules.xml with Ext"
+    return Translation(Fate.NO_COUNTERPART, f"{reason}; the others: {translation.text}", translation.settings)
+
+
 def as_whole(name: str, *, low: int = 0, note: str = "") -> Translate:
     return lambda values, defaults: setting(defaults, name, whole(values, low=low), note=note)
 
@@ -110,9 +136,9 @@ def later(reason: str) -> Translate:
 def _is_equal(name: str, default: object, value: object) -> bool:
     if isinstance(default, list) and isinstance(value, list):
         return sorted(map(str, default)) == sorted(map(str, value))
-    if isinstance(default, str) and isinstance(value, int | float) and default:
+    if isinstance(default, str) and isinstance(value, str | int | float) and default:
         try:
-            return duration(name, default, low=0) == value
+            return duration(name, default, low=0) == duration(name, value, low=0)
         except SettingError:
-            return False
+            return default == value
     return (type(default) is not bool and type(value) is not bool and default == value) or default is value

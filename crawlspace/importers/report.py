@@ -33,13 +33,14 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class ReportedOption:
-    """What became of one option. `is_recalled`: what it means is not documented where it could be read, but known by experience."""
+    """What became of one option. `line` 0 is the whole file. `is_recalled`: what it means is known by experience, and not documented where it could be read."""
 
     line: int
     option: str
     fate: Fate
     text: str
     is_recalled: bool = False
+    file: str = ""
 
     @property
     def sentence(self) -> str:
@@ -48,6 +49,7 @@ class ReportedOption:
 
     def as_json(self) -> dict[str, object]:
         return {
+            "file": self.file,
             "line": self.line,
             "option": printable(self.option),
             "fate": self.fate.value,
@@ -57,19 +59,20 @@ class ReportedOption:
 
 
 class ImportReport:
-    """The options of one imported collection, in the order of the file."""
+    """The options of one imported collection, in the order of its file or files."""
 
     def __init__(self, file: str) -> None:
-        """`file` is the name in messages."""
+        """`file` is the name in messages, for options that name no file of their own."""
         self.file = printable(file)
         self._options: list[ReportedOption] = []
 
-    def add(self, line: int, option: str, fate: Fate, text: str, *, is_recalled: bool = False) -> None:
-        self._options.append(ReportedOption(line, option, fate, text, is_recalled))
+    def add(self, line: int, option: str, fate: Fate, text: str, *, is_recalled: bool = False, file: str = "") -> None:
+        self._options.append(ReportedOption(line, option, fate, text, is_recalled, printable(file) if file else self.file))
 
     @property
     def options(self) -> list[ReportedOption]:
-        return sorted(self._options, key=lambda one: one.line)
+        files = {file: place for place, file in enumerate(dict.fromkeys(one.file for one in self._options))}
+        return sorted(self._options, key=lambda one: (files[one.file], one.line))
 
     @property
     def lost(self) -> int:
@@ -79,6 +82,7 @@ class ImportReport:
     def lines(self) -> Iterator[str]:
         """Yield a line for each option, and a last one with the numbers."""
         for one in self.options:
-            yield f"{self.file}:{one.line}: {printable(one.option)}: {one.sentence}"
+            place = f"{one.file}:{one.line}" if one.line else one.file
+            yield f"{place}: {printable(one.option)}: {one.sentence}"
         numbers = [f"{sum(one.fate is fate for one in self._options):,} {fate.value}" for fate in Fate]
         yield f"{len(self._options):,} options: {', '.join(numbers)}"

@@ -20,6 +20,8 @@ class SettingsFile:
     """CRAWLSPACE_SITES, by host pattern; the first that matches holds."""
     of_all_sites: dict[str, object] = field(default_factory=dict)
     """What each entry of CRAWLSPACE_SITES has, and one for all other sites."""
+    notes: list[str] = field(default_factory=list)
+    """Paragraphs of comments at the end, without their `#`."""
 
     def set(self, settings: Mapping[str, object], place: str) -> None:
         for name, value in settings.items():
@@ -38,7 +40,8 @@ class SettingsFile:
             sites["*"] = dict(self.of_all_sites)
         if sites:
             values[SITES] = sites
-        return self.heading + "".join(self._setting(name, value) for name, value in values.items())
+        notes = "".join("\n" + "".join(f"# {line}\n" for line in note.splitlines()) for note in self.notes)
+        return self.heading + "".join(self._setting(name, value) for name, value in values.items()) + notes
 
     def _setting(self, name: str, value: object) -> str:
         comments = "".join(f"# {place}\n" for place in dict.fromkeys(self.places.get(name, ())))

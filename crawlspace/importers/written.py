@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -16,26 +16,31 @@ from crawlspace.importers.report import ImportReport
 class ImportedCollection:
     """The files of a collection, by name, and what became of each option.
 
-    An importer writes all of its files always: one of an earlier import must not stay behind.
+    An importer writes all of its files always: one of an earlier import must not stay behind. `absent` names those that mean
+    something by being there, and must not be.
     """
 
     files: Mapping[str, str]
     report: ImportReport
+    absent: Sequence[str] = ()
 
 
-def difference(folder: Path, files: Mapping[str, str]) -> str:
+def difference(folder: Path, files: Mapping[str, str], absent: Sequence[str] = ()) -> str:
     """Return what would change in a folder, as a unified diff; empty if nothing. Raises ConfigError."""
-    return "".join(_difference(folder / name, text) for name, text in files.items())
+    removed = [_difference(path, "") or f"{path} is removed\n" for path in (folder / name for name in absent) if is_there(path)]
+    return "".join([*(_difference(folder / name, text) for name, text in files.items()), *removed])
 
 
-def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    """Write the files, each replaced as a whole. Raises ConfigError."""
+def write_files(folder: Path, files: Mapping[str, str], absent: Sequence[str] = ()) -> None:
+    """Write the files, each replaced as a whole, and remove the absent ones. Raises ConfigError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             unfinished = folder / f".{name}.new"
             unfinished.write_text(text, encoding="utf-8")
             unfinished.replace(folder / name)
+        for name in absent:
+            (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(f"{folder} cannot be written: {error.strerror}; it must be in a folder that can be written") from error
 

@@ -29,11 +29,11 @@ class ImportCommand(CollectionCommand):
     def write(self, name: str, imported: ImportedCollection, opts: argparse.Namespace) -> int:
         """Write a collection where it is new, or may be overwritten; print what became of it. Return the exit status."""
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
-        changed = difference(folder, imported.files) if folder.exists() else ""
+        changed = difference(folder, imported.files, imported.absent) if folder.exists() else ""
         findings = self._findings(name, imported.files)
         is_written = not opts.dry_run and (not changed or opts.overwrite)
         if is_written and (changed or not folder.exists()):
-            write_files(folder, imported.files)
+            write_files(folder, imported.files, imported.absent)
         if opts.json:
             options = [one.as_json() for one in imported.report.options]
             print_json(

@@ -87,6 +87,7 @@ def test_what_has_no_counterpart_is_the_exit_status(demo: Project, run: Run) -> 
 def test_the_report_for_programs(demo: Project, run: Run) -> None:
     found = json.loads(run("import-fast", str(demo.folder / "news.xml"), "other", "--json").succeeded().stdout)
     assert found["options"][1] == {
+        "file": "news.xml",
         "line": 4,
         "option": "delay",
         "fate": "translated",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from crawlspace.importers.outcomes import (
+    NO_LIMIT_OF_REPEATED_SEGMENTS,
     Defaults,
     Translate,
     Translation,
@@ -17,8 +18,10 @@ from crawlspace.importers.outcomes import (
     as_switch,
     as_text,
     as_whole,
+    extensions,
     later,
     lost,
+    mime_types,
     never,
     number,
     one_value,
@@ -27,12 +30,10 @@ from crawlspace.importers.outcomes import (
     yes_or_no,
 )
 from crawlspace.importers.report import Fate
-from crawlspace.rules.limits import changes_of_built_in
 from crawlspace.urls import DEFAULT_PORTS
 
 CONFIRMED = frozenset({"start_uris", "start_uri_files", "delay", "refresh", "max_sites", "max_inter_docs"})
 """Options whose meaning public documentation states; the others are known by experience."""
-NO_LIMIT_OF_REPEATED_SEGMENTS = 1_000
 
 
 def _schemes(values: Sequence[str], defaults: Defaults) -> Translation:
@@ -46,17 +47,6 @@ def _schemes(values: Sequence[str], defaults: Defaults) -> Translation:
             Fate.NO_COUNTERPART, f"{unknown} is not crawled; CRAWLSPACE_SCHEMES = {known}", {"CRAWLSPACE_SCHEMES": known}
         )
     return setting(defaults, "CRAWLSPACE_SCHEMES", known)
-
-
-def _types(values: Sequence[str], defaults: Defaults) -> Translation:
-    return setting(defaults, "CRAWLSPACE_MIME_TYPES", [value.lower() for value in values])
-
-
-def _extensions(values: Sequence[str], defaults: Defaults) -> Translation:
-    found = [value.lower().lstrip(".") for value in values]
-    changes = changes_of_built_in(frozenset(found))
-    nearest = changes if len(changes) < len(found) else found
-    return setting(defaults, "CRAWLSPACE_EXCLUDE_EXTENSIONS", nearest or ("" if found else "none"))
 
 
 def _searched(values: Sequence[str], _: Defaults) -> Translation:
@@ -120,13 +110,13 @@ _LOGS = (
 
 OPTIONS: Mapping[str, Translate] = {
     "allowed_schemes": _schemes,
-    "allowed_types": _types,
+    "allowed_types": mime_types,
     "force_mimetype_detection": always(
         usual=False,
         same="a type that the site names is believed",
         otherwise="the first bytes decide only where the site names no type",
     ),
-    "exclude_exts": _extensions,
+    "exclude_exts": extensions,
     "uri_search_mime": _searched,
     "delay": as_number("DOWNLOAD_DELAY"),
     "max_sites": as_whole("CRAWLSPACE_MAX_SITES", low=1),

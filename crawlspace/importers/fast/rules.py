@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape
 
 from crawlspace.importers.fast.values import KINDS, LISTS, ListedValue, forbidding
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.lists import ListFiles
 from crawlspace.importers.regexps import Untranslatable
 from crawlspace.importers.report import Fate, ImportReport
+from crawlspace.importers.rules_xml import rule as xml_rule
 from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
@@ -189,13 +189,13 @@ class _SpaceFromLists:
         lines = self.files.rules_xml
         if len(accepted) == 1:
             for value in _different(accepted[0]):
-                lines += _xml_rule([_place(self._report, value)], value.condition, "Accept")
+                lines += xml_rule([_place(self._report, value)], value.condition, ["<Accept/>"])
         elif accepted:
             places = [_place(self._report, value) for values in accepted for value in values]
             parts = "\n      ".join(_any_of([value.condition for value in _different(values)]) for values in accepted)
-            lines += _xml_rule(places, f"<And>\n      {parts}\n    </And>", "Accept")
+            lines += xml_rule(places, f"<And>\n      {parts}\n    </And>", ["<Accept/>"])
         for value in _different([value for value, _ in self._xml]):
-            lines += _xml_rule([_place(self._report, value)], value.condition, "Ignore")
+            lines += xml_rule([_place(self._report, value)], value.condition, ["<Ignore/>"])
 
     def _write_crawl_rules(self) -> None:
         kept, dropped = _with_effect(self._rules)
@@ -243,8 +243,3 @@ def _any_of(conditions: Sequence[str]) -> str:
 
 def _place(report: ImportReport, value: ListedValue) -> str:
     return f"{report.file}:{value.line}: {value.option}"
-
-
-def _xml_rule(places: Sequence[str], condition: str, action: str) -> list[str]:
-    comments = [f"  <!-- {escape(place).replace('--', '- -')} -->" for place in dict.fromkeys(places)]
-    return [*comments, "  <Rule>", f"    {condition}", f"    <{action}/>", "  </Rule>"]

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
 from crawlspace.errors import RuleFileError
+from crawlspace.importers.conditions import atom, expression_atom
 from crawlspace.importers.regexps import Untranslatable, translated
 from crawlspace.printable import quoted, without_credentials
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.named_hosts import names_no_site
-from crawlspace.rules.url_spelling import BadValue
 from crawlspace.rules.xml.model import Field, Kind, Norm
-from crawlspace.rules.xml.values import read_value
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 
@@ -75,7 +74,7 @@ def of_uri(option: str, line: int, text: str) -> ListedValue:
     text = text.replace(" ", "%20")
     if kind in {"suffix", "contains"}:
         xml_kind = Kind.SUFFIX if kind == "suffix" else Kind.INSIDE
-        return ListedValue(option, line, text, condition=_atom(Field.URL, xml_kind, text, Norm.NONE))
+        return ListedValue(option, line, text, condition=atom(Field.URL, xml_kind, text, Norm.NONE))
     if not text.lower().startswith(("http://", "https://")):
         raise Untranslatable(f"{quoted(text)} does not begin with http:// or https://, so that it matches no URL that is crawled")
     return _exact_uri(option, line, text) if kind in {"exact", "file"} else _prefix_uri(option, line, text)
@@ -92,9 +91,9 @@ def _exact_uri(option: str, line: int, text: str) -> ListedValue:
         url = parse(text)
     except MalformedUrl as error:
         raise Untranslatable(str(error)) from None
-    parts = [f'<Url literal="true" val={quoteattr(url.text)}/>', _atom(Field.PATH, Kind.EXACT, url.path, Norm.NONE)]
+    parts = [f'<Url literal="true" val={quoteattr(url.text)}/>', atom(Field.PATH, Kind.EXACT, url.path, Norm.NONE)]
     if url.query is not None:
-        parts.append(_atom(Field.QUERY, Kind.EXACT, url.query, Norm.NONE))
+        parts.append(atom(Field.QUERY, Kind.EXACT, url.query, Norm.NONE))
     condition = f"<And> {' '.join(parts)} </And>"  # the host without regard to case, the rest with
     named = url.host if url.port == DEFAULT_PORTS[url.scheme] else url.site
     return ListedValue(option, line, text, condition=condition, named=named)
@@ -104,7 +103,7 @@ def _prefix_uri(option: str, line: int, text: str) -> ListedValue:
     """A prefix that ends within the host may be of several hosts, and a prefix rule can't say that."""
     authority, slash, _ = text.partition("://")[2].partition("/")
     norm = Norm.NONE if slash else Norm.NORM
-    condition = _atom(Field.URL, Kind.PREFIX, text, norm)
+    condition = atom(Field.URL, Kind.PREFIX, text, norm)
     if not slash or "*" in text or "?" in authority:
         return ListedValue(option, line, text, condition=condition)
     _refuse_wrong_rule(f"prefix {text}")
@@ -132,24 +131,15 @@ def _host_condition(kind: str, host: str) -> str:
         if not port:
             return f"<Host val={quoteattr(host)}/>"
         of_schemes = [f"{scheme}://{name}{'' if int(port) == usual else f':{port}'}/" for scheme, usual in DEFAULT_PORTS.items()]
-        return f"<Or> {' '.join(_atom(Field.URL, Kind.PREFIX, start, Norm.NORM) for start in of_schemes)} </Or>"
+        return f"<Or> {' '.join(atom(Field.URL, Kind.PREFIX, start, Norm.NORM) for start in of_schemes)} </Or>"
     if port:
         raise Untranslatable(f"{quoted(host)} has a port, which only a whole host can have")
-    return _atom(Field.HOST, {"prefix": Kind.PREFIX, "suffix": Kind.SUFFIX, "contains": Kind.INSIDE}[kind], host, Norm.NORM)
-
-
-def _atom(field: Field, kind: Kind, text: str, norm: Norm) -> str:
-    try:
-        read_value(text, field, kind=kind, norm=norm, literal=True)
-    except BadValue as error:
-        raise Untranslatable(str(error)) from None
-    literal = ' literal="true"' if "\\" in text else ""
-    return f'<Atom field="{field.value}" kind="{kind.value}" norm="{norm.value}"{literal} value={quoteattr(text)}/>'
+    return atom(Field.HOST, {"prefix": Kind.PREFIX, "suffix": Kind.SUFFIX, "contains": Kind.INSIDE}[kind], host, Norm.NORM)
 
 
 def _expression(text: str, field: Field, *, norm: Norm) -> str:
     values, norm = translated(text, field, norm=norm)
-    atoms = [f'<Atom field="{field.value}" kind="inside" norm="{norm.value}" value={quoteattr(value)}/>' for value in values]
+    atoms = [expression_atom(field, Kind.INSIDE, value, norm) for value in values]
     return atoms[0] if len(atoms) == 1 else f"<Or> {' '.join(atoms)} </Or>"
 
 

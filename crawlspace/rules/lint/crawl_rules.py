@@ -9,14 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Literal
+from xml.sax.saxutils import quoteattr
 
 from crawlspace.decision import RuleRef
 from crawlspace.errors import MOST_SHOWN
-from crawlspace.printable import escaped, printable, printable_message, quoted
+from crawlspace.printable import MESSAGE, cut, escaped, printable, printable_message, quoted
 from crawlspace.rules.address import AddressMatcher
 from crawlspace.rules.crawl_rules import AddressRule, CrawlRules, DomainRule, PrefixRule, Rule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
+from crawlspace.rules.lint.segments import star_in_segment
 from crawlspace.rules.named_hosts import names_no_site
 from crawlspace.rules.patterns import Budget
 from crawlspace.rules.prefix import PrefixMatcher
@@ -29,6 +31,9 @@ START_URLS = "start URLs"
 COMPARED, _COMPARED_EACH = 1_000_000, 20
 """Maximal patterns compared one by one in search of covering ones, in total and in addition for each rule: thousands of patterns
 made of the same few literals would take minutes."""
+
+_MOST_CROSSING = 10
+"""Rules with a * in a path segment that are explained one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ def lint_rules(
         *_open_ends(rules, is_open=is_open),
         *_prefix_hosts(rules),
         *_hosts_of_anybody(rules),
+        *_crossing_stars(rules.prefix),
         *_addresses_behind_proxy(rules, proxied),
     ]
     if host_case_sensitive:
@@ -185,6 +191,20 @@ def _hosts_of_anybody(rules: CrawlRules) -> Iterator[Finding]:
                 "as in *.example.com"
             )
             yield _finding(rule, "hosts-of-anybody", message)
+
+
+def _crossing_stars(rules: Sequence[PrefixRule]) -> Iterator[Finding]:
+    """Yield the first prefix rules with a * in a path segment, which hardly is meant for slashes, and the number of the others."""
+    crossing = [(rule, found) for rule in rules if (found := star_in_segment(rule.pattern)) is not None]
+    for rule, found in crossing[:_MOST_CROSSING]:
+        message = (
+            f"the * also matches slashes, so that the rule applies to {printable(found.also)}, too; for one path segment "
+            f"rules.xml has <Path val={quoteattr(found.value)}/>"
+        )
+        yield _finding(rule, "star-crosses-slashes", cut(message, MESSAGE))
+    if others := crossing[_MOST_CROSSING:]:
+        message = f"the * also matches slashes here, and in {len(others) - 1:,} rules after this one"
+        yield _finding(others[0][0], "star-crosses-slashes", message)
 
 
 def _addresses_behind_proxy(rules: CrawlRules, proxied: str) -> Iterator[Finding]:
