@@ -1,17 +1,16 @@
-"""FAST's proxies and log-ins. Passwords become references to the environment; they are neither written nor printed."""
+"""FAST's log-ins. Passwords become references to the environment; they are neither written nor printed."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from crawlspace.importers.outcomes import Translation, WrongValue, lost
+from crawlspace.importers.outcomes import Translation
+from crawlspace.importers.proxies import variable
 from crawlspace.importers.report import Fate
-from crawlspace.printable import printable, quoted
+from crawlspace.printable import quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
-_PROXY = re.compile(r"(?:(?P<scheme>https?)://)?(?:(?P<user>[^:@/\s]*)(?::(?P<password>[^@\s]*))?@)?(?P<place>[^@/\s]+)/?")
 _SCHEMES = ("basic", "digest", "ntlm", "auto")
 
 
@@ -22,34 +21,6 @@ class SiteLogin:
     pattern: str
     own: Mapping[str, object] = field(default_factory=dict)
     text: str = ""
-
-
-def variable(*parts: str) -> str:
-    """Return the name of an environment variable for a secret."""
-    name = re.sub(r"[^A-Z0-9]+", "_", "_".join(parts).upper()).strip("_")
-    return f"_{name}" if name[:1].isdigit() else name
-
-
-def proxies(values: Sequence[str], *, collection: str) -> Translation:
-    """Return CRAWLSPACE_PROXY for the proxies of a collection. Raises WrongValue."""
-    if not values:
-        raise WrongValue("it is a host and a port")
-    found = _PROXY.fullmatch(values[0])
-    if found is None:
-        raise WrongValue("it is a host and a port, as in proxy.example.com:3128")
-    url = f"{found['scheme'] or 'http'}://{found['place']}"
-    value: object = url
-    note = ""
-    if found["user"]:
-        name = variable(collection, "PROXY_PASSWORD")
-        value = {"url": url, "user": found["user"], "password": f"env:{name}"}
-        note = f", with its password in the environment variable {name}: set it"
-    settings = {"CRAWLSPACE_PROXY": value}
-    if len(values) > 1:
-        return Translation(
-            Fate.NO_COUNTERPART, f"one proxy is used and {len(values)} are named; CRAWLSPACE_PROXY is the first{note}", settings
-        )
-    return Translation(Fate.TRANSLATED, f"CRAWLSPACE_PROXY = {printable(value)}{note}", settings)
 
 
 def site_login(name: str, value: str, *, collection: str) -> SiteLogin:
@@ -86,7 +57,3 @@ def form_login() -> Translation:
     return Translation(
         Fate.NOT_YET, "log-ins by a form are not translated; write one of type form into CRAWLSPACE_SITES (docs/logins.md)"
     )
-
-
-def user_in_value() -> Translation:
-    return lost("it has a user name or password; write a log-in of the site into CRAWLSPACE_SITES (docs/logins.md)")

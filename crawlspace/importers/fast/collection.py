@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from crawlspace.config.limits import read_limits
 from crawlspace.errors import ConfigError, did_you_mean
 from crawlspace.importers.fast import options as fast_options
-from crawlspace.importers.fast.access import form_login, proxies, site_login, user_in_value
+from crawlspace.importers.fast.access import form_login, site_login
 from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, SECTIONS
-from crawlspace.importers.fast.rules import FastLists, SpaceFiles, space_files
+from crawlspace.importers.fast.rules import FastLists, space_files
 from crawlspace.importers.fast.sections import READERS
 from crawlspace.importers.fast.values import LISTS
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.lists import ListFiles, WrittenValue
 from crawlspace.importers.outcomes import Translate, Translation, WrongValue, lost, number, setting, whole, yes_or_no
+from crawlspace.importers.proxies import proxies
 from crawlspace.importers.report import Fate, ImportReport
+from crawlspace.importers.rules_xml import document
 from crawlspace.importers.settings_file import SettingsFile
+from crawlspace.importers.start_urls import ImportedStart, start_lines, start_url
 from crawlspace.importers.written import ImportedCollection
-from crawlspace.printable import printable, quoted, without_credentials
-from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.space import CrawlSpace
-from crawlspace.rules.xml.matcher import CompiledActions
-from crawlspace.rules.xml.parser import parse_rules_xml
-from crawlspace.urls import MalformedUrl, Url, parse
+from crawlspace.printable import printable, quoted
 
 DELAY_S = 60
 """FAST's delay where the file names none: of all its defaults the one that public documentation confirms."""
@@ -69,10 +66,11 @@ class _FastImport:
         self._settings.set({"CRAWLSPACE_HOST_CASE_SENSITIVE": False}, "FAST compares hosts without regard to capitals")
         heading = _heading(self._report.file, self._section)
         rules = f"{heading}\n" + "".join(f"{line}\n" for line in space.crawl_rules)
-        rules_xml = _rules_xml(self._report.file, space)
-        starts = heading + "".join(self._start_lines(rules, rules_xml, space))
-        files = {"start_urls.txt": starts, "crawl.rules": rules, "rules.xml": rules_xml, "settings.py": self._settings.text()}
-        return ImportedCollection(files, self._report)
+        rules_xml = document(f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.", space.rules_xml)
+        files = {"crawl.rules": rules, "rules.xml": rules_xml, "settings.py": self._settings.text()}
+        settings = {**self._defaults, **self._settings.values}
+        starts = start_lines(list(self._imported_starts()), files, settings, self._report, refused="refused, as by FAST")
+        return ImportedCollection({"start_urls.txt": heading + "".join(starts), **files}, self._report)
 
     # --- options -----------------------------------------------------------------------------------------------------
 
@@ -256,47 +254,16 @@ class _FastImport:
 
     # --- start URLs --------------------------------------------------------------------------------------------------
 
-    def _start_lines(self, rules: str, rules_xml: str, space: SpaceFiles) -> Iterator[str]:
-        """Yield the lines of start_urls.txt. FAST checks start URLs against the rules and passes over those that they refuse."""
-        read: list[tuple[str, WrittenValue, Url]] = []
+    def _imported_starts(self) -> Iterator[ImportedStart]:
+        """Yield the start URLs that can be used, and report the others."""
         for name, value in self._starts:
-            if without_credentials(value.text) != value.text:
-                self._add(value.line, name, user_in_value())
-                continue
-            try:
-                url = parse(value.text)
-            except MalformedUrl as error:
-                self._add(value.line, name, lost(str(error)))
-                continue
-            if url.scheme not in {"http", "https"}:
-                self._add(value.line, name, lost(f"{quoted(value.text)} is neither http nor https"))
-                continue
-            read.append((name, value, url))
-        decide = self._space(rules, rules_xml, space, starts=[url for _, _, url in read])
-        admitted = {url.text for _, _, url in read if decide.decide_url(url, depth=0).admitted}
-        for name, value, url in read:
-            place = f"# {self._report.file}:{value.line}: {printable(name)}\n"
-            if url.text in admitted or not admitted:
-                if name != "start_uri_files":  # those are reported together
-                    self._add(value.line, name, Translation(Fate.TRANSLATED, f"{printable(url.text)} in start_urls.txt"))
-                yield f"\n{place}{url.text}\n"
+            url = start_url(value)
+            if isinstance(url, Translation):
+                self._add(value.line, name, url)
             else:
-                reason = decide.decide_url(url, depth=0).reason.sentence
-                text = f"a comment in start_urls.txt: {printable(url.text)} is refused, as by FAST ({reason})"
-                self._add(value.line, name, Translation(Fate.TRANSLATED, text))
-                yield f"\n{place}# refused by the rules: {url.text}\n"
-
-    def _space(self, rules: str, rules_xml: str, space: SpaceFiles, *, starts: Sequence[Url]) -> CrawlSpace:
-        accept = not space.accepts_named_only
-        actions = CompiledActions(parse_rules_xml(rules_xml.encode(), file="rules.xml"), accept=accept, index=True, follow=True)
-        settings = {**dict(self._defaults), **self._settings.values}
-        return CrawlSpace(
-            parse_crawl_rules(rules, file="crawl.rules"),
-            read_limits(settings),
-            starts,
-            host_case_sensitive=False,
-            actions=actions,
-        )
+                recalled = name not in fast_options.CONFIRMED
+                is_of_file = name == "start_uri_files"  # those are reported together
+                yield ImportedStart(name, value.line, url, is_recalled=recalled, is_reported=not is_of_file)
 
     def _add(self, line: int, name: str, translation: Translation) -> None:
         recalled = translation.is_recalled and name not in fast_options.CONFIRMED
@@ -332,9 +299,3 @@ def _heading(file: str, section: FastSection) -> str:
         f"# The collection {printable(section.name)} of FAST's web crawler, by `scrapy import-fast`.\n"
         f"# A comment names the place in {file} from which the line below it comes.\n"
     )
-
-
-def _rules_xml(file: str, space: SpaceFiles) -> str:
-    lines = "".join(f"{line}\n" for line in space.rules_xml)
-    safe = file.replace("--", "- -").replace("<", "").replace(">", "").replace("&", "")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!-- From {safe}, by scrapy import-fast: what crawl.rules cannot say. -->\n<Rules>\n{lines}</Rules>\n'

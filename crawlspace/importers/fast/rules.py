@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape
 
+from crawlspace.importers.crawl_rules import without_effect
 from crawlspace.importers.fast.values import KINDS, LISTS, ListedValue, forbidding
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.lists import ListFiles
 from crawlspace.importers.regexps import Untranslatable
 from crawlspace.importers.report import Fate, ImportReport
+from crawlspace.importers.rules_xml import rule as xml_rule
 from crawlspace.printable import quoted
-from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.crawl_rules import lint_rules
 
 CONFIRMED = frozenset({"exact", "prefix", "suffix", "regexp", "file"})
 """Kinds of values that public documentation names."""
-_WITHOUT_EFFECT = frozenset({"never-applies", "host-forbidden"})
-"""Findings about rules that change no decision."""
 
 
 @dataclass(slots=True)
@@ -189,16 +185,18 @@ class _SpaceFromLists:
         lines = self.files.rules_xml
         if len(accepted) == 1:
             for value in _different(accepted[0]):
-                lines += _xml_rule([_place(self._report, value)], value.condition, "Accept")
+                lines += xml_rule([_place(self._report, value)], value.condition, ["<Accept/>"])
         elif accepted:
             places = [_place(self._report, value) for values in accepted for value in values]
             parts = "\n      ".join(_any_of([value.condition for value in _different(values)]) for values in accepted)
-            lines += _xml_rule(places, f"<And>\n      {parts}\n    </And>", "Accept")
+            lines += xml_rule(places, f"<And>\n      {parts}\n    </And>", ["<Accept/>"])
         for value in _different([value for value, _ in self._xml]):
-            lines += _xml_rule([_place(self._report, value)], value.condition, "Ignore")
+            lines += xml_rule([_place(self._report, value)], value.condition, ["<Ignore/>"])
 
     def _write_crawl_rules(self) -> None:
-        kept, dropped = _with_effect(self._rules)
+        without = without_effect([rule for rule, _ in self._rules])
+        kept = [one for place, one in enumerate(self._rules) if place not in without]
+        dropped = {self._rules[place]: why for place, why in without.items()}
         for rule, value in self._rules:
             if value is not None and (rule, value) not in dropped and not value.option.endswith("/file"):
                 recalled = value.option.rpartition("/")[2] not in CONFIRMED
@@ -211,17 +209,6 @@ class _SpaceFromLists:
             if value is not None:
                 self.files.crawl_rules.append(f"# {_place(self._report, value)}")
             self.files.crawl_rules.append(rule)
-
-
-def _with_effect(
-    rules: Sequence[tuple[str, ListedValue | None]],
-) -> tuple[list[tuple[str, ListedValue | None]], dict[tuple[str, ListedValue | None], str]]:
-    """Return the rules that may decide, and the others with the finding of `lint` about each."""
-    parsed = parse_crawl_rules("".join(f"{rule}\n" for rule, _ in rules), file="crawl.rules")
-    found = lint_rules(parsed, Limits(), host_case_sensitive=False)
-    without = {one.line: one.code for one in found if one.code in _WITHOUT_EFFECT}  # each for an earlier rule, which stays
-    kept = [rule for line, rule in enumerate(rules, 1) if line not in without]
-    return kept, {rule: without[line] for line, rule in enumerate(rules, 1) if line in without}
 
 
 def _hosts_of(values: Sequence[ListedValue]) -> list[str]:
@@ -243,8 +230,3 @@ def _any_of(conditions: Sequence[str]) -> str:
 
 def _place(report: ImportReport, value: ListedValue) -> str:
     return f"{report.file}:{value.line}: {value.option}"
-
-
-def _xml_rule(places: Sequence[str], condition: str, action: str) -> list[str]:
-    comments = [f"  <!-- {escape(place).replace('--', '- -')} -->" for place in dict.fromkeys(places)]
-    return [*comments, "  <Rule>", f"    {condition}", f"    <{action}/>", "  </Rule>"]
