@@ -82,10 +82,10 @@ class _Example:
 
 def _of_class(choice: str) -> str:
     compiled = re2.compile(choice, OPTIONS)
-    own: tuple[str, ...] = (
-        () if choice.startswith("[^") else (choice[1], *(low for low, high in pairwise(choice[1:]) if high == "-"))
-    )
-    for character in (*own, *_TRIED):
+    tried: list[str] = [*_TRIED]
+    if not choice.startswith("[^"):
+        tried = [choice[1], *(low for low, high in pairwise(choice[1:]) if high == "-"), *tried]
+    for character in tried:
         if compiled.fullmatch(character) is not None:
             return character
     raise _Unknown
