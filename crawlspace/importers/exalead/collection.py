@@ -59,8 +59,10 @@ class _ExaleadImport:
         self._rules: list[ConfigElement] = []
 
     def collection(self) -> ImportedCollection:
-        for element in self._crawler.around:
-            self._around(element)
+        for element in self._crawler.holders:
+            self._holder(element)
+        for element in self._crawler.beside:
+            self._beside(element)
         if self._crawler.has_rules_only:
             self._of_rules_only(self._crawler.node)
         else:
@@ -94,11 +96,8 @@ class _ExaleadImport:
 
     # --- elements ----------------------------------------------------------------------------------------------------
 
-    def _around(self, element: ConfigElement) -> None:
-        """Report what is outside of all crawlers, and read the settings of this one's fetcher."""
-        if is_fetcher(element):
-            self._fetcher(element)
-            return
+    def _holder(self, element: ConfigElement) -> None:
+        """Report the attributes of an element that holds crawlers."""
         for attribute in element.attributes.values():
             name = f"{element.name}/{attribute.name}"
             if attribute.name == "version":
@@ -107,11 +106,15 @@ class _ExaleadImport:
                 self._translate(attribute, name, OPTIONS["verbose"])
             else:
                 self._add(attribute.line, name, _unknown(attribute.name, ["version", "verbose"]))
-        if element.children or element.text.strip() or not element.attributes:
-            if element.name == "Rules":
-                self._add(element.line, element.name, lost("these Rules are in no Crawler"), is_recalled=False)
-            elif element.name != "CrawlConfig":
-                self._add(element.line, element.name, _unknown(element.name, ["Crawler", "Fetcher"]))
+
+    def _beside(self, element: ConfigElement) -> None:
+        """Report an element outside of all crawlers, or read it where it has the settings of this one's fetcher."""
+        if is_fetcher(element):
+            self._fetcher(element)
+        elif element.name == "Rules":
+            self._add(element.line, element.name, lost("these Rules are in no Crawler"), is_recalled=False)
+        else:
+            self._add(element.line, element.name, _unknown(element.name, ["Crawler", "Fetcher"]))
 
     def _of_rules_only(self, node: ConfigElement) -> None:
         """Read a file without a Crawler: the topmost Rules; all else is reported."""
@@ -236,7 +239,7 @@ class _ExaleadImport:
 
     def _named_fetcher(self, values: Sequence[str]) -> Translation:
         name = values[0]
-        there = [*self._crawler.around, *self._crawler.node.elements]
+        there = [*self._crawler.beside, *self._crawler.node.elements]
         if any(
             is_fetcher(one) and ("name" not in one.attributes or one.attributes["name"].value.strip() == name) for one in there
         ):

@@ -114,14 +114,15 @@ class _RulesImport:
 
     def _usable_action(self, action: ConfigElement, before: Sequence[ConfigElement], within: str) -> list[ConfigElement]:
         """Return an action as far as it can be used beside those before it: in a list, which is empty if not at all."""
-        always = ConfigElement("Path", action.line, attributes={"val": Attribute("val", "/", action.line)})
-        mistakes = self._mistakes(ConfigElement("Rule", action.line, children=[always, *before, action]))
+        first = min(one.line for one in (*before, action))
+        always = ConfigElement("Path", first, attributes={"val": Attribute("val", "/", first)})
+        mistakes = self._mistakes(ConfigElement("Rule", first, children=[always, *before, action]))
         for mistake in mistakes:
             self._lose(action.line, f"{within}/Rule/{action.name}", mistake.message)
         if not mistakes:
             return [action]
         bare = ConfigElement(action.name, action.line)
-        is_usable = action.name in _FLAGS and not self._mistakes(ConfigElement("Rule", 1, children=[always, *before, bare]))
+        is_usable = action.name in _FLAGS and not self._mistakes(ConfigElement("Rule", first, children=[always, *before, bare]))
         return [bare] if is_usable else []
 
     def _with_expressions(self, rule: ConfigElement, within: str) -> ConfigElement:

@@ -61,11 +61,12 @@ class ConfigElement:
 
 @dataclass(frozen=True, slots=True)
 class ExaleadCrawler:
-    """A crawler of a file; `around` are the elements outside of all crawlers, the outermost one first, without children."""
+    """A crawler of a file; `holders` are the elements that hold the crawlers, `beside` those that stand beside a crawler or a holder."""
 
     name: str
     node: ConfigElement
-    around: tuple[ConfigElement, ...] = ()
+    holders: tuple[ConfigElement, ...] = ()
+    beside: tuple[ConfigElement, ...] = ()
     has_rules_only: bool = False
 
 
@@ -79,9 +80,10 @@ def read_crawl_config(data: bytes, *, file: str) -> list[ExaleadCrawler]:
             near = next((hint for name in names if (hint := did_you_mean(name, ("Crawler", "Rules"), cutoff=0.7))), "")
             message = f"the file has neither a Crawler nor Rules, so there is nothing to import{f': {near}' if near else ''}"
             raise RuleFileError([Mistake(file, root.line, 1, message, "")])
-        return [ExaleadCrawler("", root, (), has_rules_only=True)]
-    around = tuple(_around(root))
-    return [ExaleadCrawler(_name(crawler, file), crawler, around) for crawler in crawlers]
+        return [ExaleadCrawler("", root, has_rules_only=True)]
+    holders = tuple(_holders(root))
+    beside = tuple(child for holder in holders for child in holder.elements if not any(child.named("Crawler")))
+    return [ExaleadCrawler(_name(crawler, file), crawler, holders, beside) for crawler in crawlers]
 
 
 def _name(crawler: ConfigElement, file: str) -> str:
@@ -92,16 +94,12 @@ def _name(crawler: ConfigElement, file: str) -> str:
     return name.value.strip()
 
 
-def _around(root: ConfigElement) -> Iterator[ConfigElement]:
-    """Yield what is outside of all crawlers: elements that hold none, and the others without what they hold."""
-    if root.name == "Crawler":
-        return
-    if not any(root.named("Crawler")):
-        yield root
-        return
-    yield ConfigElement(root.name, root.line, root.is_foreign, root.attributes)
-    for child in root.elements:
-        yield from _around(child)
+def _holders(element: ConfigElement) -> Iterator[ConfigElement]:
+    """Yield the elements that hold a crawler, the outermost first."""
+    if element.name != "Crawler" and any(element.named("Crawler")):
+        yield element
+        for child in element.elements:
+            yield from _holders(child)
 
 
 class _ExaleadReading(XmlReading):

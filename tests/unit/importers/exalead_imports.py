@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from crawlspace import settings as defaults
@@ -26,6 +27,13 @@ def imported_from(data: bytes, name: str = "demo", syntax: RegexSyntax | None = 
 def imported(name: str, syntax: RegexSyntax | None = None) -> ImportedCollection:
     """A file of the corpus, by its name without the ending."""
     return imported_from((CORPUS / f"{name}.xml").read_bytes(), name, syntax)
+
+
+def with_start(found: ImportedCollection) -> ImportedCollection:
+    """An import with a start URL, if it has none: a file with rules only says nothing of them."""
+    if "http" in found.files["start_urls.txt"]:
+        return found
+    return replace(found, files={**found.files, "start_urls.txt": "http://www.foo.com/\n"})
 
 
 def collection(name: str, base: Path, found: ImportedCollection) -> Collection:
