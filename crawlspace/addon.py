@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +129,7 @@ def read_rules(spider: Spider, crawler: Crawler) -> AddonRules:
     folder = folder_of_spider(spider.name, rules_folder(settings))
     read = read_addon_limits(values_of(settings))
     start_urls = start_urls_of(getattr(spider, "start_urls", None) or (), settings)
-    rules, actions = _both_rules(folder)
+    rules, actions = _both_rules(folder, read.values)
     check_start_urls(start_urls, read.limits)
     space = read.space(rules, actions, start_urls)
     for sentence in settings_without_effect(settings):
@@ -136,9 +137,9 @@ def read_rules(spider: Spider, crawler: Crawler) -> AddonRules:
     return AddonRules(space, read.sites, crawler)
 
 
-def _both_rules(folder: Path) -> tuple[CrawlRules, ActionRuleSet | None]:
+def _both_rules(folder: Path, values: Mapping[str, object]) -> tuple[CrawlRules, ActionRuleSet | None]:
     try:
-        rules, _, actions = read_own_rules(folder)
+        rules, _, actions = read_own_rules(folder, values)
     except RuleFileError as error:  # the files of all spiders have the same names, so the folder must be named
         raise RuleFileError([replace(mistake, file=str(folder / mistake.file)) for mistake in error.mistakes]) from error
     return rules, actions

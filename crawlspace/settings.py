@@ -263,6 +263,8 @@ CRAWLSPACE_BROWSER_MEMORY = 1536 * 1024 * 1024
 CRAWLSPACE_DEFAULT_ACCEPT = True
 CRAWLSPACE_DEFAULT_INDEX = True
 CRAWLSPACE_DEFAULT_FOLLOW = True
+# How values of rules.xml are read: "escaped" (a backslash gives a special character its meaning) or "standard" (as in RE2).
+CRAWLSPACE_RULES_XML_REGEX = "escaped"
 # Whether the pages that a page links to inherit the metadata that rules add to it (AddMeta); one link far.
 CRAWLSPACE_METADATA_ALONG_LINKS = True
 

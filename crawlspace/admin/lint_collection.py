@@ -71,7 +71,7 @@ def review(
             errors.append(error)
             del known[setting]
     own = attempt(lambda: read_rules(folder)) or (CrawlRules(), None)
-    actions = attempt(lambda: read_action_rules(folder))
+    actions = attempt(lambda: read_action_rules(folder, {**defaults, **known}))
     global_rules = attempt(lambda: read_global_rules(folder, known)) or (None, None)
     start_urls = attempt(lambda: read_start_urls(folder, known)) or ()
     rules = AllRules(*own, *global_rules, actions)

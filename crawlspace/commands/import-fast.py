@@ -13,10 +13,10 @@ from pathlib import Path
 from crawlspace.config.files import is_there, read_bytes
 from crawlspace.errors import UsageError
 from crawlspace.importers.fast.collection import translate_fast
-from crawlspace.importers.fast.xml import MAX_SIZE, FastSection, read_fast_xml
+from crawlspace.importers.fast.xml import FastSection, read_fast_xml
+from crawlspace.importers.xml_reading import MAX_SIZE
 from crawlspace.printable import quoted
-from crawlspace.runtime.command import refuse_wrong_name
-from crawlspace.runtime.import_command import ImportCommand
+from crawlspace.runtime.import_command import ImportCommand, collections_by_name
 
 
 class Command(ImportCommand):
@@ -46,27 +46,12 @@ class Command(ImportCommand):
         if not is_there(path):
             raise UsageError(f"there is no file {quoted(args[0])}: name the XML file of FAST's configuration")
         found = read_fast_xml(read_bytes(path, most=MAX_SIZE + 1), file=path.name)
-        named = _named(found, args[1:], file=path.name)
+        named = collections_by_name(
+            [(section.name, section) for section in found], args[1:], command="import-fast", file=path.name
+        )
         return max(self._import(name, section, path, opts) for name, section in named.items())
 
     def _import(self, name: str, section: FastSection, path: Path, opts: argparse.Namespace) -> int:
         settings = self.project_settings()
         imported = translate_fast(section, file=path.name, folder=path.parent, name=name, defaults=settings)
         return self.write(name, imported, opts)
-
-
-def _named(found: Sequence[FastSection], names: Sequence[str], *, file: str) -> dict[str, FastSection]:
-    """Return the collections to import, by the names that they get. Raises UsageError."""
-    there = {section.name: section for section in found}
-    if len(there) < len(found):
-        raise UsageError(f"{file} has two collections of one name: rename one of them")
-    if names and len(found) == 1:
-        refuse_wrong_name(names[0])
-        return {names[0]: found[0]}
-    if names:
-        if names[0] not in there:
-            raise UsageError(f"{file} has no collection {quoted(names[0])}: it has {', '.join(map(quoted, there))}")
-        there = {names[0]: there[names[0]]}
-    for name in there:
-        refuse_wrong_name(name, way_out=f"; give it another name: scrapy import-fast {file} NAME" if len(found) == 1 else "")
-    return there

@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
-from crawlspace.parsing import words
+from crawlspace.parsing import one_of, words
 from crawlspace.printable import printable, quoted, without_credentials
 from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules
-from crawlspace.rules.xml.model import ActionRuleSet
+from crawlspace.rules.xml.model import ActionRuleSet, RegexSyntax
 from crawlspace.rules.xml.parser import MAX_SIZE, parse_rules_xml, refuse_size
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _FILES = "CRAWLSPACE_START_URL_FILES"
 GLOBAL_RULES = "global.rules"
 RULES_XML = "rules.xml"
+REGEX = "CRAWLSPACE_RULES_XML_REGEX"
 
 MAX_FILE = 200 * 1024 * 1024
 """Maximal bytes of a file of rules or start URLs."""
@@ -72,7 +73,7 @@ def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
     rules: tuple[CrawlRules, Path | None, ActionRuleSet | None] = (CrawlRules(), None, None)
     global_rules: tuple[CrawlRules | None, Path | None] = (None, None)
     try:
-        rules = read_own_rules(folder)
+        rules = read_own_rules(folder, settings)
     except RuleFileError as error:
         mistakes += error.mistakes
     try:
@@ -84,7 +85,7 @@ def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
     return AllRules(*rules[:2], *global_rules, rules[2])
 
 
-def read_own_rules(folder: Path) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
+def read_own_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
     """Read crawl.rules and rules.xml. Raises RuleFileError with the mistakes of both, and ConfigError."""
     mistakes: list[Mistake] = []
     rules: tuple[CrawlRules, Path | None] = (CrawlRules(), None)
@@ -94,7 +95,7 @@ def read_own_rules(folder: Path) -> tuple[CrawlRules, Path | None, ActionRuleSet
     except RuleFileError as error:
         mistakes += error.mistakes
     try:
-        action_rules = read_action_rules(folder)
+        action_rules = read_action_rules(folder, settings)
     except RuleFileError as error:
         mistakes += error.mistakes
     if mistakes:
@@ -110,13 +111,14 @@ def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
     return _parsed(path, lambda text: parse_crawl_rules(text, file=path.name)), path
 
 
-def read_action_rules(folder: Path) -> ActionRuleSet | None:
-    """Read rules.xml; None without the file. Raises RuleFileError, ConfigError."""
+def read_action_rules(folder: Path, settings: Mapping[str, object]) -> ActionRuleSet | None:
+    """Read rules.xml; None without the file. Raises RuleFileError, SettingError, ConfigError."""
+    syntax = RegexSyntax(one_of(REGEX, settings[REGEX], tuple(RegexSyntax)))
     path = folder / RULES_XML
     if not is_there(path):
         return None
     refuse_size(_size(path), file=path.name)
-    return parse_rules_xml(read_bytes(path, most=MAX_SIZE + 1), file=path.name)
+    return parse_rules_xml(read_bytes(path, most=MAX_SIZE + 1), file=path.name, syntax=syntax)
 
 
 def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules | None, Path | None]:

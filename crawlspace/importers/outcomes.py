@@ -129,6 +129,11 @@ def never(reason: str) -> Translate:
     return lambda _, __: lost(reason)
 
 
+def planned(*, same: str, otherwise: str) -> Translate:
+    """Return a translation of a switch that can't be on here yet."""
+    return lambda values, _: Translation(Fate.NOT_YET, otherwise) if yes_or_no(values) else Translation(Fate.DEFAULT, same)
+
+
 def later(reason: str) -> Translate:
     return lambda _, __: Translation(Fate.NOT_YET, reason)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from crawlspace.config.collection import compile_actions
+from crawlspace.config.files import REGEX
 from crawlspace.config.limits import read_limits
 from crawlspace.errors import RuleFileError
 from crawlspace.importers.lists import WrittenValue
@@ -15,6 +16,7 @@ from crawlspace.parsing import boolean
 from crawlspace.printable import printable, quoted, without_credentials
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
@@ -84,7 +86,8 @@ def _space(files: Mapping[str, str], settings: Mapping[str, object], starts: Seq
     """Return the crawl space of the imported files; None if they have mistakes, which lint names."""
     try:
         rules = parse_crawl_rules(files["crawl.rules"], file="crawl.rules")
-        actions = parse_rules_xml(files["rules.xml"].encode(), file="rules.xml")
+        syntax = RegexSyntax(str(settings[REGEX]))
+        actions = parse_rules_xml(files["rules.xml"].encode(), file="rules.xml", syntax=syntax)
     except RuleFileError:
         return None
     return CrawlSpace(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from xml.parsers.expat import ExpatError, ParserCreate, errors
+from xml.parsers.expat import ExpatError, ParserCreate
 
 from crawlspace.errors import Mistake, RuleFileError
-from crawlspace.rules.xml.positions import XmlText, decode
+from crawlspace.rules.xml.positions import XmlText, decode, not_well_formed
 
 MAX_SIZE = 20 * 1024 * 1024
 """Maximal bytes of a file."""
@@ -35,8 +35,7 @@ class XmlReading(ABC):
         try:
             self._parser.Parse(self.text.text, True)  # noqa: FBT003 - the parser's own signature
         except ExpatError as error:
-            message = f"the file is not well-formed XML: {errors.messages[error.code]}"
-            raise RuleFileError([self.text.mistake(error.lineno, error.offset + 1, message)]) from error
+            raise not_well_formed(error, self.text) from error
 
     @property
     def line(self) -> int:

@@ -6,13 +6,17 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from crawlspace.admin.lint_collection import review
-from crawlspace.errors import ConfigError, first_of_each_file
+from crawlspace.errors import ConfigError, UsageError, first_of_each_file
 from crawlspace.importers.written import ImportedCollection, difference, write_files
+from crawlspace.printable import quoted
 from crawlspace.rules.lint.crawl_rules import Finding
-from crawlspace.runtime.command import CollectionCommand, print_json, print_lines
+from crawlspace.runtime.command import CollectionCommand, print_json, print_lines, refuse_wrong_name
 from crawlspace.runtime.loader import collection_settings, default_values
+
+Imported = TypeVar("Imported")
 
 
 class ImportCommand(CollectionCommand):
@@ -60,6 +64,26 @@ class ImportCommand(CollectionCommand):
                 return review(Path(base) / name, collection_settings(settings, name), default_values(), store=None)[0]
             except ConfigError as error:
                 return [Finding(name, 0, 0, "error", "setting", str(error))]
+
+
+def collections_by_name(
+    found: Sequence[tuple[str, Imported]], names: Sequence[str], *, command: str, file: str
+) -> Mapping[str, Imported]:
+    """Return the collections of a file to import, by the names that they get; `names` has the one that was given. Raises UsageError."""
+    there = dict(found)
+    if len(there) < len(found):
+        raise UsageError(f"{file} has two collections of one name: rename one of them")
+    if names and len(found) == 1:
+        refuse_wrong_name(names[0])
+        return {names[0]: found[0][1]}
+    if names:
+        if names[0] not in there:
+            raise UsageError(f"{file} has no collection {quoted(names[0])}: it has {', '.join(map(quoted, there))}")
+        there = {names[0]: there[names[0]]}
+    for name in there:
+        way_out = f"give it another name: scrapy {command} {file} NAME" if len(found) == 1 else f"rename it in {file}"
+        refuse_wrong_name(name, way_out=f"; {way_out}")
+    return there
 
 
 def _lines(

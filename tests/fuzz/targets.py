@@ -36,6 +36,7 @@ from crawlspace.rules.lint.values import lint_values
 from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.download.retry_after import retry_after_s
 from crawlspace.state.views import RobotsEntry
@@ -88,17 +89,18 @@ def crawl_rules(data: bytes) -> None:
 
 
 def rules_xml(data: bytes) -> None:
-    """Read a rules.xml, check it, and ask it."""
-    try:
-        rules = parse_rules_xml(data, file="rules.xml")
-    except RuleFileError as error:
-        str(error)
-        return
-    for finding in [*lint_action_rules(rules), *lint_values(rules), *lint_expressions(rules)]:
-        str(finding)
-    actions = CompiledActions(rules, accept=True, index=True, follow=True)
-    for url in URLS:
-        actions.evaluate(url)
+    """Read a rules.xml in both readings of its values, check it, and ask it."""
+    for syntax in RegexSyntax:
+        try:
+            rules = parse_rules_xml(data, file="rules.xml", syntax=syntax)
+        except RuleFileError as error:
+            str(error)
+            continue
+        for finding in [*lint_action_rules(rules), *lint_values(rules), *lint_expressions(rules)]:
+            str(finding)
+        actions = CompiledActions(rules, accept=True, index=True, follow=True)
+        for url in URLS:
+            actions.evaluate(url)
 
 
 def html(data: bytes) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace import settings
 from crawlspace.config.files import read_action_rules
 from crawlspace.errors import ConfigError
 from tests.command_line import CompletedRun
@@ -37,11 +38,11 @@ RULES_XML: list[tuple[str, str | bytes, str, str]] = [
     ("an expression", '<Rules>\n <Rule><Path val="/a\\(b"/><Index/></Rule>\n</Rules>', "2:8", "\\( is not closed by \\)"),
     ("a bomb of entities", f"<!DOCTYPE Rules [<!ENTITY l0 'lol'>{LOL}]>\n<Rules group='&l9;'/>", "1:17", "a rules.xml has no DOCTYPE, and so no entities"),
     ("an entity from elsewhere", "<!DOCTYPE Rules [<!ENTITY x SYSTEM 'file:///etc/hostname'>]>\n<Rules group='&x;'/>", "1:17", "has no DOCTYPE"),
-    ("not well-formed", '<Rules>\n <Rule><Path val="/a"/><Index></Rule>\n</Rules>', "2:33", "the XML parser reports: mismatched tag"),
-    ("no XML", "forbid domain *\n", "1:1", "the XML parser reports: syntax error"),
+    ("not well-formed", '<Rules>\n <Rule><Path val="/a"/><Index></Rule>\n</Rules>', "2:33", "the file is not well-formed XML: mismatched tag"),
+    ("no XML", "forbid domain *\n", "1:1", "the file is not well-formed XML: syntax error"),
     ("another file", "<html/>", "1:1", "the outermost element of a rules.xml is Rules, not html"),
     ("not UTF-8", b"<Rules>\n <Rule><Path val='/\xe4'/><Index/></Rule></Rules>", "2:20", "save the file as UTF-8, or name its encoding"),
-    ("empty", b"", "1:1", "the XML parser reports: no element found"),
+    ("empty", b"", "1:1", "the file is not well-formed XML: no element found"),
     ("50 MB", b" " * 50 * 1024 * 1024, "1:1", "the file has 50.0 MiB, and 10.0 MiB is the most that is read"),
 ]  # fmt: skip
 
@@ -106,7 +107,7 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ConfigError, match=r"the file has 1,907\.3 MiB"):
-            read_action_rules(tmp_path)
+            read_action_rules(tmp_path, vars(settings))
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from crawlspace.importers.crawl_rules import without_effect
 from crawlspace.importers.fast.values import KINDS, LISTS, ListedValue, forbidding
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.lists import ListFiles
@@ -17,14 +18,9 @@ from crawlspace.importers.regexps import Untranslatable
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.importers.rules_xml import rule as xml_rule
 from crawlspace.printable import quoted
-from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.crawl_rules import lint_rules
 
 CONFIRMED = frozenset({"exact", "prefix", "suffix", "regexp", "file"})
 """Kinds of values that public documentation names."""
-_WITHOUT_EFFECT = frozenset({"never-applies", "host-forbidden"})
-"""Findings about rules that change no decision."""
 
 
 @dataclass(slots=True)
@@ -198,7 +194,9 @@ class _SpaceFromLists:
             lines += xml_rule([_place(self._report, value)], value.condition, ["<Ignore/>"])
 
     def _write_crawl_rules(self) -> None:
-        kept, dropped = _with_effect(self._rules)
+        without = without_effect([rule for rule, _ in self._rules])
+        kept = [one for place, one in enumerate(self._rules) if place not in without]
+        dropped = {self._rules[place]: why for place, why in without.items()}
         for rule, value in self._rules:
             if value is not None and (rule, value) not in dropped and not value.option.endswith("/file"):
                 recalled = value.option.rpartition("/")[2] not in CONFIRMED
@@ -211,17 +209,6 @@ class _SpaceFromLists:
             if value is not None:
                 self.files.crawl_rules.append(f"# {_place(self._report, value)}")
             self.files.crawl_rules.append(rule)
-
-
-def _with_effect(
-    rules: Sequence[tuple[str, ListedValue | None]],
-) -> tuple[list[tuple[str, ListedValue | None]], dict[tuple[str, ListedValue | None], str]]:
-    """Return the rules that may decide, and the others with the finding of `lint` about each."""
-    parsed = parse_crawl_rules("".join(f"{rule}\n" for rule, _ in rules), file="crawl.rules")
-    found = lint_rules(parsed, Limits(), host_case_sensitive=False)
-    without = {one.line: one.code for one in found if one.code in _WITHOUT_EFFECT}  # each for an earlier rule, which stays
-    kept = [rule for line, rule in enumerate(rules, 1) if line not in without]
-    return kept, {rule: without[line] for line, rule in enumerate(rules, 1) if line in without}
 
 
 def _hosts_of(values: Sequence[ListedValue]) -> list[str]:

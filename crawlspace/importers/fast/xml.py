@@ -7,21 +7,18 @@
         <section name="…"> attribs and sections </section>
         <SubDomain name="…"> … </SubDomain>   <Login name="…"> … </Login>   <Node name="…"> … </Node>
 
-Blanks around values don't count. Reading has a bounded cost: no DOCTYPE, so no entities, and limits of size and depth.
+Blanks around values don't count.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from xml.parsers.expat import ExpatError, ParserCreate, errors
 
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.importers.lists import WrittenValue
+from crawlspace.importers.xml_reading import XmlReading
 from crawlspace.printable import quoted
-from crawlspace.rules.xml.positions import XmlText, decode
 
-MAX_SIZE = 20 * 1024 * 1024
-"""Maximal bytes of a file; a longer list belongs into a file of its own, which the configuration names."""
 MAX_DEPTH = 20
 """Maximal depth of nested elements; FAST's own files have five."""
 COLLECTION = "DomainSpecification"
@@ -65,21 +62,12 @@ class FastSection:
 
 def read_fast_xml(data: bytes, *, file: str) -> list[FastSection]:
     """Return the collections of a file. Raises RuleFileError; `file` is the name in messages."""
-    if len(data) > MAX_SIZE:
-        message = f"the file has more than {MAX_SIZE // 1024 // 1024} MiB, the most that is read; put long lists into files that it names"
-        raise RuleFileError([Mistake(file, 1, 1, message, "")])
-    return _FastReading(XmlText(decode(data, file=file), file=file)).result()
+    return _FastReading(data, file=file).result()
 
 
-class _FastReading:
-    def __init__(self, text: XmlText) -> None:
-        self._text = text
-        self._parser = ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartDoctypeDeclHandler = self._doctype
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._characters
+class _FastReading(XmlReading):
+    def __init__(self, data: bytes, *, file: str) -> None:
+        super().__init__(data, file=file, smaller="put long lists into files that it names", max_depth=MAX_DEPTH)
         self._open: list[str] = []
         self._sections: list[FastSection] = []
         """Those that are open, the innermost last."""
@@ -91,30 +79,15 @@ class _FastReading:
         self._found: list[FastSection] = []
 
     def result(self) -> list[FastSection]:
-        try:
-            self._parser.Parse(self._text.text, True)  # noqa: FBT003 - the parser's own signature
-        except ExpatError as error:
-            message = f"the file is not well-formed XML: {errors.messages[error.code]}"
-            raise RuleFileError([self._text.mistake(error.lineno, error.offset + 1, message)]) from error
+        self.parse()
         if not self._found:
             raise RuleFileError(
-                [Mistake(self._text.file, 1, 1, f"the file has no {COLLECTION}, so there is no collection in it", "")]
+                [Mistake(self.text.file, 1, 1, f"the file has no {COLLECTION}, so there is no collection in it", "")]
             )
         return self._found
 
-    def _error(self, message: str) -> RuleFileError:
-        line, column = self._parser.CurrentLineNumber, self._parser.CurrentColumnNumber + 1
-        return RuleFileError([self._text.mistake(line, column, message)])
-
-    def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
-        raise self._error("a crawl configuration has no DOCTYPE, and so no entities of its own; remove it")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        line = self._parser.CurrentLineNumber
-        if len(self._open) >= MAX_DEPTH:
-            raise self._error(
-                f"more than {MAX_DEPTH} elements are inside each other here; no configuration of FAST's has so many"
-            )
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        line = self.line
         above = self._open[-1] if self._open else ""
         self._open.append(name)
         if self._skipped:
@@ -139,19 +112,19 @@ class _FastReading:
     def _strange(self, name: str, line: int, *, above: str, held: tuple[str, ...]) -> None:
         """Pass over an element that doesn't belong here. Raises RuleFileError where nothing would be left."""
         if not above:
-            raise self._error(f"the outermost element of a crawl configuration of FAST's is CrawlerConfig, not {quoted(name)}")
+            raise self.error(f"the outermost element of a crawl configuration of FAST's is CrawlerConfig, not {quoted(name)}")
         if not self._sections:
-            raise self._error(f"{above} holds {COLLECTION}, not {quoted(name)}: {did_you_mean(name, held, 'remove it')}")
+            raise self.error(f"{above} holds {COLLECTION}, not {quoted(name)}: {did_you_mean(name, held, 'remove it')}")
         self._sections[-1].unknown.append(WrittenValue(name, line))
         self._skipped = 1
 
     def _named(self, element: str, attributes: dict[str, str]) -> str:
         name = attributes.get("name", "").strip()
         if not name:
-            raise self._error(f'this {element} has no name; write it, as in <{element} name="…">')
+            raise self.error(f'this {element} has no name; write it, as in <{element} name="…">')
         return name
 
-    def _end(self, name: str) -> None:
+    def end(self, name: str) -> None:
         self._open.pop()
         if self._skipped:
             self._skipped -= 1
@@ -165,8 +138,8 @@ class _FastReading:
             if name == "attrib":
                 self._option = None
 
-    def _characters(self, text: str) -> None:
+    def characters(self, text: str) -> None:
         if self._option is not None and not self._skipped:
             self._value.append(text)
         elif text.strip() and not self._skipped:
-            raise self._error("text is not allowed here; values are in attrib or member")
+            raise self.error("text is not allowed here; values are in attrib or member")

@@ -1,5 +1,4 @@
-"""Values of a rules.xml that look like usual regular expressions. In rules.xml a backslash gives a special character its meaning;
-without one it is plain text."""
+"""Values of a rules.xml that look meant for the other reading of regular expressions than CRAWLSPACE_RULES_XML_REGEX sets."""
 
 from __future__ import annotations
 
@@ -8,40 +7,114 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.rules.lint.examples import example
+from crawlspace.rules.url_spelling import BadValue
 from crawlspace.rules.xml.conditions import Conditions
-from crawlspace.rules.xml.model import ActionRuleSet, Atom, Expression, Field, Range
+from crawlspace.rules.xml.elements import SHORTCUTS
+from crawlspace.rules.xml.model import STANDARD_ELEMENTS, ActionRule, ActionRuleSet, Atom, Expression, Field, Range, RegexSyntax
+from crawlspace.rules.xml.standard_values import read_standard_value
+from crawlspace.rules.xml.values import SPECIAL, escaped, read_value
 
-_USUAL = re.compile(r"\[\^?[^\]:]*[^\]:-]-[^\]:-][^\]:]*\]|\{\d+(?:,\d*)?\}|\.[*+]|\([^()]*\|[^()]*\)|^\^|.\$$")
-"""A range in brackets, a count, `.*`, alternatives, or an anchor."""
-_SPECIAL = re.compile(r"[\^$.*+?\[\](){}|]")
-_ONE_DOT = re.compile(r"(?:[^\\.]|\\.)*?(?<!\\)\.(?![*+?{.])")
+_USUAL = re.compile(r"\[\^?[^\]:]*[^\]:-]-[^\]:-][^\]:]*\]|\{\d+(?:,\d*)?\}|\.[*+]|\([^()]*\|[^()]*\)|^\^|.\$$|^https\?:")
+"""A range in brackets, a count, `.*`, alternatives, an anchor, or `https?`."""
+_ESCAPED = re.compile(
+    r"\\\[\\?\^?[^\]\\:]*[^\]\\:-]-[^\]\\:-][^\]\\:]*\\\]|\\\{\d+(?:,\d*)?\\\}|\\\.\\[*+]|\\\([^()]*\\\|[^()]*\\\)|^\\\^|.\\\$$"
+)
+"""The same with a backslash before each special character."""
+_BEFORE_QUERY = re.compile(r"[\w/]\?\w[\w.-]*=")
+"""As in `/list?page=`."""
+_BEHIND_BACKSLASH = re.compile(rf"\\[{re.escape(SPECIAL)}]")
+_ESCAPED_IN_PATHS = re.compile("%5E|%7B|%7D")
 _PLAIN_REST = re.compile(r"(?:[\w/%&=~-]|\\[^\w])*")
+_NOT_STANDARD = {meaning for name, meaning in SHORTCUTS.items() if name not in STANDARD_ELEMENTS}
 
 
 def lint_expressions(rules: ActionRuleSet) -> Iterator[Finding]:
     """Yield values that match something else than users of regular expressions would expect, with what they match."""
     for rule in rules.rules:
-        if " literal" in rule.ref.text:
-            continue
         conditions = Conditions()
         conditions.add(rule.condition)
-        for message in dict.fromkeys(filter(None, map(_expected_otherwise, conditions.atoms.values()))):
+        messages = (_expected_otherwise(atom, rule, rules.syntax) for atom in conditions.atoms.values())
+        for message in dict.fromkeys(filter(None, messages)):
             yield Finding(rule.ref.file, rule.ref.line, 1, "warning", "xml-expression", f"{message}, in '{rule.ref.text}'")
 
 
-def _expected_otherwise(atom: Atom) -> str:
+def _expected_otherwise(atom: Atom, rule: ActionRule, syntax: RegexSyntax) -> str:
     """Return what a value matches, if it looks as if something else was meant; empty otherwise."""
     if isinstance(atom.value, Range):
         return ""
+    if " literal" in rule.ref.text:
+        return _literal_backslash(rule)
+    standard = syntax is RegexSyntax.STANDARD and _may_be_standard(atom, rule)
+    if standard:
+        return _meant_escaped(atom, atom.value)
     if isinstance(atom.value, Expression):
-        head, dot, tail = atom.value.source.partition(".")
-        if not dot or head.endswith("\\") or tail[:1] in {"*", "+", "?", "{"} or not _PLAIN_REST.fullmatch(head + tail):
-            return ""
-        return rf"'\.' is any one character, and not a dot: '{head}x{tail}' matches too; a dot is written without a backslash"
-    text = unquote(atom.value)
+        return _any_for_dot(atom.value)
+    return _meant_standard(atom, atom.value, is_possible=_may_be_standard(atom, rule))
+
+
+def _may_be_standard(atom: Atom, rule: ActionRule) -> bool:
+    """Return whether the value stands where CRAWLSPACE_RULES_XML_REGEX applies."""
+    is_domain = atom.field is Field.HOST and "Domain" in rule.ref.text
+    return "Atom " in rule.ref.text or ((atom.field, atom.kind) not in _NOT_STANDARD and not is_domain)
+
+
+def _literal_backslash(rule: ActionRule) -> str:
+    """Return what becomes of backslashes in a literal value. It is read off the rule, for backslashes are not kept in URLs."""
+    if not _BEHIND_BACKSLASH.search(rule.ref.text.rpartition(" literal")[0]):
+        return ""
+    return (
+        "backslashes are plain text with literal, and most parts of URLs have none; if an expression is meant, leave literal off"
+    )
+
+
+def _any_for_dot(value: Expression) -> str:
+    head, dot, tail = value.source.partition(".")
+    if not dot or head.endswith("\\") or tail[:1] in {"*", "+", "?", "{"} or not _PLAIN_REST.fullmatch(head + tail):
+        return ""
+    return rf"'\.' is any one character, and not a dot: '{head}x{tail}' matches too; a dot is written without a backslash"
+
+
+def _meant_standard(atom: Atom, value: str, *, is_possible: bool) -> str:
+    text = unquote(value)
     if atom.field is Field.HOST and "*" in text:
         return ""  # no host has one; `lint_values` reports it
     if not _USUAL.search(text):
         return ""
-    meant = _SPECIAL.sub(r"\\\g<0>", text)
-    return f"'{text}' is plain text, and matches only this very text; if an expression is meant, write '{meant}'"
+    message = f"'{text}' is plain text, and matches only this very text; if an expression is meant, write '{escaped(text)}'"
+    if not is_possible:
+        return message
+    try:
+        read_standard_value(text, atom.field, kind=atom.kind, norm=atom.norm)
+    except BadValue:
+        return message
+    shown = example(text)
+    return (
+        f"{message}, or set CRAWLSPACE_RULES_XML_REGEX = \"standard\", with which it would match '{shown}'" if shown else message
+    )
+
+
+def _meant_escaped(atom: Atom, value: str | Expression) -> str:
+    written = _as_written(value)
+    if _ESCAPED.search(written):
+        try:
+            _, meant = read_value(written, atom.field, kind=atom.kind, norm=atom.norm, literal=False)
+        except BadValue:
+            return ""
+        shown = example(meant.source) if isinstance(meant, Expression) else str(meant)
+        would = f"; with CRAWLSPACE_RULES_XML_REGEX = \"escaped\" it would match '{unquote(shown)}'" if shown else ""
+        plain = _BEHIND_BACKSLASH.sub(lambda found: found[0][1], written)
+        return f"'{written}' has plain characters behind its backslashes{would}; if an expression is meant, write '{plain}'"
+    if isinstance(value, Expression) and (query := _BEFORE_QUERY.search(written)):
+        at = query.start() + 1
+        shown = example(written)
+        matched = f"'{shown}'" if shown else "the text without it"
+        return f"'?' is a repetition, and no question mark: '{written}' matches {matched}; write '{written[:at]}\\{written[at:]}'"
+    return ""
+
+
+def _as_written(value: str | Expression) -> str:
+    """Return a value of the usual syntax about as it is in the file, where URLs escape characters."""
+    if isinstance(value, Expression):
+        return unquote(_ESCAPED_IN_PATHS.sub(lambda found: f"\\{unquote(found[0])}", value.source))
+    return escaped(unquote(value))

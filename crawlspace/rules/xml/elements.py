@@ -27,9 +27,11 @@ from crawlspace.rules.xml.model import (
     Norm,
     Not,
     Or,
+    RegexSyntax,
 )
 from crawlspace.rules.xml.positions import Element, Mistakes
-from crawlspace.rules.xml.values import TooLarge, program_size, read_value
+from crawlspace.rules.xml.standard_values import read_in, syntax_of
+from crawlspace.rules.xml.values import TooLarge, program_size
 
 SHORTCUTS = {
     "Domain": (Field.HOST, Kind.SUFFIX),
@@ -64,8 +66,9 @@ Choice = TypeVar("Choice", bound=StrEnum)
 class RuleReader:
     """Parses the rules of one file, and adds mistakes to `mistakes`."""
 
-    def __init__(self, file: str, mistakes: Mistakes) -> None:
+    def __init__(self, file: str, mistakes: Mistakes, *, syntax: RegexSyntax) -> None:
         self._file = file
+        self._syntax = syntax
         self._mistakes = mistakes
         self._instructions = 0
 
@@ -146,7 +149,8 @@ class RuleReader:
         if field is None or kind is None or norm is None or not attribute:
             return None
         try:
-            found, value = read_value(element.attributes[attribute], field, kind=kind, norm=norm, literal=literal)
+            text, syntax = element.attributes[attribute], syntax_of(element.name, self._syntax)
+            found, value = read_in(syntax, text, field, kind=kind, norm=norm, literal=literal)
             if isinstance(value, Expression):
                 self._take_instructions(program_size(value), element)
             if element.name != "Domain":
@@ -220,7 +224,10 @@ class RuleReader:
             return ""
         name = element.attributes["name"]
         if not name.strip():
-            self._mistakes.at(element, f"the name of {element.name} is empty")
+            written = ' value="…"' if element.name == ActionKind.ADD_META else ""
+            self._mistakes.at(
+                element, f'the name of {element.name} is empty; write <{element.name} name="…"{written}/>, or leave it off'
+            )
         return name
 
     def _shift(self, element: Element) -> int:

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from crawlspace.decision import Render, RuleRef
 
+NAMESPACE = "exa:com.exalead.actionrules.v21"
+"""Of rules and actions; another one that begins with `exa:` does as well, or none."""
+
 
 class Field(StrEnum):
     """The part of a URL that is compared."""
@@ -43,8 +46,21 @@ class Norm(StrEnum):
     """Case-sensitive, with the host as written in the link."""
 
 
+class RegexSyntax(StrEnum):
+    """How a value is read as a regular expression: CRAWLSPACE_RULES_XML_REGEX."""
+
+    ESCAPED = "escaped"
+    """A backslash gives a special character its meaning: `/a\\.\\*b`."""
+    STANDARD = "standard"
+    """As in RE2, where a backslash takes it away: `/a.*b`. Only in `STANDARD_ELEMENTS`."""
+
+
+STANDARD_ELEMENTS = frozenset({"Atom", "Path", "Url", "Query", "InQuery"})
+"""The conditions whose values are usual expressions with RegexSyntax.STANDARD; those of the others are names and texts."""
+
+
 class Expression(NamedTuple):
-    """A value with a regular expression in RE2's syntax, without anchors, case flags and capturing groups."""
+    """A value with a regular expression in RE2's syntax; the kind of comparison adds anchors, the norm a flag for case."""
 
     source: str
 
@@ -135,3 +151,5 @@ class PassedOver(NamedTuple):
 class ActionRuleSet:
     rules: tuple[ActionRule, ...] = ()
     passed_over: tuple[PassedOver, ...] = ()
+    syntax: RegexSyntax = RegexSyntax.ESCAPED
+    """How the values were read."""

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from xml.parsers.expat import ExpatError, ParserCreate, errors
+from xml.parsers.expat import ExpatError, ParserCreate
 
 from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.printable import quoted
 from crawlspace.rules.xml.elements import ACTIONS, COMBINED, CONDITIONS, RuleReader, check_attributes, meant
-from crawlspace.rules.xml.model import ActionRule, ActionRuleSet, PassedOver
-from crawlspace.rules.xml.positions import Element, Mistakes, XmlText, decode
+from crawlspace.rules.xml.model import NAMESPACE, ActionRule, ActionRuleSet, PassedOver, RegexSyntax
+from crawlspace.rules.xml.positions import Element, Mistakes, XmlText, decode, not_well_formed
 
-NAMESPACE = "exa:com.exalead.actionrules.v21"
 MAX_SIZE = 10 * 1024 * 1024
 """Maximal bytes of a file."""
 MAX_DEPTH = 100
@@ -32,10 +31,10 @@ WRAPPERS = ("CrawlConfig", "Crawler")
 """Elements without a namespace that may enclose Rules."""
 
 
-def parse_rules_xml(data: bytes, *, file: str) -> ActionRuleSet:
+def parse_rules_xml(data: bytes, *, file: str, syntax: RegexSyntax = RegexSyntax.ESCAPED) -> ActionRuleSet:
     """Return the rules of a file. Raises RuleFileError with all mistakes; `file` is the name in messages."""
     refuse_size(len(data), file=file)
-    return _Reading(XmlText(decode(data, file=file), file=file)).result()
+    return _Reading(XmlText(decode(data, file=file), file=file), syntax).result()
 
 
 def refuse_size(size: int, *, file: str) -> None:
@@ -76,10 +75,11 @@ class _Open:
 class _Reading:
     """Parses a file in one pass; a Rule is read at its end tag."""
 
-    def __init__(self, text: XmlText) -> None:
+    def __init__(self, text: XmlText, syntax: RegexSyntax) -> None:
         self._text = text
+        self._syntax = syntax
         self._mistakes = Mistakes(text)
-        self._rule_reader = RuleReader(text.file, self._mistakes)
+        self._rule_reader = RuleReader(text.file, self._mistakes, syntax=syntax)
         self._parser = ParserCreate(namespace_separator=" ")
         self._parser.StartDoctypeDeclHandler = self._doctype
         self._parser.StartElementHandler = self._start
@@ -96,14 +96,11 @@ class _Reading:
         try:
             self._parser.Parse(self._text.text, True)  # noqa: FBT003 - the parser's own signature
         except ExpatError as error:
-            message = f"the XML parser reports: {errors.messages[error.code]}"
-            if error.code == errors.codes[errors.XML_ERROR_INVALID_TOKEN]:
-                message += "; in a value, & is written &amp; and < is written &lt;"
-            raise RuleFileError([self._text.mistake(error.lineno, error.offset + 1, message)]) from error
+            raise not_well_formed(error, self._text) from error
         self._check_crawlers()
         if self._mistakes:
             raise self._mistakes.error()
-        return ActionRuleSet(tuple(self._rules), tuple(self._passed_over))
+        return ActionRuleSet(tuple(self._rules), tuple(self._passed_over), self._syntax)
 
     # --- handlers of the parser --------------------------------------------------------------------------------------
 
@@ -148,7 +145,7 @@ class _Reading:
             return
         if not above.element.spoiled:
             column = self._parser.CurrentColumnNumber + 1 + len(text) - len(text.lstrip())
-            message = f"text is not allowed in {above.element.name}; values are attributes, and comments are written <!-- -->"
+            message = _text_in(above.element.name, text.strip())
             self._mistakes.at_place(self._parser.CurrentLineNumber, column, message)
             above.element.spoiled = True
 
@@ -236,6 +233,13 @@ def _no_rules(near: Element | None) -> str:
     elif near is not None:
         hint = f"; {near.name} of line {near.line} is another name, for capitals count"
     return f"there is no Rules element in this file{hint}; without rules it holds <Rules/>"
+
+
+def _text_in(name: str, text: str) -> str:
+    """Return what is wrong with text in an element. The dots of a printed example are among it."""
+    if text in {"...", "…"} and name in COMBINED:
+        return f'{text} stands for conditions; write them in its place, as in <{name}><Path val="/a/"/></{name}>'
+    return f"text is not allowed in {name}; values are attributes, and comments are written <!-- -->"
 
 
 def _foreign(element: Element) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import dataclass, field
+from xml.parsers.expat import ExpatError, errors
 
 from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.printable import quoted
+from crawlspace.rules.xml.model import NAMESPACE
 
 MAX_LISTED = 100
 """Mistakes of one file that are listed one by one."""
@@ -39,6 +41,10 @@ class XmlText:
 
     def mistake(self, line: int, column: int, message: str) -> Mistake:
         return Mistake(self.file, line, column, message, self._lines[line - 1])
+
+    def offset(self, line: int, column: int) -> int:
+        """Return the index of a place in the text; line and column count from 1."""
+        return sum(map(len, self._lines[: line - 1])) + line - 1 + column - 1
 
 
 class Mistakes:
@@ -84,6 +90,60 @@ class Mistakes:
             message = f"{self._more:,} more mistakes are not shown"
             found.append(Mistake(last.file, last.line, last.column, message, last.text))
         return RuleFileError(found)
+
+
+def not_well_formed(error: ExpatError, text: XmlText) -> RuleFileError:
+    """Return the error of a file that is no XML: what is wrong where the parser stopped, and what to write, if it can be said."""
+    line, column = error.lineno, error.offset + 1
+    message = f"the file is not well-formed XML: {errors.messages[error.code]}"
+    at = text.offset(line, column)
+    if error.code == errors.codes[errors.XML_ERROR_UNBOUND_PREFIX]:
+        prefix = _PREFIX.search(text.text, at)
+        name = (prefix[1] or prefix[2]) if prefix is not None else "ar"
+        message = (
+            f'the prefix {name}: is not declared; write xmlns:{name}="{NAMESPACE}" into the outermost element, '
+            f'as in <Rules xmlns:{name}="{NAMESPACE}">, or leave {name}: off'
+        )
+    elif error.code == errors.codes[errors.XML_ERROR_UNCLOSED_TOKEN]:
+        message = _open_value(text.text, at, len(text.text)) or message
+    elif error.code == errors.codes[errors.XML_ERROR_INVALID_TOKEN]:
+        start = max(text.text.rfind("<", 0, at), 0)
+        if is_open := _open_value(text.text, start, at):
+            line, column, message = text.text[:start].count("\n") + 1, start - text.text.rfind("\n", 0, start), is_open
+        else:
+            message += _at_invalid_token(text.text, at)
+    return RuleFileError([text.mistake(line, column, message)])
+
+
+def _open_value(text: str, start: int, end: int) -> str:
+    """Return what to write for a tag with an attribute whose value goes on up to `end`, the next tag or the end; empty if none does."""
+    tag = _OPEN_VALUE.match(text, start, start + _LONGEST_TAG)
+    if tag is None or tag.end() != end or text[end : text.find(">", end)].count(tag["quote"]) % 2:
+        return ""
+    value = tag["value"].split("\n")[0].rstrip(" />")
+    close = ">" if tag["element"].rpartition(":")[2] in _HOLDING else "/>"
+    return f"the value of {tag['attribute']} has no {tag['quote']} at its end; write {tag['before']}{value}{tag['quote']}{close}"
+
+
+def _at_invalid_token(text: str, at: int) -> str:
+    """Return what may be wrong at a place where the parser has stopped inside a tag or text."""
+    if _ENTITY.search(text, max(0, at - 50), at + 1) or (text.startswith("<", at) and _IN_VALUE.search(text, at - 1, at)):
+        return "; in a value, & is written &amp; and < is written &lt;"
+    if text.startswith("<", at):
+        return "; the tag before it has no end, which is written /> or >"
+    return "; no file of XML has this character" if text[at : at + 1] < " " else "; is a quotation mark missing before it?"
+
+
+_PREFIX = re.compile(r"</?([\w.-]+):[\w.-]+|\s(?!xml(?:ns)?:)([\w.-]+):[\w.-]+\s*=")
+_LONGEST_TAG = 10_000
+_OPEN_VALUE = re.compile(
+    r"""(?P<before><(?P<element>[\w:.-]+)(?:\s+[\w:.-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s+(?P<attribute>[\w:.-]+)\s*=\s*(?P<quote>["']))"""
+    r"""(?P<value>(?:(?!(?P=quote))[^<])*)"""
+)
+_HOLDING = frozenset({"Rules", "Rule", "And", "Or", "Not", "CrawlConfig", "Crawler"})
+"""Elements that have others inside."""
+_ENTITY = re.compile(r"&[#\w.-]*.?\Z", re.DOTALL)
+_IN_VALUE = re.compile(r"[^\s\"'/>]")
 
 
 def decode(data: bytes, *, file: str) -> str:

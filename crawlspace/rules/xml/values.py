@@ -23,6 +23,9 @@ MAX_LENGTH = 10_000
 """Maximal characters of a value. URLs are shorter; RE2 would take minutes and gigabytes for a much longer expression."""
 MAX_COUNT = 1000
 """RE2's maximal number of repetitions."""
+OPTIONS = re2.Options()
+"""With which an expression is tried when it is read."""
+OPTIONS.log_errors = False
 
 
 class TooLarge(BadValue):
@@ -41,22 +44,27 @@ def read_value(text: str, field: Field, *, kind: Kind, norm: Norm, literal: bool
     if literal or "\\" not in text:
         if not AS_IT_IS.fullmatch(text):
             text = joined(as_in_urls([Piece(text, 0)], field, norm=norm))
-        return kind, _plain(text, field, kind=kind, norm=norm)
+        return kind, plain_value(text, field, kind=kind, norm=norm)
     pieces = list(_pieces(text, field))
     begins = pieces[0].mark == "^"
     ends = pieces[-1].mark == "$"
     if begins or ends:
         kind = _anchored(pieces, kind, begins=begins, ends=ends)
         pieces = pieces[begins : len(pieces) - ends]
-    pieces = list(_compared(pieces, field, norm=norm))
+    pieces = list(as_compared(pieces, field, norm=norm))
     if any(piece.mark or piece.choice for piece in pieces):
         return kind, _Writer(pieces).expression()
-    return kind, _plain(joined(pieces), field, kind=kind, norm=norm)
+    return kind, plain_value(joined(pieces), field, kind=kind, norm=norm)
+
+
+def escaped(text: str) -> str:
+    """Return text as an expression that matches it."""
+    return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def program_size(expression: Expression) -> int:
     """Return the number of instructions of RE2's program for an expression that was just compiled, so that RE2 has it cached."""
-    return int(re2.compile(expression.source, _OPTIONS).programsize)
+    return int(re2.compile(expression.source, OPTIONS).programsize)
 
 
 def read_range(text: str) -> Range:
@@ -96,7 +104,7 @@ class _Writer:
             raise BadValue(r"\( is not closed by \)", self._groups[-1])
         source = "".join(self._written)
         try:
-            re2.compile(source, _OPTIONS)
+            re2.compile(source, OPTIONS)
         except re2.error as error:
             raise self._refused(source, error.args[0]) from error
         return Expression(source)
@@ -128,7 +136,7 @@ class _Writer:
 
     def _text(self, piece: Piece, *, repeated: bool) -> None:
         """Write plain text; a repetition applies to one character of the file."""
-        text = _SPECIAL.sub(r"\\\g<0>", piece.text)
+        text = escaped(piece.text)
         if text:
             self._put(piece, f"(?:{text})" if repeated and piece.whole else text)
 
@@ -190,8 +198,6 @@ class _Writer:
         return kind(f"RE2 cannot use this expression: {reported.partition(': ')[0]}", at)
 
 
-_OPTIONS = re2.Options()
-_OPTIONS.log_errors = False
 _REPETITIONS = tuple("*+?{")
 _SPECIAL = re.compile(r"[\\^$.*+?\[\](){}|]")
 _MISPLACED = {
@@ -293,7 +299,7 @@ def _anchored(pieces: list[Piece], kind: Kind, *, begins: bool, ends: bool) -> K
     return kind
 
 
-def _compared(pieces: list[Piece], field: Field, *, norm: Norm) -> Iterator[Piece]:
+def as_compared(pieces: list[Piece], field: Field, *, norm: Norm) -> Iterator[Piece]:
     """Yield the pieces, with text in the spelling of URLs."""
     start = 0
     while start < len(pieces):
@@ -305,7 +311,7 @@ def _compared(pieces: list[Piece], field: Field, *, norm: Norm) -> Iterator[Piec
         start = end + 1
 
 
-def _plain(text: str, field: Field, *, kind: Kind, norm: Norm) -> str:
+def plain_value(text: str, field: Field, *, kind: Kind, norm: Norm) -> str:
     """Return the compared form of a value without an expression."""
     if not text and kind is not Kind.EXACT:
         raise BadValue("the value is empty, so this holds for every URL; leave it out, or use kind exact")

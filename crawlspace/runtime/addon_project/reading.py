@@ -44,6 +44,7 @@ SETTINGS = (
     "CRAWLSPACE_DEFAULT_ACCEPT",
     "CRAWLSPACE_DEFAULT_INDEX",
     "CRAWLSPACE_DEFAULT_FOLLOW",
+    "CRAWLSPACE_RULES_XML_REGEX",
     "CRAWLSPACE_SITES",
 )
 """The settings of ours that hold here, with the defaults of crawlspace/settings.py."""

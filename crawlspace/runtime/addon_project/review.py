@@ -103,7 +103,7 @@ def explain_url(question: Question, settings: BaseSettings, *, name: str) -> tup
     read = read_addon_limits(values_of(spider.settings))
     start_urls = start_urls_of(spider.start_urls, spider.settings)
     folder = folder_of_spider(name, rules_folder(spider.settings))
-    rules, _, actions = read_own_rules(folder)
+    rules, _, actions = read_own_rules(folder, read.values)
     check_start_urls(start_urls, read.limits)
     space = read.space(rules, actions, start_urls)
     return explain_by_rules(question, space=space, start_urls=[url.text for url in start_urls]), folder
@@ -137,7 +137,7 @@ def _of_rules(spider: AddonSpider) -> Iterator[Finding]:
     """Yield the findings about the rules that hold for a spider, with their folder as seen from here."""
     errors: list[ConfigError] = []
     folder = _attempt(lambda: folder_of_spider(spider.name, rules_folder(spider.settings)), errors)
-    own = None if folder is None else _attempt(lambda: read_own_rules(folder), errors)
+    own = None if folder is None else _attempt(lambda: read_own_rules(folder, values_of(spider.settings)), errors)
     whose = f"spider {spider.name}" if spider.name else "rules"
     for error in errors:
         for finding in findings_of(error, Path(whose)):

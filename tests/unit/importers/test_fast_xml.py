@@ -7,7 +7,8 @@ import re
 import pytest
 
 from crawlspace.errors import RuleFileError
-from crawlspace.importers.fast.xml import MAX_SIZE, read_fast_xml
+from crawlspace.importers.fast.xml import read_fast_xml
+from crawlspace.importers.xml_reading import MAX_SIZE
 
 WRONG = [
     (b"", "a.xml:1:1: the file is not well-formed XML: no element found"),

@@ -23,7 +23,7 @@ from tests.command_line import ROOT, CompletedRun
 from tests.integration.conftest import settings_with
 from tests.unit.importers.independent.tables import EXPECTED, HERE, KINDS, VARIANTS, Row, Table, copy, read_lines, read_table
 
-SYSTEMS = ("fast", "fdse")
+SYSTEMS = ("fast", "ibm", "exalead", "fdse")
 """Those with a command; also written: "ibm", "exalead"."""
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.errors import Mistake, RuleFileError
-from crawlspace.rules.xml.model import ActionRuleSet, And, Condition, Expression, Not, Or, Range
+from crawlspace.rules.xml.model import ActionRuleSet, And, Condition, Expression, Not, Or, Range, RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
 
 
-def read(text: str | bytes) -> ActionRuleSet:
-    return parse_rules_xml(text if isinstance(text, bytes) else text.encode(), file="rules.xml")
+def read(text: str | bytes, syntax: RegexSyntax = RegexSyntax.ESCAPED) -> ActionRuleSet:
+    return parse_rules_xml(text if isinstance(text, bytes) else text.encode(), file="rules.xml", syntax=syntax)
 
 
-def mistakes(text: str | bytes) -> tuple[Mistake, ...]:
+def mistakes(text: str | bytes, syntax: RegexSyntax = RegexSyntax.ESCAPED) -> tuple[Mistake, ...]:
     with pytest.raises(RuleFileError) as caught:
-        read(text)
+        read(text, syntax)
     return caught.value.mistakes
 
 

@@ -254,7 +254,7 @@ PAGE = (ROOT / "docs" / "rules_xml.md").read_text(encoding="utf-8")
 
 DOCUMENTED = [
     (condition.replace("\\|", "|"), meaning.replace("\\|", "|"))
-    for condition, meaning in re.findall(r"^\| `(<.*?/>)` \| `(.*)` \|$", PAGE, re.MULTILINE)
+    for condition, meaning in re.findall(r"^\| `(<.*?/>)` \| `([^`]*)` \|$", PAGE, re.MULTILINE)
 ]
 
 

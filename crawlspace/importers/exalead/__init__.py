@@ -1,0 +1,1 @@
+"""The crawl configuration of Exalead CloudView as collections of ours."""
