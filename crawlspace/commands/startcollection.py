@@ -194,8 +194,8 @@ _SETTINGS = """\
 # Shows the owners of the sites who crawls, and whom to contact.
 #USER_AGENT = "crawlspace (+https://www.example.com/about-our-crawler; crawler@example.com)"
 
-# More start URLs, one a line, from files in this folder.
-#CRAWLSPACE_START_URL_FILES = ["lists/*.txt"]
+# More start URLs, one a line, from files in this folder such as partners_urls.txt.
+#CRAWLSPACE_START_URL_FILES = ["*_urls.txt"]
 
 # Limits.
 #DEPTH_LIMIT = 10                               # links away from a start URL

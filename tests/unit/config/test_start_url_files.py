@@ -97,6 +97,13 @@ def test_all_mistakes_of_all_files_are_named(tmp_path: Path) -> None:
     assert places == ["start_urls.txt:1:1", "lists/a.txt:2:11", "lists/b.txt:2:1"]
 
 
+def test_a_mistake_in_a_file_that_is_named_twice_is_reported_once(tmp_path: Path) -> None:
+    write_all(tmp_path, {"start_urls.txt": "a\n", "lists/a.txt": "a\n"})
+    with pytest.raises(RuleFileError) as caught:
+        read_start_urls(tmp_path, {NAME: ["lists/a.txt", "lists/../*/*.txt", "*.txt"]})
+    assert [one.file for one in caught.value.mistakes] == ["start_urls.txt", "lists/a.txt"]
+
+
 ENCODINGS: list[tuple[bytes, list[str]]] = [
     (b"http://a/\r\nhttp://b/\r\n", ["lists/a.txt:1 http://a/", "lists/a.txt:2 http://b/"]),
     (b"http://a/\rhttp://b/", ["lists/a.txt:1 http://a/", "lists/a.txt:2 http://b/"]),
