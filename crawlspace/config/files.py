@@ -305,12 +305,13 @@ def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
     return rules
 
 
-def read_text(path: Path, mistakes: list[Mistake], *, file: str = "", most: int = MAX_FILE) -> str:
-    """Return the text of a UTF-8 file of at most `most` bytes, with line ends as `\\n`; `file` is its name in messages. Raises ConfigError.
+def read_text(path: Path, mistakes: list[Mistake], *, file: str = "", most: int | None = None) -> str:
+    """Return the text of a UTF-8 file of at most `most` bytes (MAX_FILE), with line ends as `\\n`; `file` is its name in messages. Raises ConfigError.
 
     The first place with another encoding is added to the mistakes. Lines with such places are returned empty, so that the
     mistakes of the other lines are found, too.
     """
+    most = MAX_FILE if most is None else most
     size = _size(path)
     if size > most:
         raise ConfigError(

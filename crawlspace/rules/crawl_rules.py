@@ -21,6 +21,8 @@ from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.printable import quoted, without_credentials
 from crawlspace.rules.targets import BadTarget, address_target, domain_target, netmask, prefix_target
 
+_AFTER_HOST = re.compile("[/?]")
+
 
 class RuleAction(StrEnum):
     ALLOW = "allow"
@@ -68,9 +70,9 @@ class PrefixRule:
     @property
     def host(self) -> str:
         """The host part of the pattern, without port; it ends in `*` if the pattern ends before the path."""
-        authority, slash, _ = self.pattern.partition("://")[2].partition("/")
-        if not slash:
-            authority += "*"
+        written = self.pattern.partition("://")[2]
+        end = _AFTER_HOST.search(written)
+        authority = f"{written}*" if end is None else written[: end.start()]
         return authority[: authority.find("]") + 1] if authority.startswith("[") else authority.partition(":")[0]
 
 

@@ -71,7 +71,9 @@ def prefix_target(word: str) -> str:
     end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
     authority, tail = rest[:end], rest[end:]
     pattern = _prefix_authority(scheme, authority)
-    if tail or not pattern.endswith("*"):  # a host without a slash ends there: example.com is not example.community
+    if tail.startswith("?") and pattern.endswith("*"):  # the star stands for the path, too
+        pattern += _prefix_path(f"/{tail}").removeprefix("/")
+    elif tail or not pattern.endswith("*"):  # a host without a slash ends there: example.com is not example.community
         pattern += _prefix_path(tail if tail.startswith("/") else f"/{tail}")
     return collapse(pattern).rstrip("*")
 

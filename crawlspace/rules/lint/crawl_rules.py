@@ -32,6 +32,9 @@ COMPARED, _COMPARED_EACH = 1_000_000, 20
 """Maximal patterns compared one by one in search of covering ones, in total and in addition for each rule: thousands of patterns
 made of the same few literals would take minutes."""
 
+_EXTENSIONS = frozenset(
+    "asp aspx cgi csv doc docx gif htm html jpg jpeg jsp ods odt pdf php png ppt pptx rtf txt xls xlsx xml".split()
+)
 _MOST_CROSSING = 10
 """Rules with a * in a path segment that are explained one by one."""
 
@@ -83,6 +86,7 @@ def lint_rules(
         *_no_domain_rules(rules, is_open=is_open),
         *_open_ends(rules, is_open=is_open),
         *_prefix_hosts(rules),
+        *_extensions_as_hosts(rules.prefix),
         *_hosts_of_anybody(rules),
         *_crossing_stars(rules.prefix),
         *_addresses_behind_proxy(rules, proxied),
@@ -179,6 +183,16 @@ def _prefix_hosts(rules: CrawlRules) -> Iterator[Finding]:
                 f"the rule has no effect, because {quoted(forbidding.ref.text)} in line {forbidding.ref.line} forbids its host"
             )
             yield _finding(rule, "host-forbidden", message)
+
+
+def _extensions_as_hosts(rules: Sequence[PrefixRule]) -> Iterator[Finding]:
+    """Yield prefix rules whose host ends in what hardly is one, as `http://*.pdf`."""
+    for rule in rules:
+        extension = rule.host.rpartition(".")[2]
+        if "*" in rule.host and extension in _EXTENSIONS and rule.pattern.endswith(f".{extension}/"):
+            written = rule.pattern.removesuffix("/")
+            message = f"{quoted(written)} ends with the host, which {quoted(rule.host)} must match; for files write {quoted(f'{written}*')}"
+            yield _finding(rule, "extension-as-host", message)
 
 
 def _hosts_of_anybody(rules: CrawlRules) -> Iterator[Finding]:

@@ -128,7 +128,7 @@ ROOTS = [
     ('<Root url="http://foo.com/"/><Root url="http://FOO.com"/>', "Root/url", DEFAULT, "is the same URL"),
     ('<Root url="http://foo.com/" kvs="title=x"/>', "Root/kvs", LOST, "'title' is a field that every document has"),
     ('<Root url="http://foo.com/" kvs="a=b;c"/>', "Root/kvs", LOST, "'c' is not key=value"),
-    ('<Root url="ftp://foo.com/"/>', "Root/url", LOST, "is neither http nor https"),
+    ('<Root url="ftp://foo.com/"/>', "Root/url", LOST, "begins with http:// or https://"),
     ('<Root url="http://anna:Geheim1@foo.com/"/>', "Root/url", LOST, "it has a user name or password"),
     ("<Root/>", "Root/url", LOST, 'this Root has no URL; write it, as in <Root url="…"/>'),
     ('<Root url="http://foo.com/" sites="true"/>', "Root/sites", LOST, "did you mean 'site'?"),

@@ -46,6 +46,8 @@ READ = [
     ("forbid prefix http://h:08080/a", "forbid prefix http://h:8080/a"),
     ("forbid prefix http://*", "forbid prefix http://"),
     ("forbid prefix http://*/a", "forbid prefix http://*/a"),
+    ("forbid prefix http://*?*print=1", "forbid prefix http://*?*print=1"),
+    ("forbid prefix http://*.ibm.com*?ä", "forbid prefix http://*.ibm.com*?%C3%A4"),
     ("forbid prefix http://h:*/a", "forbid prefix http://h:*/a"),
     ("forbid prefix http://[2001:DB8:0::1]/a", "forbid prefix http://[2001:db8::1]/a"),
     ("forbid prefix http://bücher.example/ä%7e%c3", "forbid prefix http://xn--bcher-kva.example/%C3%A4~%C3"),

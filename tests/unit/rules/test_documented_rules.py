@@ -72,6 +72,11 @@ URLS = [
     ("forbid prefix http://sales.ibm.com*", "http://sales.ibm.community/", PREFIX, 1),
     ("forbid prefix http://*.ibm.com/*.cgi", "http://a.b.ibm.com/x/y.cgi?z", PREFIX, 1),
     ("forbid prefix http://*/private/", "http://h/a/b/private/", PREFIX, 1),
+    ("forbid prefix http://*?*print=1", "http://h/a?x=2&print=12", PREFIX, 1),
+    ("forbid prefix http://*?*print=1", "http://h/?print=1", PREFIX, 1),
+    ("forbid prefix http://*?*print=1", "http://h/print=1", IN, 0),
+    ("forbid prefix http://*.pdf", "http://h/a.pdf", IN, 0),
+    ("forbid prefix http://*.pdf*", "http://h/a.pdf", PREFIX, 1),
     ("forbid prefix http://h/*id=*", "http://h/a?id=7", PREFIX, 1),
     # start URLs of the documentation
     ("allow domain w3.ibm.com\nforbid domain *", "http://w3.ibm.com/", IN, 1),

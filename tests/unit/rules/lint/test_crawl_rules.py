@@ -50,6 +50,9 @@ FINDINGS = [
     ("allow domain Sales.a\n" + END, [(1, 14, "capitals-in-host")]),
     ("allow http://Sales.a/\n", []),
     ("allow http://*.a/\n", [(1, 7, "open-host")]),
+    ("forbid http://*.pdf\n", [(1, 8, "extension-as-host")]),
+    ("forbid http://*.pdf*\n", []),
+    ("forbid http://*.a.example\n", []),
     ("allow http://a.b*\n", [(1, 7, "hosts-of-anybody"), (1, 7, "open-host")]),
     ("forbid http://*.a/\nforbid http://*/x/\nallow http://*/y/\n", []),
     (
