@@ -342,7 +342,8 @@ def compile_actions(rules: ActionRuleSet | None, settings: Mapping[str, object])
     accept, index, follow = (boolean(name, settings[name]) for name in names)
     if not (rules and rules.rules) and accept and index and follow:
         return None
-    return CompiledActions(rules or ActionRuleSet(), accept=accept, index=index, follow=follow)
+    in_case = boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"])
+    return CompiledActions(rules or ActionRuleSet(), accept=accept, index=index, follow=follow, host_case_sensitive=in_case)
 
 
 def _redirects(settings: Mapping[str, object]) -> int:

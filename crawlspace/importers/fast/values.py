@@ -103,11 +103,19 @@ def _prefix_uri(option: str, line: int, text: str) -> ListedValue:
     """A prefix that ends within the host may be of several hosts, and a prefix rule can't say that."""
     authority, slash, _ = text.partition("://")[2].partition("/")
     norm = Norm.NONE if slash else Norm.NORM
-    condition = atom(Field.URL, Kind.PREFIX, text, norm)
+    condition = atom(Field.URL, Kind.PREFIX, _with_normal_host(text) if slash else text, norm)
     if not slash or "*" in text or "?" in authority:
         return ListedValue(option, line, text, condition=condition)
     _refuse_wrong_rule(f"prefix {text}")
     return ListedValue(option, line, text, rule=f"prefix {text}", condition=condition, named=_site(text))
+
+
+def _with_normal_host(text: str) -> str:
+    """Return the beginning of a URL with scheme and host in small letters, without the default port."""
+    scheme, _, rest = text.partition("://")
+    authority, slash, tail = rest.partition("/")
+    default = f":{DEFAULT_PORTS[scheme.lower()]}"
+    return f"{scheme.lower()}://{authority.lower().removesuffix(default)}{slash}{tail}"
 
 
 def _site(text: str) -> str:

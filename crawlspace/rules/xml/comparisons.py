@@ -43,12 +43,16 @@ _CACHED = 50_000
 class AtomMatcher:
     """Immutable but for caches. Raises `re2.error` for an expression that RE2 refuses."""
 
-    def __init__(self, atoms: Mapping[int, Atom], *, set_memory: int = SET_MEMORY) -> None:
+    def __init__(self, atoms: Mapping[int, Atom], *, host_case_sensitive: bool = True, set_memory: int = SET_MEMORY) -> None:
+        """`host_case_sensitive`: whether capitals of a host count where a value is compared as written."""
         parts: dict[tuple[Field, bool], dict[int, Atom]] = {}
         for number, atom in atoms.items():
             parts.setdefault((atom.field, atom.norm is Norm.NONE), {})[number] = atom
         self._parts = [
-            (text_of(field, as_written=as_written), _Part(own, in_few_values=field in _IN_FEW_VALUES, set_memory=set_memory))
+            (
+                _text_of(field, as_written=as_written, host_case_sensitive=host_case_sensitive),
+                _Part(own, in_few_values=field in _IN_FEW_VALUES, set_memory=set_memory),
+            )
             for (field, as_written), own in parts.items()
         ]
 
@@ -62,6 +66,10 @@ class AtomMatcher:
 
 _IN_FEW_VALUES = frozenset({Field.SCHEME, Field.HOST, Field.FRAGMENT})
 """Parts with few different values in a crawl, whose matches are cached."""
+
+
+def _text_of(field: Field, *, as_written: bool, host_case_sensitive: bool) -> Callable[[Url], str]:
+    return _NORMAL[field] if as_written and not host_case_sensitive else text_of(field, as_written=as_written)
 
 
 def text_of(field: Field, *, as_written: bool) -> Callable[[Url], str]:

@@ -63,8 +63,10 @@ _FLAGS = {
 class CompiledActions:
     """Immutable but for caches."""
 
-    def __init__(self, rules: ActionRuleSet, *, accept: bool, index: bool, follow: bool) -> None:
-        """The flags are the values before the first rule."""
+    def __init__(
+        self, rules: ActionRuleSet, *, accept: bool, index: bool, follow: bool, host_case_sensitive: bool = True
+    ) -> None:
+        """`accept`, `index` and `follow` are the values before the first rule; `host_case_sensitive` is for values compared as written."""
         self.rules = rules
         self.accept = accept
         self._before: dict[tuple[str, ...], bool | int | str] = {
@@ -87,7 +89,11 @@ class CompiledActions:
         """As `content_hash`, but of which URLs are accepted."""
         self.fields_hash = _fields_hash(rules.rules, roots, conditions)
         """As `content_hash`, but of the metadata added to documents; empty if there is none."""
-        self._atoms = AtomMatcher(conditions.atoms)
+        if not host_case_sensitive:
+            self.content_hash, self.accept_hash = (
+                _hash([own, "host in any case"]) for own in (self.content_hash, self.accept_hash)
+            )
+        self._atoms = AtomMatcher(conditions.atoms, host_case_sensitive=host_case_sensitive)
         self._nodes = conditions.nodes
         self._compiled = [
             _Compiled(rule.ref, root, conditions.below(root), tuple(map(setting, rule.actions)))
