@@ -9,6 +9,7 @@ from crawlspace.importers.outcomes import Translation
 from crawlspace.importers.proxies import variable
 from crawlspace.importers.report import Fate
 from crawlspace.printable import quoted
+from crawlspace.rules.targets import BadTarget, domain_target
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 
@@ -29,7 +30,8 @@ def basic_login(name: str, user: str, *, collection: str, kind: str = "basic") -
         )
     try:
         url = parse(name)
-    except MalformedUrl as error:
+        domain_target(url.host)
+    except (MalformedUrl, BadTarget) as error:
         return SiteLogin("", text=str(error))
     if "\\" in user:
         return ntlm()

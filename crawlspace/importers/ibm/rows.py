@@ -9,7 +9,6 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from crawlspace.content.soft_errors import read_soft_errors
 from crawlspace.errors import SettingError
@@ -167,10 +166,10 @@ def _of_pairs(line: str, section: str) -> tuple[str, str]:
 
 def _pattern(site: str) -> str:
     """Return the pattern of the hosts that get a cookie; empty if it names none."""
-    host = (urlsplit(site).netloc if "://" in site else site.partition("/")[0]).lower()
+    host = site.rpartition("://")[2].partition("/")[0].lower()
     target = f"*{host}" if host.startswith(".") else host
     try:
         domain_target(target)
-    except (BadTarget, ValueError):
+    except BadTarget:
         return ""
     return target

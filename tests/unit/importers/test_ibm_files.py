@@ -48,6 +48,7 @@ COOKIES = [
     ("[a.ibm.com]\nSID=S3cret; path=/; secure\nLB=S3cret", "(SID, LB)"),
     ("[http://a.ibm.com:8080/x]\nSID=S3cret", "cookies.ini:2: cookies of a.ibm.com:8080: no counterpart"),
     ("Set-Cookie: SID=S3cret; domain=.ibm.com; path=/", "cookies.ini:1: cookies of *.ibm.com: no counterpart"),
+    ("SID=S3cret; domain=http://[2001:::1", "1 line cannot be read (1)"),
     ("SID=S3cret", "cookies.ini:1: lines: no counterpart, because 1 line cannot be read (1)"),
     ("[a.ibm.com]\nS3cret\nS3cret S3cret", "cookies.ini:2: lines: no counterpart, because 2 lines cannot be read (2, 3)"),
     ("[]\nSID=S3cret\n[a b]\nSID=S3cret", "cookies.ini:2: lines: no counterpart, because 2 lines cannot be read (2, 4)"),
@@ -65,6 +66,7 @@ LOGINS: list[tuple[str, str, dict[str, object]]] = [
     ("https://a.ibm.com/ IBM\\anna S3cret", "NTLM is not spoken", {}),
     ("https://a.ibm.com/\tanna:S3cret", "one with a colon", {}),
     ("https:///\tanna\tS3cret", "httpauth.ini:1: log-in https:///: no counterpart", {}),
+    ("http://(/\tanna\tS3cret", "'(' is not a host name", {}),
     ("S3cret", "1 line cannot be read (1)", {}),
     ("[https://a.ibm.com]\nsecret S3cret\n", "1 line cannot be read (2)", {}),
 ]  # fmt: skip
