@@ -65,6 +65,7 @@ class _FastImport:
         if space.accepts_named_only:
             self._settings.set({"CRAWLSPACE_DEFAULT_ACCEPT": False}, "only what a rule of rules.xml accepts is crawled")
         self._settings.set({"CRAWLSPACE_HOST_CASE_SENSITIVE": False}, "FAST compares hosts without regard to capitals")
+        self._settings.set(setting(self._defaults, "CRAWLSPACE_RULES_XML_REGEX", "escaped").settings, "rules.xml is written so")
         heading = _heading(self._report.file, self._section)
         rules = f"{heading}\n" + "".join(f"{line}\n" for line in space.crawl_rules)
         rules_xml = document(f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.", space.rules_xml)

@@ -38,6 +38,7 @@ _ALWAYS: Mapping[str, tuple[object, str]] = {
         NO_LIMIT_OF_REPEATED_SEGMENTS,
         "IBM counts no repeated segments; its limit for endless folders is the maximum URL path depth",
     ),
+    "CRAWLSPACE_RULES_XML_REGEX": ("escaped", "rules.xml is written so"),
     "CRAWLSPACE_DEFAULT_ACCEPT": (True, "IBM accepts what no rule forbids"),
     "CRAWLSPACE_DEFAULT_INDEX": (True, "IBM indexes what no rule forbids"),
     "CRAWLSPACE_DEFAULT_FOLLOW": (True, "IBM follows what no rule forbids"),

@@ -72,7 +72,7 @@ DECISIONS = {
         -     http://www.homes.example/sale_1?sessionid=
         -     https://www.homes.example/
         -     http://homes.example/
-        -     http://WWW.homes.example/sale_2
+        i f 0 http://WWW.homes.example/sale_2
         -     http://www.homes.example.evil.example/
         -     http://www.homes.example:8080/sale_1
         n f 0 http://jobs.example/start.html
