@@ -51,6 +51,7 @@ class Origins:
     def __init__(self, store: NamedValues) -> None:
         self._store = store
         self._number = -1
+        self._value: str | None = None
         self._block: dict[int, Origin] = {}
 
     def of(self, id: int) -> Origin:
@@ -58,35 +59,46 @@ class Origins:
         self._read(id // BLOCK)
         return self._block.get(id % BLOCK, NO_ORIGIN)
 
+    def of_all(self, ids: Iterable[int]) -> dict[int, Origin]:
+        """Return the origin of each URL."""
+        found = dict[int, Origin]()
+        for number, some in groupby(sorted(ids), lambda id: id // BLOCK):
+            self._read(number)
+            found.update((id, self._block.get(id % BLOCK, NO_ORIGIN)) for id in some)
+        return found
+
     def write(self, origins: Mapping[int, Origin]) -> None:
         """Replace the origins of these ids."""
         for number, ids in groupby(sorted(origins), lambda id: id // BLOCK):
             self._number = -1  # another process may have written
             self._read(number)
             encoded = _encoded({**self._block, **{id % BLOCK: origins[id] for id in ids}})
-            if encoded != _encoded(self._block):
-                self._number = -1
+            self._number = -1
+            if encoded != (self._value or _encoded({})):
                 self._store.set_meta(f"{NAME}{number}", encoded)
 
     def _read(self, number: int) -> None:
         if number != self._number:
-            self._block = _decoded(f"{NAME}{number}", self._store.get_meta(f"{NAME}{number}"))
+            name = f"{NAME}{number}"
+            self._value = self._store.get_meta(name)
+            self._block = _decoded(name, self._value)
             self._number = number
 
 
 def _encoded(block: Mapping[int, Origin]) -> str:
     realms: dict[str, int] = {}
     runs: list[tuple[int, int, int, int]] = []
-    for place in sorted(block):
-        realm, indexed_at = block[place]
-        own = -1 if realm is None else realms.setdefault(realm, len(realms))
-        if (own, indexed_at) == (-1, 0):
+    first = length = 0
+    of_run = NO_ORIGIN
+    for place in (*sorted(block), BLOCK):
+        origin = block.get(place)
+        if origin == of_run and place == first + length:
+            length += 1
             continue
-        if runs and (sum(runs[-1][:2]), *runs[-1][2:]) == (place, own, indexed_at):
-            first, length, *_ = runs.pop()
-            runs.append((first, length + 1, own, indexed_at))
-        else:
-            runs.append((place, 1, own, indexed_at))
+        if of_run != NO_ORIGIN:
+            realm, indexed_at = of_run
+            runs.append((first, length, -1 if realm is None else realms.setdefault(realm, len(realms)), indexed_at))
+        first, length, of_run = place, 1, origin or NO_ORIGIN
     return msgspec.json.encode(_Block(list(realms), runs)).decode()
 
 
