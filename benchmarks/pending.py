@@ -65,7 +65,13 @@ def _measured(kind: str, lines: int, options: list[str]) -> Iterator[Row]:
         yield from _rows(kind, "import again", lines, ["import-pending", "demo", str(again), "--json", *options], log)
         counts = json.loads(tail(log).splitlines()[-1])
         unchanged = counts["unchanged"]
-        yield Row("pending", f"{kind}: lines of the second import that change nothing", f"{unchanged:,}", f"{lines:,}", unchanged == lines)
+        yield Row(
+            "pending",
+            f"{kind}: lines of the second import that change nothing",
+            f"{unchanged:,}",
+            f"{lines:,}",
+            unchanged == lines,
+        )
         is_same = filecmp.cmp(file, again, shallow=False)
         yield Row("pending", f"{kind}: the file is written as it was read", str(is_same), "True", is_same)
 

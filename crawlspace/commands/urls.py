@@ -63,9 +63,7 @@ class Command(CollectionCommand):
             action="store_true",
             help=f"with the pages that link or redirect to each URL: the first {REFERRERS_SHOWN}, and how many there are",
         )
-        parser.add_argument(
-            "--unsorted", action="store_true", help="in the order of discovery, each URL as soon as it is read"
-        )
+        parser.add_argument("--unsorted", action="store_true", help="in the order of discovery, each URL as soon as it is read")
         parser.add_argument("--format", choices=(*_FORMATS, _PENDING), default="text", help="how to print them (default: text)")
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
 

@@ -117,8 +117,10 @@ def test_urls_in_alphabetical_order(store: MemoryStore) -> None:
         parsed = parse(url)
         store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=NOW)
     in_order[1:2] = ["http://a.example/Z", "http://a.example/a", "http://a.example/a!", URLS[1][0]]
-    assert [one.state.url for one in known_urls(store, by_url=True)] == [*in_order, "https://a.example/"] == sorted(
-        one.state.url for one in known_urls(store)
+    assert (
+        [one.state.url for one in known_urls(store, by_url=True)]
+        == [*in_order, "https://a.example/"]
+        == sorted(one.state.url for one in known_urls(store))
     )
     assert [one.state.url for one in known_urls(store, label="gone", by_url=True)] == [URLS[1][0], URLS[2][0]]
 
