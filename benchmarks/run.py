@@ -46,6 +46,7 @@ NAMES = (
     "refresh",
     "archive",
     "outage",
+    "pending",
     "reconcile",
     "fold",
     "files",

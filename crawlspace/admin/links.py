@@ -15,10 +15,10 @@ from typing import NamedTuple, Protocol
 from crawlspace.admin.refused import SampleStore, SeenLink, seen_links, seen_on
 from crawlspace.admin.report import UrlReport, label_of
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import UrlState
+from crawlspace.model import State, UrlState
 from crawlspace.printable import MESSAGE, printable
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.depths import PageLinks, UrlDepth, leads_on
+from crawlspace.state.depths import PageLinks, UrlDepth, leads_on, reach_of
 from crawlspace.state.refused_links import by_letter, by_reason
 from crawlspace.urls import MalformedUrl, Url, parse
 
@@ -106,6 +106,7 @@ class Referring(NamedTuple):
 
 
 _NOBODY = Referrers([])
+_CHOICES = {State.PENDING: "waiting", State.GONE: "error", State.FAILED: "error"}
 
 
 def linked_url(text: str, *, space: CrawlSpace, store: LinkStore | None) -> LinkedUrl:
@@ -155,6 +156,48 @@ def refused_out(state: UrlState, *, space: CrawlSpace, store: LinkStore) -> list
     """Return the refused links of a page that are in the sample, and that the present rules still refuse."""
     found = seen_links(store.refused_links(page=state.id), space=space, store=store)
     return [LinkedUrl(seen.link.url, seen.decision, _known(seen.link.url, store)) for seen in found]
+
+
+def links_to_choose(
+    state: UrlState, hrefs: Iterable[str] | None, *, base: str, space: CrawlSpace, store: LinkStore
+) -> tuple[list[LinkedUrl], int]:
+    """Return the links of a page, each once, and how many others it has of which nothing more is known.
+
+    `hrefs` are all that the page has, as in the archive, relative to `base`. Without them they are those that the store has: the admitted
+    ones, and of the refused ones those in the sample.
+    """
+    if hrefs is None:
+        out, refused = links_out(state, store), refused_out(state, space=space, store=store)
+        found = [*described(out.ids, space=space, store=store), *refused]
+        return found, out.forgotten + max(0, sum(out.refused.values()) - len(refused))
+    links: dict[str, LinkedUrl] = {}
+    for href in hrefs:
+        url, decision = space.decide(
+            href, base=base, base_host_as_written=state.host_as_written, depth=reach_of(state.depth, state.state)
+        )
+        known = None if url is None else store.get(url.text)
+        text = href if url is None else url.text
+        if known is not None and decision.admitted:
+            decision = decided(known, space)
+        links.setdefault(text, LinkedUrl(text, decision, known, url))
+    return list(links.values()), 0
+
+
+def choice_label(one: LinkedUrl) -> str:
+    """Return what a person who chooses among links is to know of one: indexed, error, waiting, new, refused, or the label of its state."""
+    state = one.state
+    if state is None:
+        return "new" if one.decision.admitted else "refused"
+    if state.indexed:
+        return "indexed"
+    return _CHOICES.get(state.state, state.state.label)
+
+
+def cell_of(decision: Decision) -> str:
+    """Return a decision as a cell of a table: `admitted`, or the reason with the place of the rule."""
+    if decision.admitted or decision.rule is None:
+        return decision.reason.value
+    return f"{decision.reason} ({decision.rule})"
 
 
 def links_in(key: int, store: LinkStore) -> Sequence[int]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
+from itertools import islice
 from typing import Protocol
 
+from crawlspace.admin.pending.export import number_of, sorted_lines
+from crawlspace.admin.pending.lines import ERROR
+from crawlspace.admin.pending.realms import Origins
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.model import Held, State, Status, UrlState, priority
@@ -21,10 +25,16 @@ STATE_LABELS = (State.PENDING.label, LEASED, *(state.label for state in State if
 
 
 _NONE: Mapping[str, SiteReport] = {}
+_READ_AT_ONCE = 500
+"""URLs."""
 
 
 class ReadableStore(Protocol):
     def get_by_id(self, id: int) -> UrlState | None: ...
+    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
+    def get_meta(self, name: str) -> str | None: ...
+    def get_metas(self, names: Sequence[str]) -> list[str | None]: ...
+    def set_meta(self, name: str, value: str) -> None: ...
 
     def urls(
         self,
@@ -55,6 +65,18 @@ class UrlReport:
     """Its document is not in the index at present, because another collection deleted it there."""
     text_status: str = ""
     """Why the file has no text (`TextStatus`), if that is so."""
+    imported_at: int = 0
+    """The time at which an older crawler indexed it, if that was imported; 0: it was not."""
+
+    @property
+    def indexed_at(self) -> int | None:
+        """When it was last indexed: its page was fetched, and the index has it as it was then, changed or not.
+
+        That is not known of a document whose page has failed since then, and stays; of a URL that was imported and not fetched yet, it is
+        the time that came with it.
+        """
+        number = number_of(self.state, self.imported_at)
+        return number if number > ERROR and (self.state.indexed or self.state.fetched_at is None) else None
 
     @property
     def status(self) -> int | None:
@@ -83,8 +105,10 @@ class UrlReport:
             "shift": state.shift,
             "priority": priority(state.source, state.shift),
             "errors": state.errors,
+            "last_fetch": None if state.fetched_at is None else iso(state.fetched_at),
             "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
             "indexed": state.indexed,
+            "indexed_at": None if self.indexed_at is None else iso(self.indexed_at),
             "left_to_others": self.left_to_others,
             "lost": self.lost,
             "held": None if self.held is None else self.held.label,
@@ -97,11 +121,17 @@ def label_of(state: UrlState) -> str:
     return state.state.label if state.lease_until is None else LEASED
 
 
-def known(state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE) -> UrlReport:
-    """Return the report of a URL, with the URL that represents it. `sites` are the unreachable ones."""
+def known(
+    state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE, *, imported_at: int | None = None
+) -> UrlReport:
+    """Return the report of a URL, with the URL that represents it. `sites` are the unreachable ones; `imported_at` is read if it is None."""
+    if imported_at is None:
+        imported_at = Origins(store).of(state.id).indexed_at
     winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
     left = state.checksum is None and is_left(state) and bool(store.left_to_others([state.id]))
-    return UrlReport(state, None if winner is None else winner.url, sites.get(state.site), left)
+    return UrlReport(
+        state, None if winner is None else winner.url, sites.get(state.site), left_to_others=left, imported_at=imported_at
+    )
 
 
 def known_urls(
@@ -114,8 +144,12 @@ def known_urls(
     orphaned: bool = False,
     has_record: Callable[[int], bool] | None = None,
     sites: Sequence[SiteReport] = (),
+    by_url: bool = False,
 ) -> Iterator[UrlReport]:
-    """Yield the reports of the selected URLs, in order of discovery, without holding them in memory.
+    """Yield the reports of the selected URLs, in order of discovery or `by_url` in that of the URLs as text, without holding them in memory.
+
+    In the order of URLs, all are looked at before the first one is yielded, and read again then: what is not selected any more is left out.
+    Raises ExportError if they cannot be sorted.
 
     `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index
     whose deletion is held, `orphaned` those to which no way leads from a start URL. With `has_record`, which tells whether the archive
@@ -131,17 +165,40 @@ def known_urls(
         host=host if host is None or site is None else host.rpartition(":")[0],
         held=held and not held_sites(sites),
     )
-    for state in states:
-        if orphaned and state.orphaned is None:
-            continue
-        if has_record is not None and (state.checksum is None or (state.archived is not None and has_record(state.archived))):
-            continue
-        if label in (None, label_of(state)) and site in (None, state.site):
-            one = known(state, store, unreachable)
-            if (statuses is None or (one.status is not None and one.status in statuses)) and (
-                not held or ((state.indexed or one.left_to_others) and one.held is not None)
-            ):
+
+    def selected(states: Iterable[UrlState]) -> Iterator[UrlReport]:
+        for one in _reports(states, store, unreachable):
+            state = one.state
+            if orphaned and state.orphaned is None:
+                continue
+            if has_record is not None and (state.checksum is None or (state.archived is not None and has_record(state.archived))):
+                continue
+            if label not in (None, label_of(state)) or site not in (None, state.site):
+                continue
+            if statuses is not None and (one.status is None or one.status not in statuses):
+                continue
+            if not held or ((state.indexed or one.left_to_others) and one.held is not None):
                 yield one
+
+    found = selected(states)
+    return selected(_by_url(found, store)) if by_url else found
+
+
+def _reports(states: Iterable[UrlState], store: ReadableStore, sites: Mapping[str, SiteReport]) -> Iterator[UrlReport]:
+    origins = Origins(store)
+    left = iter(states)
+    while some := list(islice(left, _READ_AT_ONCE)):
+        imported = origins.of_all([state.id for state in some])
+        for state in some:
+            yield known(state, store, sites, imported_at=imported[state.id].indexed_at)
+
+
+def _by_url(found: Iterable[UrlReport], store: ReadableStore) -> Iterator[UrlState]:
+    """Yield the URLs in the order of their text. Only text and id are kept, in temporary files if there are many."""
+    lines = sorted_lines(f"{one.state.url} {one.state.id}" for one in found)
+    while some := [int(line.rpartition(" ")[2]) for line in islice(lines, _READ_AT_ONCE)]:
+        states = {state.id: state for state in store.get_by_ids(some)}
+        yield from (states[id] for id in some if id in states)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,17 @@ class Left(StrEnum):
     OUTSIDE = "are outside the crawl space, and are not changed"
     PENDING = "wait to be fetched for the first time, in source user, and are due already"
 
+    def of(self, number: int) -> str:
+        """Return the message for a number of URLs."""
+        return f"{number:,} {self.value}" if number != 1 else f"1 URL {_OF_ONE[self]}"
+
+
+_OF_ONE = {
+    Left.FETCHED_NOW: "is being fetched at this moment, and its outcome decides; run it again afterwards",
+    Left.OUTSIDE: "is outside the crawl space, and is not changed",
+    Left.PENDING: "waits to be fetched for the first time, in source user, and is due already",
+}
+
 
 @dataclass(slots=True)
 class Made:
@@ -73,7 +84,7 @@ class Made:
 
     def of_the_rest(self) -> Iterator[str]:
         """Yield messages about the URLs that were not changed."""
-        yield from (f"{count:,} {why.value}" for why, count in self.left.items())
+        yield from (why.of(count) for why, count in self.left.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,37 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
+from typing import NamedTuple
 
+from crawlspace.admin.links import LinkedUrl, cell_of, choice_label, links_to_choose
 from crawlspace.admin.named_urls import NamedUrls
-from crawlspace.admin.url_changes import Made, Selection, UrlChanges, read_url
+from crawlspace.admin.report import iso
+from crawlspace.admin.url_changes import Made, Selection, UrlChanges, find_url, read_url
 from crawlspace.clock import SystemClock
-from crawlspace.config.collection import load_collection
-from crawlspace.errors import UsageError
-from crawlspace.model import State
+from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.run import Refused, describe_refusal
+from crawlspace.crawl.startup import build_space
+from crawlspace.decision import Reason
+from crawlspace.errors import StoreError, UsageError
+from crawlspace.model import UrlState
 from crawlspace.plural import counted
-from crawlspace.printable import MESSAGE, printable
-from crawlspace.runtime.command import CollectionCommand
+from crawlspace.printable import MESSAGE, printable, quoted
+from crawlspace.runtime.command import CollectionCommand, Place, print_json
 from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.spiders.archived_page import archived_page
+from crawlspace.runtime.stores.archive import archive_reader
+from crawlspace.runtime.stores.places import OpenStore
+from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
 from crawlspace.urls import Url
 
 _READ_AT_ONCE = 1_000
+_BY_HAND = (Reason.ADMITTED, Reason.LINK_DEPTH)
+"""A URL that is entered by hand is a start of its own."""
+_DECISION = 32
+"""Width of the column for a decision."""
 
 
 class Command(CollectionCommand):
@@ -35,9 +50,10 @@ class Command(CollectionCommand):
         return (
             "Enter URLs in source user, if the rules admit them; those that are known are due now, also after an error. A running crawl fetches them, "
             "or else the next one. With --links the URLs that these pages lead to, as they were last fetched, instead of the pages; with --site also "
-            "the known URLs in the folders of these URLs and below. `scrapy links` lists what a page leads to. Works while the collection is crawled, "
-            "and before its first crawl. "
-            "Exit status: 0 entered; 1 a URL was refused, the links of a page are not known, or the collection or the store has a fault; 2 wrong use."
+            "the known URLs in the folders of these URLs and below. With --list nothing is entered: the links of a page are listed, each with a number, "
+            "its state (indexed, error, waiting, new, refused), its status code and the decision for it; --take enters those with the numbers given. "
+            "Makes no network requests. Works while the collection is crawled, and before its first crawl. "
+            "Exit status: 0 entered or listed; 1 a URL was refused, the links of a page are not known, or the collection or the store has a fault; 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -45,16 +61,37 @@ class Command(CollectionCommand):
         parser.add_argument("--links", action="store_true", help="the links of each page, and not the page")
         parser.add_argument("--site", action="store_true", help="each URL, and all known ones in its folder and below")
 
+        parser.add_argument("--list", action="store_true", help="list the links of a page, to choose from; nothing is entered")
+        parser.add_argument(
+            "--take",
+            type=numbers,
+            metavar="NUMBERS",
+            help="the links with these numbers in the list, as in 1,3-5, and not the page",
+        )
+        parser.add_argument("--json", action="store_true", help="with --list: print the list for a program")
+
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) < 2:
             raise UsageError(
                 f"name a collection and URLs, as in: scrapy add {args[0] if args else 'demo'} http://www.example.com/"
             )
-        if opts.links and opts.site:
-            raise UsageError("choose --links or --site, not both")
+        chosen = [f"--{name}" for name in ("links", "site", "list", "take") if getattr(opts, name)]
+        if len(chosen) > 1:
+            raise UsageError(f"choose {chosen[0]} or {chosen[1]}, not both")
+        if (opts.list or opts.take) and len(args) > 2:
+            raise UsageError(f"{chosen[0]} is for the links of one page: name one URL")
+        if opts.json and not opts.list:
+            raise UsageError("--json is for --list: leave it out")
         place = self.place(args[0])
         collection = load_collection(place.name, place.settings)
         urls = list(dict.fromkeys(map(read_url, args[1:])))
+        if opts.list or opts.take:
+            with place.store.reading() as opened:
+                listed = _listed(urls[0], place, opened, collection)
+            if opts.list:
+                listed.write(place.name, as_json=opts.json)
+                return 0
+            urls = listed.taken(opts.take)
         clock = SystemClock()
         with place.store.filling() as opened:
             crawled = bool(opened.crawlers())
@@ -62,23 +99,102 @@ class Command(CollectionCommand):
             named = NamedUrls(collection, opened.store, changes)
             refused: list[str] = []
             ids: list[int] = []
+            if opts.site:  # those that are known before the others are entered
+                for url in urls:
+                    ids += changes.select(Selection(prefix=folder_of(url)))
             if opts.links:
                 for url in urls:
-                    ids += _linked(opened.store, named, url, refused)
+                    ids += _linked(opened.store, named, url, place.name, refused)
             else:
                 refused += named.refusals(urls)
                 ids += named.ids
-            if opts.site:
-                for url in urls:
-                    ids += changes.select(Selection(prefix=folder_of(url)))
             made = changes.recrawl(list(dict.fromkeys(ids))) if ids else Made()
         new = f", {named.entered:,} of them new" if named.entered else ""
         number = made.changed + named.entered
         later = "" if crawled or not number else f": the next crawl fetches {'it' if number == 1 else 'them'}"
+        if opts.take:
+            print("\n".join(f"taken: {printable(url.text, most=MESSAGE)}" for url in urls))
         print(f"{counted(number, 'URL is', 'URLs are')} due now{new}{later}")
         for note in [*made.of_the_rest(), *refused]:
             print(note, file=sys.stderr)
         return 1 if refused else 0
+
+
+class _Listed(NamedTuple):
+    """The links of a page, to choose from."""
+
+    page: UrlState
+    links: list[LinkedUrl]
+    others: int
+    """How many more it has, of which nothing else is known."""
+
+    def write(self, collection: str, *, as_json: bool) -> None:
+        fetched = None if self.page.fetched_at is None else iso(self.page.fetched_at)
+        url = printable(self.page.url, most=MESSAGE)
+        if as_json:
+            links = [{"number": n, "choice": choice_label(one), **one.as_json()} for n, one in enumerate(self.links, 1)]
+            print_json({"url": url, "last_fetch": fetched, "links": links, "others": self.others})
+            return
+        print(f"{url}: {counted(len(self.links), 'link')}, as fetched at {fetched}")
+        for number, one in enumerate(self.links, 1):
+            status = "-" if one.state is None else one.state.status or "-"
+            print(f"{number:>5}  {choice_label(one):<10} {status:>6}  {cell_of(one.decision):<{_DECISION}} {one.printable}")
+        if self.others:
+            print(
+                f"  and {self.others:,} more that were refused, or are forgotten; with CRAWLSPACE_ARCHIVE each of them is listed"
+            )
+        if any(one.decision.reason in _BY_HAND for one in self.links):
+            print(f"to enter some of them: scrapy add {collection} {url} --take NUMBERS, as in --take 1,3-5")
+
+    def taken(self, wanted: Sequence[range]) -> list[Url]:
+        """Return the URLs with some numbers. Raises UsageError."""
+        most = len(self.links)
+        outside = next((n for some in wanted for n in (some[0], some[-1]) if n > most), None)
+        if outside is not None:
+            raise UsageError(f"--take has {outside}, and the page has {counted(most, 'link')}: --list shows them")
+        return list(dict.fromkeys(read_url(self.links[n - 1].text) for some in wanted for n in some))
+
+
+def numbers(text: str) -> list[range]:
+    """Parse numbers from 1, such as 1,3-5."""
+    found = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal() and len(first + last) < 16 and 0 < int(first) <= int(last)):
+            raise argparse.ArgumentTypeError(f"{quoted(part)} is no number of a link; write them as in 1,3-5")
+        found.append(range(int(first), int(last) + 1))
+    return found
+
+
+def _listed(url: Url, place: Place, opened: OpenStore | None, collection: Collection) -> _Listed:
+    """Return the links of a page: those in the archive, or else those in the store. Raises StoreError if they are not known."""
+    state = None if opened is None else find_url(opened.store, url, collection.url_folding)
+    space = build_space(collection)
+    if opened is None or state is None or state.fetched_at is None:
+        decision = space.decide_url(url)
+        refusal = "" if decision.admitted else describe_refusal(Refused("", url.text, decision))
+        raise StoreError(refusal or _not_fetched(url, place.name))
+    with closing(archive_reader(place, opened)) as archive:
+        page = archived_page(state, archive, collection.content) if leads_on(state.state, state.status) else None
+    return _Listed(
+        state,
+        *links_to_choose(
+            state,
+            None if page is None else page.hrefs,
+            base=state.url if page is None else page.base,
+            space=space,
+            store=opened.store,
+        ),
+    )
+
+
+def _not_fetched(url: Url, collection: str) -> str:
+    shown = printable(url.text, most=MESSAGE)
+    return (
+        f"the links of {shown} are not known, because it has not been fetched: `scrapy add {collection} {shown}`, then"
+        f" `scrapy crawl {collection}`, and then this again"
+    )
 
 
 def folder_of(url: Url) -> str:
@@ -87,16 +203,17 @@ def folder_of(url: Url) -> str:
     return without_query[: without_query.rfind("/") + 1]
 
 
-def _linked(store: Store, named: NamedUrls, url: Url, refused: list[str]) -> Iterator[int]:
-    """Yield the ids of the known URLs that a page leads to; add a sentence where its links are not known."""
+def _linked(store: Store, named: NamedUrls, url: Url, collection: str, refused: list[str]) -> list[int]:
+    """Return the ids of the known URLs that a page leads to; add a sentence where there are none."""
     state = named.find(url)
-    shown = printable(url.text, most=MESSAGE)
-    if state is None or state.state is State.PENDING:
-        refused.append(
-            f"the links of {shown} are not known, because it has not been fetched: add it, and its links once it is crawled"
-        )
-        return
+    if state is None or state.fetched_at is None:
+        refused.append(_not_fetched(url, collection))
+        return []
     keys = list(dict.fromkeys(store.links_of([state.id]).get(state.id, ())))
-    for first in range(0, len(keys), _READ_AT_ONCE):
-        for one in store.depths_of(keys[first : first + _READ_AT_ONCE]):
-            yield one.id
+    ids = [one.id for first in range(0, len(keys), _READ_AT_ONCE) for one in store.depths_of(keys[first : first + _READ_AT_ONCE])]
+    if not ids:
+        shown = printable(url.text, most=MESSAGE)
+        refused.append(
+            f"{shown} leads to no known URL, as it was last fetched: `scrapy add {collection} {shown} --list` shows its links"
+        )
+    return ids

@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut, LinkStore, described, linked_url, links_of
+from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut, LinkStore, cell_of, described, linked_url, links_of
 from crawlspace.admin.report import label_of, status_sentence
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
-from crawlspace.decision import Decision, Reason
+from crawlspace.decision import Reason
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable
@@ -156,11 +156,4 @@ def _links_out(answer: LinkAnswer) -> str:
 def _line(one: LinkedUrl) -> str:
     state = one.state
     label, status, depth = ("-", "-", "-") if state is None else (label_of(state), state.status or "-", state.depth)
-    return f"  {label:<10} {status:>6} {depth:>5}  {of_decision(one.decision):<{_DECISION}} {one.printable}"
-
-
-def of_decision(decision: Decision) -> str:
-    """Return a decision as a cell of a table: `admitted`, or the reason with the place of the rule."""
-    if decision.admitted or decision.rule is None:
-        return decision.reason.value
-    return f"{decision.reason} ({decision.rule})"
+    return f"  {label:<10} {status:>6} {depth:>5}  {cell_of(one.decision):<{_DECISION}} {one.printable}"

@@ -33,8 +33,9 @@ class Command(CollectionCommand):
 
     def long_desc(self) -> str:
         return (
-            "List the known URLs in the order of discovery, all of them or those selected: state, status code, links from a start "
-            "URL, URL. With --format jsonl or csv each line has all stored values. Works on any number of URLs. "
+            "List the known URLs in alphabetical order, all of them or those selected: state, status code, links from a start "
+            "URL, URL. With --format jsonl or csv each line has all stored values. Works on any number of URLs: many are sorted in "
+            "temporary files. "
             "--with-referrers searches the links of all pages for those that lead to the URLs listed. "
             "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
         )
@@ -62,6 +63,7 @@ class Command(CollectionCommand):
             action="store_true",
             help=f"with the pages that link or redirect to each URL: the first {REFERRERS_SHOWN}, and how many there are",
         )
+        parser.add_argument("--unsorted", action="store_true", help="in the order of discovery, each URL as soon as it is read")
         parser.add_argument("--format", choices=(*_FORMATS, _PENDING), default="text", help="how to print them (default: text)")
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
 
@@ -87,10 +89,11 @@ class Command(CollectionCommand):
                 "orphaned": opts.orphaned,
                 "has_record": archive.has if opts.not_archived else None,
             }
+            by_url = not opts.unsorted and opts.format != _PENDING  # which sorts its lines itself
             with lost_documents(place, opened) as lost:
                 found: Iterator[UrlReport] = (
                     replace(known, lost=True) if known.state.indexed and lost.is_lost(known.state.url) else known
-                    for known in known_urls(store, **filters, sites=place.unreachable(store))
+                    for known in known_urls(store, **filters, sites=place.unreachable(store), by_url=by_url)
                 )
                 if opts.format == _PENDING:
                     for line in pending_lines((known.state for known in found), store, collection=place.name):
@@ -158,7 +161,7 @@ _FORMATS: dict[str, Callable[[], Write]] = {"text": _text, "jsonl": _json_lines,
 
 
 _PENDING = "pending"
-"""This format is sorted, so the others write a URL as soon as it is read."""
+"""This format is always sorted."""
 
 
 def status_codes(text: str) -> range:

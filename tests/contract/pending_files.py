@@ -63,6 +63,6 @@ def drawn(number: int, seed: int = 1) -> str:
     """A pending file of URLs in normal form, each once, with realms and times as they come."""
     chosen = random.Random(seed)
     urls = sorted({f"http://{'abc'[n % 3]}.example/{chosen.randrange(10_000)}/{n}" for n in range(number)})
-    numbers = (0, 0, 2, INDEXED_AT, INDEXED_AT + 1, 1)
+    numbers = (0, 0, 2, INDEXED_AT, INDEXED_AT + 1, 3)
     realms = ("demo", "demo", "Main", "My%20Site", "%C3%84rzte")
     return "".join(f"{url} {chosen.choice(realms)} {chosen.choice(numbers)}\n" for url in urls)

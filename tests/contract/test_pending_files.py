@@ -128,12 +128,15 @@ def test_urls_outside_the_rules_are_kept_out(importer: Importer, known: Known) -
     assert [state.url for state in known.store.urls()] == ["http://b.example/"]
 
 
-def test_a_url_has_one_realm_and_the_number_of_all_its_lines(importer: Importer) -> None:
-    text = "".join(f"http://a.example/{line}\n" for line in ("x R 0", f"x S {INDEXED_AT}", "y R 1700000000", "y R 2", "z demo 0"))
-    for at_once in (1_000, 1):
+@pytest.mark.parametrize("at_once", [1_000, 2, 1])
+def test_a_url_has_one_realm_and_the_largest_number_of_its_lines(importer: Importer, at_once: int) -> None:
+    lines = ("w R 0", "w R 2", "x R 0", f"x S {INDEXED_AT}", "y R 1700000000", "y R 2", "y R 2", "z demo 0")
+    text = "".join(f"http://a.example/{line}\n" for line in lines)
+    for _ in range(2):
         counts = importer(text, at_once=at_once)
         assert counts.other_realm == 1
-        assert importer.exported() == "".join(f"http://a.example/{line}\n" for line in (f"x R {INDEXED_AT}", "y R 2", "z demo 0"))
+        kept = ("w R 2", f"x R {INDEXED_AT}", "y R 1700000000", "z demo 0")
+        assert importer.exported() == "".join(f"http://a.example/{line}\n" for line in kept)
     assert importer("http://a.example/z T 0\n").changed == 1, "that of the collection gives way"
 
 

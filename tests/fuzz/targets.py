@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from crawlspace.admin.pending.lines import PendingFileError, checked, read_lines
 from crawlspace.clock import FakeClock
 from crawlspace.config.files import read_rules, read_start_urls
 from crawlspace.content.charset import charset_parameter
@@ -191,6 +192,24 @@ def start_urls(data: bytes) -> None:
     CrawlSpace(_NO_RULES, Limits(), [one.url for one in found])
 
 
+def pending(data: bytes) -> None:
+    """Check a pending file, and read the lines of one without faults again."""
+    now = 1_750_000_000
+    try:
+        number = checked(io.BytesIO(data), "p", now=now)
+    except PendingFileError as error:
+        str(error)
+        return
+    lines = list(read_lines(io.BytesIO(data), "p", now=now, fault=_never))
+    assert [line.line for line in lines] == list(range(1, number + 1))
+    raw = data.decode().split("\n")
+    assert all(raw[line.line - 1].startswith(f"{line.url} {line.realm} ") for line in lines)
+
+
+def _never(sentence: str) -> None:
+    raise AssertionError(sentence)
+
+
 def patterns(data: bytes) -> None:
     """Look for a text, the first line, with patterns, the others."""
     lines = data.decode("utf-8", "surrogateescape").split("\n")
@@ -266,6 +285,7 @@ TARGETS = {
         ),
     ),
     "start_urls": Target(start_urls, ("http://", "https://", "shift=2", "shift=-2", "#", "@", "[::1]", "%", "\n", "\ufeff", "xn--")),
+    "pending": Target(pending, ("http://a.example/", " R 0\n", " My%20Site 2\n", " 1700000000\n", "\r\n", "\ufeff", "%", "\0", "99999999")),
     "patterns": Target(patterns, ("*", "**", "\n", "a", "ab", "http://")),
 }  # fmt: skip
 

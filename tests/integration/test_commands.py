@@ -226,8 +226,10 @@ def looked_at(demo: Project, run: Run) -> None:
         "shift": 0,
         "priority": 20,
         "errors": 0,
+        "last_fetch": "2025-06-15T15:06:40Z",
         "next_fetch": "2025-06-16T15:06:40Z",
         "indexed": False,
+        "indexed_at": None,
         "orphaned": False,
         "left_to_others": False,
         "lost": False,
@@ -236,10 +238,10 @@ def looked_at(demo: Project, run: Run) -> None:
     }
 
     table = list(csv.DictReader(run("urls", "demo", "--format", "csv").succeeded().stdout.splitlines()))
-    assert [(row["url"], row["status"], row["indexed"], row["duplicate_of"]) for row in table] == [
-        (f"{HOME}/", "200", "True", ""),
-        (f"{HOME}/b", "200", "True", ""),
-        (f"{HOME}/gone", "404", "False", ""),
+    assert [(row["url"], row["status"], row["indexed"], row["indexed_at"], row["duplicate_of"]) for row in table] == [
+        (f"{HOME}/", "200", "True", "2025-06-15T15:06:40Z", ""),
+        (f"{HOME}/b", "200", "True", "2025-06-15T15:06:40Z", ""),
+        (f"{HOME}/gone", "404", "False", "", ""),
     ]
 
     found = demo.scrapy("search", "demo", "holiday").succeeded().stdout

@@ -73,12 +73,24 @@ def test_of_a_faulty_file_nothing_is_imported(demo: Project, run: Run) -> None:
     assert "never been crawled" in run("urls", "demo").succeeded().stderr
 
 
+def test_an_empty_file_has_no_lines(demo: Project, run: Run) -> None:
+    assert run("import-pending", "demo", file(demo, "")).succeeded().stdout.startswith("0 lines in ")
+
+
+def test_a_url_that_is_too_long_is_kept_out(demo: Project, run: Run) -> None:
+    ended = run("import-pending", "demo", file(demo, f"http://a.example/{'a' * 5_000} R 0\nhttp://a.example/b R 0\n"))
+    assert (ended.returncode, "1 URL entered" in ended.stdout) == (1, True)
+    assert "1 kept out: the URL is longer than URLLENGTH_LIMIT" in ended.stderr
+    assert len(ended.stderr) < 500
+
+
 # arguments -> a part of the sentence
 WRONG = [
     (("import-pending", "demo"), "name a collection and a file"),
     (("import-pending", "dmeo", "x"), "no collection 'dmeo'"),
     (("import-pending", "demo", "none.txt"), "'none.txt' cannot be read: No such file"),
     (("import-pending", "demo", os.devnull), "is not a file on a disk"),
+    (("import-pending", "demo", os.curdir), "'.' cannot be read: Is a directory"),
     (("urls", "demo", "--format", "pending", "--with-referrers"), "leave out --with-referrers"),
 ]
 

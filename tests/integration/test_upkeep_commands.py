@@ -286,7 +286,7 @@ def test_urls_are_crawled_again(demo: Project, run: Run) -> None:
     assert due(demo) == ["/", "/down", "/gone", "/many", "/new"]
     assert run("recrawl", "demo", "--prefix", f"{HOME}/x").succeeded().stdout.startswith("0 URLs are due now")
     shop = run("recrawl", "demo", "--host", "SHOP.example.com").succeeded()
-    assert shop.stderr == "1 are outside the crawl space, and are not changed\n"
+    assert shop.stderr == "1 URL is outside the crawl space, and is not changed\n"
 
 
 def test_urls_outside_the_crawl_space_are_refused(demo: Project, run: Run) -> None:
@@ -341,7 +341,7 @@ def test_beside_a_crawl(demo: Project, run: Run) -> None:
         (many,) = store.lease("www.example.com:80", 4, now=LATER, until=LATER + 600)[2:]
         assert many.url == f"{HOME}/many"
         version = store.version()
-        left_alone = "1 are being fetched at this moment, and their outcome decides; run it again afterwards\n"
+        left_alone = "1 URL is being fetched at this moment, and its outcome decides; run it again afterwards\n"
         approved = run("deletions", "demo", "--approve", "--reason", "many").succeeded()
         assert (approved.stdout, approved.stderr) == ("0 deletions are approved\n", left_alone)
         again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()

@@ -181,7 +181,9 @@ class PendingImport:
                 continue
             number = WAITING if self._retry_errors and line.number == ERROR else line.number
             if (before := wanted.get(new.url)) is None:
-                new = structs.replace(new, source=source_of(index=decision.index, follow=decision.follow))
+                source = source_of(index=decision.index, follow=decision.follow)
+                if source is not new.source:
+                    new = structs.replace(new, source=source)
                 wanted[new.url] = _Wanted(new, line.realm, number, number != line.number)
                 places[new.url] = line
                 continue
@@ -198,7 +200,7 @@ class PendingImport:
         return wanted
 
     def _write(self, wanted: Mapping[int, _Wanted], *, entered: set[int]) -> None:
-        before = {id: self._origins.of(id) for id in sorted(wanted)}
+        before = self._origins.of_all(wanted)
         outcomes: dict[int, _Result] = {}
 
         def change(state: UrlState) -> Change | None:

@@ -20,8 +20,17 @@ CLOCK_S = 86_400
 """Seconds that the clock of the other machine may be ahead."""
 _MOST_REALM = 255
 _BOM = b"\xef\xbb\xbf"
+_OTHER_FILES = {
+    b"\x1f\x8b": "is compressed: unpack it first, as with `gzip -d`",
+    b"PK\x03\x04": "is a ZIP archive: unpack it first",
+    b"\xff\xfe": "is UTF-16: convert it, as with `iconv -f utf-16 -t utf-8`",
+    b"\xfe\xff": "is UTF-16: convert it, as with `iconv -f utf-16 -t utf-8`",
+}
+"""How files begin of which no line can be read, and what is wrong with them."""
 _REALM = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+_NUMBER = re.compile(r"[02-9]|[1-9][0-9]{1,18}")
+_PLAIN = re.compile(rb"([!-~]+) ((?:[!-$&-~]|%[0-9A-Fa-f]{2})+) ([02-9]|[1-9][0-9]{1,18})\n")
+"""A line in ASCII, as nearly all are. The length of its realm, its time and its place in the file may be wrong."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -55,12 +64,27 @@ def merged(known: int, new: int) -> int:
 def read_lines(file: BinaryIO, name: str, *, now: int, fault: Callable[[str], None]) -> Iterator[PendingLine]:
     """Yield the lines of a file in their order; `fault` is called with a sentence for each one that is left out.
 
+    Of lines with the same URL the largest number counts, as for FDSE: each has the largest one so far.
     `name` is the file's in these sentences. No line is in memory longer than until the next one. Raises what `fault` raises.
     """
     line = 0
     before = b""
+    largest = WAITING  # of the lines so far with the URL `before`
+    latest = now + CLOCK_S
     while raw := file.readline(MOST_BYTES + 1):
         line += 1
+        plain = _PLAIN.fullmatch(raw)
+        if plain is not None:
+            url, realm, digits = plain.groups()
+            number = int(digits)
+            if url >= before and number <= latest and len(realm) <= _MOST_REALM:
+                largest = max(largest, number) if url == before else number
+                before = url
+                yield PendingLine(line, url.decode("ascii"), realm.decode("ascii"), largest)
+                continue
+        if line == 1 and (why := next((why for begin, why in _OTHER_FILES.items() if raw.startswith(begin)), "")):
+            fault(f"{printable(name)} {why}")
+            return
         where = f"{printable(name)}:{line}"
         if len(raw) > MOST_BYTES:
             fault(
@@ -85,7 +109,8 @@ def read_lines(file: BinaryIO, name: str, *, now: int, fault: Callable[[str], No
                 " with `LC_ALL=C sort -o FILE FILE`"
             )
         else:
-            yield found
+            largest = max(largest, found.number) if url == before else found.number
+            yield found._replace(number=largest)
         before = max(before, url)
 
 

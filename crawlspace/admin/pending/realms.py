@@ -7,7 +7,7 @@ nothing, and imported ones a few bytes, because a file has few realms and many U
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
@@ -39,6 +39,7 @@ class _Block(msgspec.Struct, array_like=True):
 
 class NamedValues(Protocol):
     def get_meta(self, name: str) -> str | None: ...
+    def get_metas(self, names: Sequence[str]) -> list[str | None]: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
 
@@ -51,6 +52,7 @@ class Origins:
     def __init__(self, store: NamedValues) -> None:
         self._store = store
         self._number = -1
+        self._value: str | None = None
         self._block: dict[int, Origin] = {}
 
     def of(self, id: int) -> Origin:
@@ -58,35 +60,48 @@ class Origins:
         self._read(id // BLOCK)
         return self._block.get(id % BLOCK, NO_ORIGIN)
 
+    def of_all(self, ids: Iterable[int]) -> dict[int, Origin]:
+        """Return the origin of each of some URLs, in any order."""
+        places = [(number, list(some)) for number, some in groupby(sorted(ids), lambda id: id // BLOCK)]
+        names = [f"{NAME}{number}" for number, _ in places]
+        found = dict[int, Origin]()
+        for (_, some), name, value in zip(places, names, self._store.get_metas(names), strict=True):
+            block = _decoded(name, value)
+            found.update((id, block.get(id % BLOCK, NO_ORIGIN)) for id in some)
+        return found
+
     def write(self, origins: Mapping[int, Origin]) -> None:
         """Replace the origins of these ids."""
         for number, ids in groupby(sorted(origins), lambda id: id // BLOCK):
             self._number = -1  # another process may have written
             self._read(number)
             encoded = _encoded({**self._block, **{id % BLOCK: origins[id] for id in ids}})
-            if encoded != _encoded(self._block):
-                self._number = -1
+            self._number = -1
+            if encoded != (self._value or _encoded({})):
                 self._store.set_meta(f"{NAME}{number}", encoded)
 
     def _read(self, number: int) -> None:
         if number != self._number:
-            self._block = _decoded(f"{NAME}{number}", self._store.get_meta(f"{NAME}{number}"))
+            name = f"{NAME}{number}"
+            self._value = self._store.get_meta(name)
+            self._block = _decoded(name, self._value)
             self._number = number
 
 
 def _encoded(block: Mapping[int, Origin]) -> str:
     realms: dict[str, int] = {}
     runs: list[tuple[int, int, int, int]] = []
-    for place in sorted(block):
-        realm, indexed_at = block[place]
-        own = -1 if realm is None else realms.setdefault(realm, len(realms))
-        if (own, indexed_at) == (-1, 0):
+    first = length = 0
+    of_run = NO_ORIGIN
+    for place in (*sorted(block), BLOCK):
+        origin = block.get(place)
+        if origin == of_run and place == first + length:
+            length += 1
             continue
-        if runs and (sum(runs[-1][:2]), *runs[-1][2:]) == (place, own, indexed_at):
-            first, length, *_ = runs.pop()
-            runs.append((first, length + 1, own, indexed_at))
-        else:
-            runs.append((place, 1, own, indexed_at))
+        if of_run != NO_ORIGIN:
+            realm, indexed_at = of_run
+            runs.append((first, length, -1 if realm is None else realms.setdefault(realm, len(realms)), indexed_at))
+        first, length, of_run = place, 1, origin or NO_ORIGIN
     return msgspec.json.encode(_Block(list(realms), runs)).decode()
 
 

@@ -6,6 +6,7 @@ its transactions. Nothing but the page cache grows with the number of URLs, and 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,8 @@ from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
 from crawlspace.urls import url_key
+
+_NAMED_VALUES = "SELECT meta.value FROM json_each(?) AS wanted LEFT JOIN meta ON meta.name = wanted.value ORDER BY wanted.key"
 
 
 class SqliteStore(SqliteArchive, SqliteDepths):
@@ -327,8 +330,8 @@ class SqliteStore(SqliteArchive, SqliteDepths):
         return row[0] if row else None
 
     def get_metas(self, names: Sequence[str]) -> list[str | None]:
-        with self._file.snapshot() as db:
-            return [db.execute("SELECT value FROM meta WHERE name = ?", (name,)).get for name in names]
+        with self._file.reading() as db:  # one statement, so that the values are of one moment
+            return [value for (value,) in db.execute(_NAMED_VALUES, (json.dumps(names),))]
 
     def set_meta(self, name: str, value: str) -> None:
         with self._writing() as db:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
-from crawlspace.admin.report import STATE_LABELS, known_urls, report, status_sentence
-from crawlspace.model import Document, Held, NewUrl, Source, State, Status
+from crawlspace.admin.report import STATE_LABELS, UrlReport, iso, known_urls, report, status_sentence
+from crawlspace.model import Document, Held, NewUrl, Source, State, Status, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.who_crawls import Crawler
@@ -107,6 +109,58 @@ def test_the_selected_urls(
 ) -> None:
     found = [one.state.url for one in known_urls(store, label=label, statuses=statuses, host=host)]
     assert found == [URLS[place][0] for place in places]
+
+
+def test_urls_in_alphabetical_order(store: MemoryStore) -> None:
+    in_order = [URLS[place][0] for place in (0, 1, 2, 3, 4)]
+    for url in ("http://a.example/Z", "http://a.example/a", "http://a.example/a!", "https://a.example/"):
+        parsed = parse(url)
+        store.discover([NewUrl(parsed.key, url, parsed.site, Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=NOW)
+    in_order[1:2] = ["http://a.example/Z", "http://a.example/a", "http://a.example/a!", URLS[1][0]]
+    assert (
+        [one.state.url for one in known_urls(store, by_url=True)]
+        == [*in_order, "https://a.example/"]
+        == sorted(one.state.url for one in known_urls(store))
+    )
+    assert [one.state.url for one in known_urls(store, label="gone", by_url=True)] == [URLS[1][0], URLS[2][0]]
+
+
+def test_a_url_that_is_changed_meanwhile_is_listed_as_it_is_then(store: MemoryStore) -> None:
+    class Changing(MemoryStore):
+        """Changes two URLs once all are read."""
+
+        def urls(self, **selection: Any) -> Iterator[UrlState]:
+            yield from store.urls(**selection)
+            gone, done = store.get(URLS[1][0]), store.get(URLS[0][0])
+            assert gone is not None
+            assert done is not None
+            gone.state, gone.status = State.DONE, 200
+            store.record([Change(gone), Change(done, forget=True)], now=NOW)
+
+        def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
+            return store.get_by_ids(ids)
+
+    assert [one.state.url for one in known_urls(Changing(), label="gone", by_url=True)] == [URLS[2][0]]
+
+
+# state, indexed, fetched, imported -> indexed_at
+INDEXED_AT = [
+    (State.DONE, True, NOW, 0, NOW),
+    (State.DONE, True, NOW, NOW + 5, NOW + 5),
+    (State.DONE, False, NOW, 0, None),
+    (State.FAILED, True, NOW, 0, None),
+    (State.GONE, False, NOW, 0, None),
+    (State.PENDING, False, None, 0, None),
+    (State.PENDING, False, None, NOW - 9, NOW - 9),
+]
+
+
+@pytest.mark.parametrize(("state", "indexed", "fetched", "imported", "expected"), INDEXED_AT)
+def test_when_a_page_was_indexed(state: State, indexed: bool, fetched: int | None, imported: int, expected: int | None) -> None:
+    stored = UrlState(1, 1, URLS[0][0], "a.example:80", state=state, indexed=indexed, fetched_at=fetched)
+    numbers = UrlReport(stored, None, imported_at=imported).as_json()
+    assert numbers["last_fetch"] == (None if fetched is None else iso(fetched))
+    assert numbers["indexed_at"] == (None if expected is None else iso(expected))
 
 
 def test_every_state_has_a_label() -> None:

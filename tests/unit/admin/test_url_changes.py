@@ -111,7 +111,7 @@ def test_urls_that_are_not_changed_are_reported() -> None:
     assert keeper(store).recrawl([1]).changed == 1, "it waits in source user from now on"
     assert store.get(URL).source is Source.USER  # type: ignore[union-attr]
     assert list(keeper(store).recrawl([1, 2, 3, 4]).of_the_rest()) == [
-        "1 wait to be fetched for the first time, in source user, and are due already",
+        "1 URL waits to be fetched for the first time, in source user, and is due already",
         "2 are outside the crawl space, and are not changed",
     ]
 

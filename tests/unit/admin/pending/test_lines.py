@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+from time import process_time
 
 import pytest
 
@@ -31,16 +33,32 @@ def test_which_number_stays(known: int, new: int, stays: int) -> None:
     assert merged(known, new) == stays
 
 
+def read(content: bytes) -> list[PendingLine]:
+    return list(read_lines(io.BytesIO(content), "p", now=NOW, fault=pytest.fail))
+
+
 def test_lines_are_read() -> None:
-    found = read_lines(
-        io.BytesIO(A + b" Main 0\n" + A + b" Main 2\n" + B + b" My%20Site 1700000000\n"), "p", now=NOW, fault=pytest.fail
-    )
-    assert list(found) == [
+    assert read(A + b" Main 0\n" + A + b"\xc3\xa9 Main 2\n" + B + b" My%20Site 1700000000\n") == [
         PendingLine(1, "http://a.example/", "Main", 0),
-        PendingLine(2, "http://a.example/", "Main", 2),
+        PendingLine(2, "http://a.example/é", "Main", 2),
         PendingLine(3, "http://b.example/", "My%20Site", 1_700_000_000),
     ]
     assert checked(io.BytesIO(b""), "p", now=NOW) == 0
+
+
+# numbers of lines with the same URL, as they count
+SAME_URL = [
+    (b"0 2 1700000000 2", [0, 2, 1_700_000_000, 1_700_000_000]),
+    (b"1700000000 1600000000 0", [1_700_000_000] * 3),
+    (b"2 0", [2, 2]),
+]
+
+
+@pytest.mark.parametrize("url", [A, A + "é".encode()])
+@pytest.mark.parametrize(("numbers", "count"), SAME_URL)
+def test_of_lines_with_the_same_url_the_largest_number_counts(url: bytes, numbers: bytes, count: list[int]) -> None:
+    found = read(b"".join(url + b" R " + number + b"\n" for number in numbers.split()) + B + b" R 0\n")
+    assert [line.number for line in found] == [*count, 0]
 
 
 # content, the sentence begins, and has this way out
@@ -50,6 +68,17 @@ FAULTY = [
     (A + b" R%zz 0\n", "p:1: the realm 'R%zz' is not URL-encoded", "as %XX"),
     (A + b" R\xc3\xa9 0\n", "p:1: the realm 'Ré' is not URL-encoded", "as %XX"),
     (A + b" " + b"R" * 256 + b" 0\n", "p:1: the realm 'RRR", "at most 255"),
+    (A + b" " + b"%20" * 100 + b" 0\n", "p:1: the realm '%20%20", "at most 255"),
+    (A + b" My Site 0\n", "p:1: 'http://a.example/ My Site 0' is not `URL realm number`", "encode the realm"),
+    (A + b" R 0 1700000000\n", "p:1: 'http://a.example/ R 0 1700000000' is not", "`URL realm number`"),
+    (A + b" R 1\n", "p:1: the state is '1'", "write 0 (waiting), 2 (error), or the Unix time"),
+    (A + b" R 1.7e9\n", "p:1: the state is '1.7e9'", "the Unix time"),
+    (A + b" R " + b"9" * 15_000 + b"\n", "p:1: the state is '999", "the Unix time"),
+    (A + b"a" * MOST_BYTES + b" R 0\n", f"p:1: the line is longer than {MOST_BYTES:,} bytes", "take the line out"),
+    (A + b"\0 R 0\n", "p:1: 'http://a.example/\\x00 R 0' has the control character U+0000", "%XX"),
+    (gzip.compress(A + b" R 0\n"), "p is compressed", "gzip -d"),
+    (b"PK\x03\x04\x14\0\0\0", "p is a ZIP archive", "unpack it"),
+    ((A + b" R 0\n").decode().encode("utf-16"), "p is UTF-16", "iconv -f utf-16"),
     (A + b" R -1\n", "p:1: the state is '-1'", "write 0 (waiting), 2 (error), or the Unix time"),
     (A + b" R 00\n", "p:1: the state is '00'", "write 0"),
     (A + b" R +5\n", "p:1: the state is '+5'", "write 0"),
@@ -78,6 +107,15 @@ def test_what_is_wrong_is_named(content: bytes, beginning: str, way_out: str) ->
     assert way_out in sentence
     assert len(sentence) < 500
     assert note == "nothing was imported"
+
+
+def test_a_number_of_two_million_digits_takes_no_time() -> None:
+    content = A + b" R " + b"9" * 2_000_000 + b"\n"
+    began = process_time()
+    for _ in range(10):
+        with pytest.raises(PendingFileError):
+            checked(io.BytesIO(content), "p", now=NOW)
+    assert process_time() - began < 2, "int() would take seconds for each"
 
 
 def test_reading_goes_on_after_a_faulty_line() -> None:
