@@ -29,7 +29,7 @@ _OTHER_FILES = {
 """How files begin of which no line can be read, and what is wrong with them."""
 _REALM = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 _NUMBER = re.compile(r"[02-9]|[1-9][0-9]{1,18}")
-_PLAIN = re.compile(rb"([!-~]+) ((?:[!-$&-~]|%[0-9A-Fa-f]{2})+) ([02-9]|[1-9][0-9]{1,18})\n")
+_PLAIN = re.compile(rb"([!-~]+) ((?:[!-$&-~]|%[0-9A-Fa-f]{2})+) ([02-9]|[1-9][0-9]{1,18})\r?\n")
 """A line in ASCII, as nearly all are. The length of its realm, its time and its place in the file may be wrong."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -65,7 +65,7 @@ def read_lines(file: BinaryIO, name: str, *, now: int, fault: Callable[[str], No
     """Yield the lines of a file in their order; `fault` is called with a sentence for each one that is left out.
 
     Of lines with the same URL the largest number counts, as for FDSE: each has the largest one so far.
-    `name` is the file's in these sentences. No line is in memory longer than until the next one. Raises what `fault` raises.
+    A byte order mark and CR LF are passed over. `name` is the file's in these sentences. No line is in memory longer than until the next one. Raises what `fault` raises.
     """
     line = 0
     before = b""
@@ -93,11 +93,13 @@ def read_lines(file: BinaryIO, name: str, *, now: int, fault: Callable[[str], No
             )
             _skip_line(file)
             continue
-        why = _fault_of_bytes(raw, line)
+        if raw.endswith(b"\r\n"):
+            raw = raw[:-2] + b"\n"
+        if line == 1:
+            raw = raw.removeprefix(_BOM)
+        why = _fault_of_bytes(raw)
         if why:
             fault(f"{where}: {why}")
-            if line == 1 and raw.startswith(_BOM):
-                before = raw[len(_BOM) :].partition(b" ")[0]
             continue
         url = raw.partition(b" ")[0]
         found = _parsed(raw[:-1].decode(), line, now)
@@ -134,17 +136,13 @@ def checked(file: BinaryIO, name: str, *, now: int) -> int:
     return lines
 
 
-def _fault_of_bytes(raw: bytes, line: int) -> str:
+def _fault_of_bytes(raw: bytes) -> str:
     """Return what is wrong with the bytes of a line; empty if nothing is."""
-    if line == 1 and raw.startswith(_BOM):
-        return r"the file begins with a byte order mark: remove it, as with `sed -i '1s/^\xEF\xBB\xBF//' FILE`"
     if not raw.endswith(b"\n"):
         return (
             f"the file ends within a line, {quoted(_shown(raw[-60:]))}, so it may have been cut off: use a whole copy of it, or end"
             " the line if it is complete"
         )
-    if raw.endswith(b"\r\n"):
-        return r"the line ends in CR LF: have lines end in LF alone, as with `sed -i 's/\r$//' FILE`"
     try:
         raw.decode()
     except UnicodeDecodeError as error:
