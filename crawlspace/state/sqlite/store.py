@@ -20,7 +20,7 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import NEW_SITE, Health
-from crawlspace.state.sqlite import counters, outbox, reading, refused_links, rule_change
+from crawlspace.state.sqlite import counters, due_times, outbox, reading, refused_links, rule_change
 from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
@@ -173,9 +173,19 @@ class SqliteStore(SqliteArchive, SqliteDepths):
         with self._writing() as db:
             drop_inherited(db)
 
-    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+    def hasten(
+        self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None, until: int | None = None
+    ) -> Hastened:
         with self._writing() as db:
-            return sqlite_queue.hasten(db, latest, after=after, limit=limit, fetched_by=fetched_by)
+            return due_times.hasten(db, latest, after=after, limit=limit, fetched_by=fetched_by, until=until)
+
+    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        with self._writing() as db:
+            return due_times.schedule(db, at, after=after, limit=limit, fetched_by=fetched_by)
+
+    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        with self._writing() as db:
+            return due_times.set_age_counts(db, counts=counts, latest=latest, after=after, limit=limit)
 
     def hasten_retries(self, latest: int) -> int:
         with self._writing() as db:  # none of them is set aside
