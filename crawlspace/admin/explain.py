@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from crawlspace.admin.refresh import Refreshing, refreshing
 from crawlspace.admin.refused import SeenLink, seen_on
 from crawlspace.admin.rendering import PageRendering, rendering_of
 from crawlspace.admin.report import UrlReport, iso, known
@@ -73,6 +74,9 @@ class Explanation:
     """Pages on which it was refused, from the sample of refused links."""
     rendering: PageRendering | None = None
     """Whether its page is rendered; None where the collection renders nothing."""
+
+    refreshing: Refreshing | None = None
+    """What has known pages fetched again; None for a malformed URL."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -153,6 +157,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         _proxy(url, collection),
         () if decision.admitted else _pages(seen),
         rendering_of(url, decision.actions, collection, store) if decision.admitted else None,
+        refreshing(collection.refresh, store, now=clock.now()),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.model import Held, State, Status, UrlState, priority
+from crawlspace.state.by_age import real_time
 from crawlspace.state.duplicates import is_left
 from crawlspace.state.views import Counts
 from crawlspace.state.who_crawls import Crawler
@@ -83,7 +84,7 @@ class UrlReport:
             "shift": state.shift,
             "priority": priority(state.source, state.shift),
             "errors": state.errors,
-            "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
+            "next_fetch": None if (due := real_time(state.next_fetch)) is None else iso(due),
             "indexed": state.indexed,
             "left_to_others": self.left_to_others,
             "lost": self.lost,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from crawlspace.admin.refresh import refreshing
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.depths.end_of_run import pending_depths
@@ -27,6 +29,7 @@ from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, 
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.spiders.source_hash import spider_code
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.store import Store
 
 _KINDS = {
     EXCLUDED: "leave the crawl space (760)",
@@ -71,7 +74,7 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         place = self.place(exactly_one(args, example="scrapy plan demo"))
         collection = load_collection(place.name, place.settings)
-        shown, fields_changed, unknown, left = _plan(place, collection)
+        shown, fields_changed, unknown, left, of_refresh = _plan(place, collection)
         if opts.json:
             rules = {rule: text for rule, text in _texts(collection).items() if rule in shown.by_rule}
             beside_it = {"rules": rules, "fields_changed": fields_changed, "hosts_without_addresses": unknown}
@@ -82,11 +85,13 @@ class Command(CollectionCommand):
                 print(beside("", _FIELDS))
             if unknown:
                 print("\n".join(_without_addresses(unknown)))
+            for line in of_refresh:
+                print(beside("", line))
         return 1 if shown.held else 0
 
 
-def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], int]:
-    """Return what changes, whether metadata does, the hosts without a known address, and the documents left to others (761)."""
+def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], int, list[str]]:
+    """Return what changes, whether metadata does, the hosts without a known address, the documents left to others (761), and lines on refresh."""
     spider = CollectionLoader.from_settings(place.settings).load(place.name)
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
@@ -102,7 +107,21 @@ def _plan(place: Place, collection: Collection) -> tuple[Plan, bool, list[str], 
             depths=pending_depths(known, collection),
         )
         unknown = sorted(verdicts.hosts_without_addresses)
-        return shown, metadata_changed(known, collection), unknown, known.counts().left_to_others
+        of_refresh = [] if opened is None else list(_of_refresh(collection, known))
+        return shown, metadata_changed(known, collection), unknown, known.counts().left_to_others, of_refresh
+
+
+def _of_refresh(collection: Collection, store: Store) -> Iterator[str]:
+    """Yield what the next start changes for pages that were fetched, besides the rules."""
+    now = time.time()
+    found = refreshing(collection.refresh, store, now=now)
+    known = f"{sum(store.counts().by_state.values()):,} known URLs"
+    if found.is_switched and found.times.age_counts:
+        yield f"Smart refresh is on again: those of the {known} whose interval is over are due."
+    elif found.is_switched:
+        yield f"Smart refresh is off now: none of the {known} is due by its age, and those that failed still are."
+    if found.times.schedule is not None and found.next_at is not None and found.next_at <= now:
+        yield f"A scheduled refresh was missed: the next start puts the {known} into source index, to be fetched again."
 
 
 def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:

@@ -16,6 +16,8 @@ AT_ONCE = 500
 """Rows that a call changes at most."""
 LOOKED_AT = 10_000
 """Rows that a call looks at, at most."""
+CLOCKS_DIFFER_S = 60
+"""By so much the clocks of workers may differ; what was fetched later than that was fetched before the clock was set back."""
 
 
 Due = tuple[str, Queue, int]
@@ -58,7 +60,8 @@ def hasten_row(row: UrlState, latest: int, *, fetched_by: int | None, until: int
 def schedule_row(row: UrlState, at: int, *, fetched_by: int) -> bool:
     """Have one URL wait in source index; return whether that is a change."""
     is_wanted = row.state is not State.PENDING and row.next_fetch is not None and not (row.asked or row.retries)
-    if not is_wanted or not _was_fetched_by(row, fetched_by):
+    is_ahead = row.fetched_at is not None and row.fetched_at > at + CLOCKS_DIFFER_S
+    if not is_wanted or not (is_ahead or _was_fetched_by(row, fetched_by)):
         return False
     row.asked, row.next_fetch = Asked.BY_SCHEDULE, at
     return True

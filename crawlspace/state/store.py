@@ -151,7 +151,8 @@ class RuleChangeStore(Protocol):
     def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
         """Have up to `limit` known URLs that are ever due wait in source index, due at that time, in the same order.
 
-        Without those fetched after `fetched_by`, those that somebody asks for already, and those that are being retried.
+        Without those fetched between `fetched_by` and then, those that somebody asks for already, and those that are being retried. What was
+        fetched more than a minute after that time was fetched before the clock was set back.
         """
 
     def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:

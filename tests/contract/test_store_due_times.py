@@ -13,7 +13,7 @@ from tests.contract.conftest import NOW, Known, new
 
 SITE = "a.example:80"
 INDEX, REFRESH = Queue(Source.INDEX), Queue(Source.REFRESH)
-DONE = {"state": State.DONE, "fetched_at": NOW, "next_fetch": NOW + 900}
+DONE: dict[str, object] = {"state": State.DONE, "fetched_at": NOW, "next_fetch": NOW + 900}
 
 
 def filled(known: Known, *fields: dict[str, object]) -> list[int]:
@@ -34,8 +34,10 @@ WHO: list[tuple[dict[str, object], Asked | None]] = [
     ({**DONE, "state": State.GONE, "status": 404}, Asked.BY_SCHEDULE),
     ({**DONE, "state": State.FAILED, "status": 500}, Asked.BY_SCHEDULE),
     ({**DONE, "fetched_at": None}, Asked.BY_SCHEDULE),
-    ({**DONE, "fetched_at": NOW + 5}, Asked.BY_SCHEDULE),
-    ({**DONE, "fetched_at": NOW + 6}, None),
+    ({**DONE, "fetched_at": NOW + 4}, Asked.BY_SCHEDULE),
+    ({**DONE, "fetched_at": NOW + 5}, None),
+    ({**DONE, "fetched_at": NOW + 5 + 60}, None),
+    ({**DONE, "fetched_at": NOW + 5 + 61}, Asked.BY_SCHEDULE),  # before the clock was set back
     ({**DONE, "asked": Asked.BY_PERSON}, None),
     ({**DONE, "state": State.FAILED, "retries": 1}, None),
     ({**DONE, "state": State.EXCLUDED, "status": 760, "next_fetch": None}, None),
@@ -46,19 +48,19 @@ WHO: list[tuple[dict[str, object], Asked | None]] = [
 def test_who_is_put_into_source_index(known: Known, store: Store) -> None:
     ids = filled(known, *(fields for fields, _ in WHO))
     before = known.store.get_by_ids(ids)
-    step = store.schedule(NOW + 5, fetched_by=NOW + 5)
+    step = store.schedule(NOW + 5, fetched_by=NOW + 4)
     assert step == (sum(asked is not None for _, asked in WHO), 0, [(SITE, INDEX, NOW + 5)])
     for old, new_, (_, asked) in zip(before, store.get_by_ids(ids), WHO, strict=True):
         if asked is None:
             assert new_ == old
         else:
             assert (new_.asked, new_.next_fetch, new_.queue) == (asked, NOW + 5, INDEX)
-    assert store.schedule(NOW + 5, fetched_by=NOW + 5) == (0, 0, [])
+    assert store.schedule(NOW + 5, fetched_by=NOW + 4) == (0, 0, [])
 
 
 def test_they_are_leased_from_source_index_and_no_other(known: Known, store: Store) -> None:
     ids = filled(known, DONE, {**DONE, "shift": -2}, DONE)
-    store.schedule(NOW + 5, fetched_by=NOW + 5)
+    store.schedule(NOW + 5, fetched_by=NOW + 4)
     assert store.lease(SITE, 9, now=NOW + 4, until=NOW + 60) == []
     assert store.lease(SITE, 9, now=NOW + 900, until=NOW + 960, queue=REFRESH) == []
     assert [(queue.source, at) for queue, at in store.due(SITE)] == [(Source.INDEX, NOW + 5)] * 2
@@ -70,7 +72,7 @@ def test_they_are_leased_from_source_index_and_no_other(known: Known, store: Sto
 
 def test_it_ends_with_the_next_fetch(known: Known, store: Store) -> None:
     filled(known, DONE)
-    store.schedule(NOW + 5, fetched_by=NOW + 5)
+    store.schedule(NOW + 5, fetched_by=NOW + 4)
     known.record(known.change("a.example/0", asked=Asked.NO, fetched_at=NOW + 6, next_fetch=NOW + 900))
     assert store.due(SITE) == [(REFRESH, NOW + 900)]
 
@@ -78,7 +80,7 @@ def test_it_ends_with_the_next_fetch(known: Known, store: Store) -> None:
 def test_a_url_that_is_leased_meanwhile_is_not_lost(known: Known, store: Store) -> None:
     (id,) = filled(known, {**DONE, "next_fetch": NOW})
     assert len(store.lease(SITE, 9, now=NOW, until=NOW + 60)) == 1
-    assert store.schedule(NOW + 5, fetched_by=NOW + 5).number == 1
+    assert store.schedule(NOW + 5, fetched_by=NOW + 4).number == 1
     assert store.lease(SITE, 9, now=NOW + 5, until=NOW + 60) == []
     store.release([id])
     assert [state.asked for state in store.lease(SITE, 9, now=NOW + 5, until=NOW + 60)] == [Asked.BY_SCHEDULE]
@@ -120,7 +122,7 @@ def test_smart_refresh_is_turned_off_and_on(known: Known, store: Store) -> None:
         assert real_time(state.next_fetch) == (None if by_age else old.next_fetch)
         assert state.next_fetch == (old.next_fetch + NOT_BY_AGE if by_age and old.next_fetch else old.next_fetch)
     assert store.set_age_counts(counts=False, latest=NOW + 999) == (0, 0, [])
-    assert store.set_age_counts(counts=True, latest=NOW + 999) == (off.number, 0, [(SITE, REFRESH, NOW + 1)])
+    assert store.set_age_counts(counts=True, latest=NOW + 999) == (off[0], 0, [(SITE, REFRESH, NOW + 1)])
     assert store.get_by_ids(ids) == before
 
 

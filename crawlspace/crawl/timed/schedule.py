@@ -16,7 +16,7 @@ from crawlspace.clock import Clock
 from crawlspace.crawl.timed.shared_pass import PassStore, SharedPass
 from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.cron import Cron
-from crawlspace.state.hastening import Hastened
+from crawlspace.state.hastening import CLOCKS_DIFFER_S, Hastened
 
 logger = logging.getLogger(__name__)
 
@@ -26,14 +26,18 @@ RUNNING = "refresh_running"
 """Meta: when the refresh that is being made began, and the last id that it has come to; empty if there is none."""
 _CLAIM = "refresh begins"
 _CLAIM_S = 30
-_SET_BACK_S = 60
-"""Minimal difference of a clock that was set back."""
 
 
 class ScheduleStore(PassStore, Protocol):
     def end_claim(self, name: str) -> None: ...
     def one_transaction(self) -> AbstractContextManager[None]: ...
     def schedule(self, at: int, *, fetched_by: int, after: int = 0) -> Hastened: ...
+
+
+def settled_until(value: str | None, cron: Cron, *, now: float) -> int | None:
+    """Return until when the times of an expression were followed; None where it is new, or the clock was set back."""
+    until, _, text = (value or "").partition(" ")
+    return int(until) if until.isdigit() and text == cron.text and int(until) <= now + CLOCKS_DIFFER_S else None
 
 
 class ScheduledRefresh:
@@ -86,20 +90,17 @@ class ScheduledRefresh:
 
     def _all_steps(self) -> Iterator[TimedStep]:
         while (what := self._pass.what()) is not None and what.isdigit():
-            began = int(what)
-            while int(self._clock.now()) == began:  # later fetches are recognised by their second
-                yield TimedStep()
-            yield from self._pass.steps(what, partial(self._step, began), done="")
+            yield from self._pass.steps(what, partial(self._step, int(what)), done="")
 
     def _step(self, began: int, after: int) -> Hastened:
-        return self._store.schedule(min(began, int(self._clock.now())), fetched_by=began, after=after)
+        return self._store.schedule(
+            int(self._clock.now()), fetched_by=began - 1, after=after
+        )  # what was fetched in that second is new enough
 
     def _read_next(self, cron: Cron) -> float:
         """Return the first time that is not followed yet; none is where the expression is new, or the clock was set back."""
-        settled, _, text = (self._store.get_meta(SETTLED) or "").partition(" ")
-        if not settled.isdigit() or text != cron.text or int(settled) > self._clock.now() + _SET_BACK_S:
-            return cron.next_after(self._settle(cron)) or inf
-        return cron.next_after(int(settled)) or inf
+        settled = settled_until(self._store.get_meta(SETTLED), cron, now=self._clock.now())
+        return cron.next_after(self._settle(cron) if settled is None else settled) or inf
 
     def _settle(self, cron: Cron) -> int:
         now = int(self._clock.now())

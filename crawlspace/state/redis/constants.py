@@ -10,6 +10,7 @@ from msgspec.structs import fields
 from crawlspace.asked import Asked
 from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
 from crawlspace.state.by_age import NOT_BY_AGE
+from crawlspace.state.hastening import CLOCKS_DIFFER_S
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
@@ -33,7 +34,7 @@ def constants() -> str:
     keys = {key.name: key for key in Key}
     prefixes = {prefix.name: prefix for prefix in Prefix}
     types = {key.name: type_of(key) for key in Key}
-    times = _of([("BY_SCHEDULE", int(Asked.BY_SCHEDULE)), ("NOT_BY_AGE", NOT_BY_AGE)])
+    times = _of([("BY_SCHEDULE", int(Asked.BY_SCHEDULE)), ("NOT_BY_AGE", NOT_BY_AGE), ("CLOCKS_DIFFER_S", CLOCKS_DIFFER_S)])
     return "\n".join(
         (
             _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),

@@ -11,7 +11,7 @@ import apsw
 from crawlspace.asked import Asked
 from crawlspace.model import Queue, Source, State
 from crawlspace.state.by_age import NOT_BY_AGE
-from crawlspace.state.hastening import LOOKED_AT, Hastened, hastened
+from crawlspace.state.hastening import CLOCKS_DIFFER_S, LOOKED_AT, Hastened, hastened
 from crawlspace.state.sqlite.rows import SET_ASIDE, integers
 
 _SOURCES = tuple(Source)
@@ -24,7 +24,7 @@ _SOME = (
 _IDS = "id IN (SELECT value FROM carray(?1))"
 _FETCHED_BY = "(?5 IS NULL OR fetched_at IS NULL OR fetched_at <= ?5)"
 _HASTEN = _SOME.format(time="?4", which=f"{_TIME} > ?4 AND {_TIME} < ?6 AND {_FETCHED_BY}")
-_SCHEDULE = _SOME.format(time="?4", which=f"NOT asked AND retries = 0 AND {_FETCHED_BY}")
+_SCHEDULE = _SOME.format(time="?4", which=f"NOT asked AND retries = 0 AND ({_FETCHED_BY} OR fetched_at > ?4 + {CLOCKS_DIFFER_S})")
 _WITH_AGE = _SOME.format(time=f"min({_TIME} - {NOT_BY_AGE}, ?4)", which=f"{_TIME} >= {NOT_BY_AGE}")
 _WITHOUT_AGE = _SOME.format(
     time=f"{_TIME} + {NOT_BY_AGE}",

@@ -35,7 +35,8 @@ end
 
 function ops.schedule(args)
   return look.change(args, function(row)
-    if row[ASKED] or row[RETRIES] > 0 or not look.was_fetched_by(row, args.fetched_by) then return nil end
+    local is_ahead = row[FETCHED_AT] and row[FETCHED_AT] > args.latest + NAMES.times.CLOCKS_DIFFER_S
+    if row[ASKED] or row[RETRIES] > 0 or not (is_ahead or look.was_fetched_by(row, args.fetched_by)) then return nil end
     row[ASKED] = NAMES.times.BY_SCHEDULE
     return args.latest
   end)
