@@ -30,7 +30,7 @@ class RefreshedWeb(Web):
         """Let time pass."""
         self.clock.advance(at(text) - self.clock.now())
 
-    def run(self, text: str = "", **settings: object) -> list[str]:
+    def run(self, text: str = "", /, **settings: object) -> list[str]:
         """Crawl at a time, with these settings from now on; return the paths that were asked for, sorted."""
         if text:
             self.go_to(text)
