@@ -26,6 +26,7 @@ RUNNING = "refresh_running"
 """Meta: when the refresh that is being made began, and the last id that it has come to; empty if there is none."""
 _CLAIM = "refresh begins"
 _CLAIM_S = 30
+"""A worker that was killed while it began keeps the others from it for so long at most."""
 
 
 class ScheduleStore(PassStore, Protocol):
@@ -73,7 +74,8 @@ class ScheduledRefresh:
 
     def _begin(self, cron: Cron) -> None:
         """Begin a refresh, unless another worker does, or has done it; then help it."""
-        if not self._store.claim(_CLAIM, seconds=_CLAIM_S):
+        claim = f"{_CLAIM} {int(self._clock.now()) // _CLAIM_S}"
+        if not self._store.claim(claim, seconds=_CLAIM_S):
             return
         try:
             self._next, now = self._read_next(cron), int(self._clock.now())
@@ -84,7 +86,7 @@ class ScheduledRefresh:
                 self._next = cron.next_after(now) or inf
                 logger.info("A scheduled refresh begins: all known URLs are put into source index")
         finally:
-            self._store.end_claim(_CLAIM)
+            self._store.end_claim(claim)
         if not self._steps.are_left and self._pass.what() is not None:
             self._steps.begin(self._all_steps())
 
