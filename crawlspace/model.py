@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from crawlspace.asked import Asked
 from crawlspace.decision import Reason
 from crawlspace.exchange import Exchange
 
@@ -262,8 +263,7 @@ class UrlState(Struct, gc=False):
     """Why the deletion of its document, or of the URL itself, is held; the stored state is kept meanwhile."""
     held_mark: int = 0
     """HOST: the site's count of normal responses then. RULES, 1: they take out the document, not its URL. MANY, 1: as an orphan."""
-    asked: bool = False
-    """Requested by a user: it waits in source USER until its next fetch is complete."""
+    asked: Asked = Asked.NO
     inherited: str | None = None
     """Metadata for its document, inherited from the source page, as a JSON object."""
     fields_mark: int = 0
@@ -287,7 +287,7 @@ class UrlState(Struct, gc=False):
         if self.state is State.PENDING:
             return Queue(self.source, self.shift)
         if self.asked:
-            return Queue(Source.USER, self.shift)
+            return Queue(Source.USER if self.asked == Asked.BY_PERSON else Source.INDEX, self.shift)
         return Queue(self.source if self.retries > 0 else Source.REFRESH, self.shift)
 
 

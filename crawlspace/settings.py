@@ -297,7 +297,11 @@ CRAWLSPACE_START_REFRESH = None
 CRAWLSPACE_REDISCOVER = True
 # Whether the crawl waits for the next due URL when nothing is left to do, instead of ending.
 CRAWLSPACE_CONTINUOUS = False
-# Minutes between the starts of two cycles, each of which fetches every known URL once; 0 = no cycles, each URL has its own time.
+# Whether a page is due again after an interval of its own, which follows how often it changes.
+CRAWLSPACE_SMART_REFRESH = True
+# When all known URLs are fetched again, in source index: a cron expression in CRAWLSPACE_TIMEZONE, such as "0 2 * * sun"; "" = at no such time.
+CRAWLSPACE_REFRESH_SCHEDULE = ""
+# Minutes between the starts of two cycles, each of which fetches every known URL once, or a cron expression; 0 = no cycles.
 CRAWLSPACE_REFRESH_CYCLE = 0
 # What the start of a cycle does: "scratch", "append", "prioritized" or "soft".
 CRAWLSPACE_REFRESH_MODE = "append"

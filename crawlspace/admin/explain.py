@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from crawlspace.admin.refresh import Refreshing, refreshing
 from crawlspace.admin.refused import SeenLink, seen_on
 from crawlspace.admin.rendering import PageRendering, rendering_of
 from crawlspace.admin.report import UrlReport, iso, known
@@ -77,6 +78,9 @@ class Explanation:
     """Where it is a start URL: file and line, or setting and place in it."""
     excluded_extensions: tuple[str, ...] = ()
     """The extensions that are not crawled, where that of the URL is one of them."""
+
+    refreshing: Refreshing | None = None
+    """What has known pages fetched again; None for a malformed URL."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -160,6 +164,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         _proxy(url, collection),
         () if decision.admitted else _pages(seen),
         rendering_of(url, decision.actions, collection, store) if decision.admitted else None,
+        refreshing=refreshing(collection.refresh, store, now=clock.now()),
         start_url=next(iter(places), ""),
         excluded_extensions=_extensions(decision, space),
     )

@@ -10,6 +10,7 @@ from typing import TypeVar
 from crawlspace.admin.lint_access import lint_access
 from crawlspace.admin.lint_proxies import lint_proxies
 from crawlspace.admin.lint_rendering import lint_rendering
+from crawlspace.admin.refresh import lint_refresh
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
 from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.errors import read_with_defaults, setting_named, where_set
@@ -158,6 +159,7 @@ def _warnings(collection: Collection, store: Store | None) -> Iterator[Finding]:
         if collection.metadata_along_links:
             yield from _too_long_to_inherit(collection.action_rules.rules)
     yield from lint_rendering(collection)
+    yield from lint_refresh(collection)
     if store is not None:
         yield from _without_effect(collection, store)
 

@@ -15,6 +15,7 @@ from crawlspace.admin.pending.realms import Origins
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.model import Held, State, Status, UrlState, priority
+from crawlspace.state.by_age import real_time
 from crawlspace.state.duplicates import is_left
 from crawlspace.state.views import Counts
 from crawlspace.state.who_crawls import Crawler
@@ -106,7 +107,7 @@ class UrlReport:
             "priority": priority(state.source, state.shift),
             "errors": state.errors,
             "last_fetch": None if state.fetched_at is None else iso(state.fetched_at),
-            "next_fetch": None if state.next_fetch is None else iso(state.next_fetch),
+            "next_fetch": None if (due := real_time(state.next_fetch)) is None else iso(due),
             "indexed": state.indexed,
             "indexed_at": None if self.indexed_at is None else iso(self.indexed_at),
             "left_to_others": self.left_to_others,

@@ -11,7 +11,6 @@ from typing import Protocol
 from crawlspace.model import Held, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.unreachable import UnreachableSite, cause_of
-from crawlspace.state.views import Site
 
 
 class UnreachableSiteStore(Protocol):
@@ -81,12 +80,3 @@ def held_by_reason(store: HeldStore, sites: Sequence[SiteReport] = ()) -> Mappin
     if whole:
         found[Held.HOST] += sum(one.documents for one in whole.values())
     return found
-
-
-class DueSites(Protocol):
-    def sites(self) -> Iterator[Site]: ...
-
-
-def soonest_due(store: DueSites) -> tuple[int, str] | None:
-    """Return when the first known page is due, in seconds since 1970, and its site; None if none ever is."""
-    return min(((due, site.site) for site in store.sites() for _, due in site.due), default=None)

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from crawlspace.asked import Asked
 from crawlspace.clock import Clock
 from crawlspace.crawl.admission import Admission
 from crawlspace.crawl.depths.settlement import last_run
@@ -214,7 +215,7 @@ class UrlChanges:
                 return Left.OUTSIDE
             if state.state is State.PENDING:
                 return Left.PENDING if state.source is Source.USER else Change(structs.replace(state, source=Source.USER))
-            return Change(structs.replace(state, rules=0, next_fetch=self._now, asked=True))
+            return Change(structs.replace(state, rules=0, next_fetch=self._now, asked=Asked.BY_PERSON))
 
         return self._revise(ids, due)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from crawlspace.admin.refresh import refreshing
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.depths.end_of_run import pending_depths
@@ -29,6 +31,7 @@ from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, 
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.spiders.source_hash import spider_code
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.store import Store
 
 _KINDS = {
     EXCLUDED: "leave the crawl space (760)",
@@ -91,17 +94,20 @@ class Command(CollectionCommand):
                 print(beside("", _CONTENT))
             if unknown:
                 print("\n".join(_without_addresses(unknown)))
+            for line in found.of_refresh:
+                print(beside("", line))
         return 1 if shown.held else 0
 
 
 class _Found(NamedTuple):
-    """What a start would change. `left`: documents left to other collections (761)."""
+    """What a start would change. `left`: documents left to other collections (761); `of_refresh`: lines."""
 
     plan: Plan
     fields_changed: bool
     content_changed: bool
     hosts_without_addresses: list[str]
     left: int
+    of_refresh: list[str]
 
 
 def _plan(place: Place, collection: Collection) -> _Found:
@@ -120,8 +126,22 @@ def _plan(place: Place, collection: Collection) -> _Found:
             depths=pending_depths(known, collection),
         )
         unknown = sorted(verdicts.hosts_without_addresses)
+        of_refresh = [] if opened is None else list(_of_refresh(collection, known))
         fields_changed, left = metadata_changed(known, collection), known.counts().left_to_others
-        return _Found(shown, fields_changed, content_changed(known, collection), unknown, left)
+        return _Found(shown, fields_changed, content_changed(known, collection), unknown, left, of_refresh)
+
+
+def _of_refresh(collection: Collection, store: Store) -> Iterator[str]:
+    """Yield what the next start changes for pages that were fetched, besides the rules."""
+    now = time.time()
+    found = refreshing(collection.refresh, store, now=now)
+    known = f"{sum(store.counts().by_state.values()):,} known URLs"
+    if found.is_switched and found.times.age_counts:
+        yield f"Smart refresh is on again: those of the {known} whose interval is over are due."
+    elif found.is_switched:
+        yield f"Smart refresh is off now: none of the {known} is due by its age, and those that failed still are."
+    if found.times.schedule is not None and found.next_at is not None and found.next_at <= now:
+        yield f"A scheduled refresh was missed: the next start puts the {known} into source index, to be fetched again."
 
 
 def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:

@@ -9,10 +9,12 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 
+from crawlspace.admin.refresh import refreshing
 from crawlspace.admin.rendering import RenderingReport, counts_sentence, rendering_report
 from crawlspace.admin.report import Report, iso, report, status_sentence
 from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
 from crawlspace.config.collection import load_collection
+from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.access.sessions import KeptSession, kept_sessions
 from crawlspace.crawl.logins import RefusedLogin, refused_logins
@@ -71,7 +73,7 @@ class Command(CollectionCommand):
             if opened is not None:
                 with lost_documents(place, opened) as lost:
                     numbers = replace(numbers, lost=lost.count)
-            warnings = [] if store is None or opts.json else [_of_the_rules(place, store)]
+            warnings = [] if store is None or opts.json else [_of_the_rules(place, store), _of_refresh(place, store)]
             if store is not None and not opts.json and not crawlers:
                 warnings.append(_of_the_index(place, store))
             numbers = replace(numbers, rendering=None if store is None else rendering_report(store) or None)
@@ -223,6 +225,14 @@ def _of_the_rules(place: Place, store: Store) -> str:
     if not applied:
         return f"the next start checks all known URLs again: scrapy plan {place.name} shows what that does"
     return f"the rules have changed since the last start: scrapy plan {place.name} shows what that does"
+
+
+def _of_refresh(place: Place, store: Store) -> str:
+    """Return what has known pages fetched again; empty where each has its own interval, or if the settings can't be loaded."""
+    try:
+        return refreshing(read_refresh(place.settings), store, now=time.time()).sentence(time.time())
+    except CrawlspaceError:
+        return ""
 
 
 def _of_the_index(place: Place, store: Store) -> str:

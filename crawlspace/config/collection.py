@@ -27,6 +27,7 @@ from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.proxies.table import Proxies, read_proxies
+from crawlspace.config.refresh.times import RefreshTimes, read_refresh
 from crawlspace.config.rendering import BrowserSettings, read_browser, read_rendering
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.session_seal import Seal
@@ -115,8 +116,7 @@ class Collection:
     """After how many runs without a way from a start URL a URL is deleted (CRAWLSPACE_ORPHANS); None: it is kept."""
     continuous: bool
     """The crawl waits for due URLs instead of ending."""
-    refresh_cycle_s: int
-    """0: no cycles; each page has its own interval."""
+    refresh: RefreshTimes
     refresh_mode: RefreshMode
     max_deletions: int
     max_deletions_percent: int
@@ -252,6 +252,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
     give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
     continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
+    refresh = read_refresh(settings)
     sinks = sinks_of(settings, collection=folder.name, data_folder=data_folder)
     check_options(sinks)
     return Collection(
@@ -276,11 +277,11 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         files=read_file_settings(settings),
         archive=read_archive(settings, data_folder),
         soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
-        policy=_policy(settings),
+        policy=_policy(settings, refresh),
         rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),
         orphans_after=read_orphans(settings["CRAWLSPACE_ORPHANS"]),
         continuous=continuous,
-        refresh_cycle_s=round(duration("CRAWLSPACE_REFRESH_CYCLE", settings["CRAWLSPACE_REFRESH_CYCLE"], low=0, bare="m")),
+        refresh=refresh,
         refresh_mode=RefreshMode(one_of("CRAWLSPACE_REFRESH_MODE", settings["CRAWLSPACE_REFRESH_MODE"], tuple(RefreshMode))),
         max_deletions=integer("CRAWLSPACE_MAX_DELETIONS", settings["CRAWLSPACE_MAX_DELETIONS"], low=0),
         max_deletions_percent=integer(
@@ -356,7 +357,7 @@ def _robots_agent(settings: Mapping[str, object]) -> str:
     return text("ROBOTSTXT_USER_AGENT", own) if own else text("USER_AGENT", settings["USER_AGENT"])
 
 
-def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
+def _policy(settings: Mapping[str, object], refresh: RefreshTimes) -> RecrawlPolicy:
     low = round(duration("CRAWLSPACE_REFRESH_MIN", settings["CRAWLSPACE_REFRESH_MIN"], low=1))
     high = round(duration("CRAWLSPACE_REFRESH_MAX", settings["CRAWLSPACE_REFRESH_MAX"], low=1))
     if low > high:
@@ -370,6 +371,7 @@ def _policy(settings: Mapping[str, object]) -> RecrawlPolicy:
         refresh_min_s=low,
         refresh_max_s=high,
         start_refresh_s=start,
+        age_counts=refresh.age_counts,
         retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100) if retries else 0,
         retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
         max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),

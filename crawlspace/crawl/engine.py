@@ -160,7 +160,7 @@ class Engine:
                 self._update()
                 return None
             # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
-            if state.id in self._leased or self._ended.drop(state, self.commits.batch.changes):
+            if state.id in self._leased or any(one.drop(state, self.commits.batch.changes) for one in (self._ended, self._time)):
                 self.frontier.skip(state)
                 continue
             if self.turns.sets_aside(state):
@@ -190,8 +190,7 @@ class Engine:
                     return fetch
             self._leased[state.id] = state
             known = state.rules == self.generation and bool(state.etag or state.last_modified)
-            if known and self.rendering is not None:
-                known = self.rendering.is_conditional(state.url)
+            known = known and (self.rendering is None or self.rendering.is_conditional(state.url))
             return FetchPage(state, conditional=known and not lacks_fields(state, decision.actions))
         return None
 
@@ -298,7 +297,8 @@ class Engine:
 
     def is_idle(self) -> bool:
         """Whether nothing is in flight, pending or to be recorded."""
-        return not (self.commits.waits or self._leased or self.turns.are_left or self.is_judging) and self.frontier.is_done()
+        waits = self.commits.waits or self._leased or self.turns.are_left or self.is_judging or self._time.has_more_to_fetch
+        return not waits and self.frontier.is_done()
 
     def _exclude(self, state: UrlState, status: Status, reason: Reason) -> None:
         """Exclude a URL just returned by the frontier."""

@@ -7,6 +7,7 @@ from datetime import datetime
 from http import HTTPStatus
 
 from crawlspace.admin.explain import Explanation
+from crawlspace.admin.refresh import Refreshing
 from crawlspace.admin.report import UrlReport, label_of, status_sentence
 from crawlspace.decision import Decision, Reason, Step
 from crawlspace.model import State, priority
@@ -55,7 +56,7 @@ def known_lines(answer: Explanation) -> Iterator[str]:
     if answer.known is None:
         yield _row("known", "no: this URL is not among those found so far")
         return
-    for number, line in enumerate(_known(answer.known)):
+    for number, line in enumerate(_known(answer.known, answer.refreshing)):
         yield _row("" if number else "known", line)
 
 
@@ -123,7 +124,7 @@ def _rendering(answer: Explanation) -> Iterator[str]:
         yield _row("", "by pages of this site; 'render_hosts' in CRAWLSPACE_SITES admits hosts that the domain rules keep out")
 
 
-def _known(known: UrlReport) -> Iterator[str]:
+def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
     state = known.state
     status = "" if state.status is None else f", status {state.status} {status_sentence(state.status)}".rstrip()
     if known.text_status:
@@ -137,7 +138,7 @@ def _known(known: UrlReport) -> Iterator[str]:
     )
     yield f"{label_of(state)}{status}; {depth}, source {state.source.label}"
     fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
-    due = "" if state.next_fetch is None else f", next {_local(state.next_fetch)}"
+    due = f", {next_}" if refreshing is not None and (next_ := refreshing.of_url(state)) else ""
     errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""
     if is_imported_error(state):
         errors = ", an imported error: it is not fetched until `scrapy clear-errors` or `scrapy add`"

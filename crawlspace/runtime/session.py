@@ -9,7 +9,8 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, soonest_due, unreachable_sites
+from crawlspace.admin.refresh import soonest_due
+from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.archiving import Archiving
@@ -84,8 +85,7 @@ class Session:
         """The numbers of the store at the end; None where it could not be read any more."""
         self.final_sites: list[SiteReport] = []
         """The sites that cannot be reached, at the end."""
-        self.next_due: tuple[int, str] | None = None
-        """When the first page is due, in seconds since 1970, and its site, where this run was stopped or has fetched nothing."""
+        self.next_due: tuple[int, str] | None = None  # `soonest_due`, where this run was stopped or has fetched nothing
         self.final_held: Mapping[Held, int] = {}
         """Documents whose deletion is held, at the end, by reason."""
         self.faults: list[str] = []
@@ -377,7 +377,7 @@ class Session:
                 if self.final_counts.held or held_sites(self.final_sites):
                     self.final_held = held_by_reason(self._store, self.final_sites)
                 if self.finish_reason != "finished" or not self.engine.progress.fetched:
-                    self.next_due = soonest_due(self._store)
+                    self.next_due = soonest_due(self._store, self.collection.refresh, now=self.engine.clock.now())
         except StoreError as error:
             self.error = self.error or error
         finally:

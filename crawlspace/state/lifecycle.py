@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from crawlspace.asked import Asked
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state import rule_change_values
-from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, retry_wait
+from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, next_refresh, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
 
 
@@ -138,7 +139,9 @@ def excluded(state: UrlState, status: Status) -> UrlState:
 def unindexed(state: UrlState, now: int) -> UrlState:
     """Return the state of a URL whose document the rules exclude from the index; it is due, for its links."""
     new = excluded(state, Status.NOINDEX)
-    return structs.replace(new, **rule_change_values.DUE, next_fetch=now)
+    return structs.replace(
+        new, **rule_change_values.DUE, next_fetch=now if state.fetched_at is None else min(now, state.fetched_at)
+    )
 
 
 def is_retry(state: UrlState) -> bool:
@@ -167,7 +170,7 @@ def imported_error(state: UrlState) -> UrlState:
         lease_until=None,
         etag=None,
         last_modified=None,
-        asked=False,
+        asked=Asked.NO,
     )
 
 
@@ -301,13 +304,13 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
         status=status,
         fetched_at=now,
         interval_s=interval,
-        next_fetch=next_fetch(now, interval, policy),
+        next_fetch=(next_fetch if into is State.FAILED else next_refresh)(now, interval, policy),
         retries=0,
         errors=0,
         lease_until=None,
         held=None,
         held_mark=0,
-        asked=False,
+        asked=Asked.NO,
     )
 
 

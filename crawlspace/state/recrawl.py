@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import ldexp
 
 from crawlspace.model import UrlState
+from crawlspace.state.by_age import NOT_BY_AGE
 from crawlspace.state.error_policy import ErrorRules
 
 
@@ -36,6 +37,8 @@ class RecrawlPolicy:
     """The interval of start URLs; None: as that of other pages."""
     cycle_s: int = 0
     """The length of a cycle."""
+    age_counts: bool = True
+    """Pages are due again after their interval, or in the next cycle. Otherwise only what failed is (CRAWLSPACE_SMART_REFRESH = False)."""
 
     def most_errors(self, status: int) -> int | None:
         """Return how many runs in a row may end in a temporary error with a status; None: any number."""
@@ -71,6 +74,12 @@ def next_fetch(now: int, interval_s: int, policy: RecrawlPolicy) -> int:
     With cycles, the begin of a cycle makes it due; this is the time at which it would be due otherwise.
     """
     return now + interval_s if policy.next_cycle is None else max(now, policy.next_cycle) + policy.cycle_s
+
+
+def next_refresh(now: int, interval_s: int, policy: RecrawlPolicy) -> int:
+    """When a page is due by its age, after a round that ended now without an error. What else makes it due writes a time of its own."""
+    due = next_fetch(now, interval_s, policy)
+    return due if policy.age_counts else due + NOT_BY_AGE
 
 
 def error_wait(errors: int, *, interval_s: int, policy: RecrawlPolicy) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from crawlspace.asked import Asked
 from crawlspace.model import Held, State
 
 Values = Mapping[str, int | None]
@@ -21,7 +22,7 @@ EXCLUDED: Values = {
     "canonical": None,
     "held": None,
     "held_mark": 0,
-    "asked": False,
+    "asked": Asked.NO,
     "fields_mark": 0,
     "refused": None,
 }

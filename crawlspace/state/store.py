@@ -140,11 +140,23 @@ class RuleChangeStore(Protocol):
         The documents and redirects that had it are due at once.
         """
 
-    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
+    def hasten(
+        self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None, until: int | None = None
+    ) -> Hastened:
         """Have up to `limit` known URLs that are due later be due at that time, in order of discovery, from the one after that id on.
 
-        `fetched_by`: only those that were fetched at that time or before, or never.
+        `fetched_by`: only those that were fetched at that time or before, or never; `until`: only those that are due before that time.
         """
+
+    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        """Have up to `limit` known URLs that are ever due wait in source index, due at that time, in the same order.
+
+        Without those fetched between `fetched_by` and then, those that somebody asks for already, and those that are being retried. What was
+        fetched more than a minute after that time was fetched before the clock was set back.
+        """
+
+    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        """Have up to `limit` known URLs not be due by their age (`by_age.py`), or be it again, at `latest` at the latest; in the same order."""
 
     def hasten_retries(self, latest: int) -> int:
         """Do the same for all unleased URLs that wait in another source than refresh, for a retry or because a person asked for them."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from crawlspace.asked import Asked
 from crawlspace.model import State, Status, UrlState
 from crawlspace.state.recrawl import RecrawlPolicy
 
@@ -97,4 +98,4 @@ def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: 
     again_s = 1 if run_ends else round(min(policy.refresh_min_s, policy.retry_after_max_s))
     status = int(Status.NOT_RENDERED)
     failed = structs.replace(state, state=State.FAILED, status=status, fetched_at=now, next_fetch=now + again_s)
-    return structs.replace(failed, retries=0, lease_until=None, asked=False)
+    return structs.replace(failed, retries=0, lease_until=None, asked=Asked.NO)

@@ -217,6 +217,14 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         self.both(lambda store: store.hasten_retries(latest))
         self.both(lambda store: store.hasten(latest, after=after, limit=limit, fetched_by=fetched_by).due)
 
+    @rule(at=times, after=st.integers(0, 8), limit=st.integers(1, 9), fetched_by=times)
+    def schedule(self, at: int, after: int, limit: int, fetched_by: int) -> None:
+        self.both(lambda store: store.schedule(at, after=after, limit=limit, fetched_by=fetched_by))
+
+    @rule(counts=st.booleans(), latest=times, after=st.integers(0, 8), limit=st.integers(1, 9))
+    def set_age_counts(self, counts: bool, latest: int, after: int, limit: int) -> None:
+        self.both(lambda store: store.set_age_counts(counts=counts, latest=latest, after=after, limit=limit))
+
     @rule(
         urls=st.lists(places, min_size=2, max_size=6, unique=True),
         checksum=st.sampled_from([b"one", b"two"]),

@@ -8,13 +8,14 @@ from itertools import product
 import pytest
 from msgspec import structs
 
+from crawlspace.asked import Asked
 from crawlspace.model import SHIFTS, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, new
 
 SITE = "a.example:80"
-CASES = list(product(State, [False, True], [0, 2], [Source.USER, Source.REDIR, Source.INDEX_FOLLOW], [-2, 1]))
+CASES = list(product(State, Asked, [0, 2], [Source.USER, Source.REDIR, Source.INDEX_FOLLOW], [-2, 1]))
 """State, asked, retries, source and shift."""
 
 

@@ -131,10 +131,10 @@ class Collection:
         self._note_elsewhere()
         content = before.checksum_title, before.cut_off
         self._regrouping = self._regrouping or content != (self._configuration.checksum_title, self._configuration.cut_off)
-        if self._configuration.refresh_max < before.refresh_max:
+        if self._configuration.refresh_max < before.refresh_max or self._configuration.followed != before.followed:
             self._trouble.clock_off = max(
                 1, self._trouble.clock_off
-            )  # what was due later is due after the new interval, from the next start on
+            )  # what was due later is due after the new interval, or at the first new time of a schedule, from the next start on
         changed = [
             f"{name} = {_shown(getattr(self._configuration, name))}"
             for name in Configuration.__slots__

@@ -78,6 +78,10 @@ class Configuration:
     max_deletions_percent: int = 10
     cycle_minutes: int = 0
     cycle_mode: str = "append"
+    smart: bool = True
+    """Whether pages are due by their age; without it there is a schedule."""
+    schedule: str = ""
+    """When everything is fetched again; without effect where there are cycles. Always within an hour."""
     continuous: bool = False
     orphans_after: int | None = None
     """Runs after which orphans are deleted; None: never."""
@@ -88,6 +92,11 @@ class Configuration:
     """Whether the slash at the end of a path is kept, removed, or added where the path doesn't end with a file."""
     www: str = "keep"
     """Whether `www.` at the beginning of a host is kept or removed."""
+
+    @property
+    def followed(self) -> tuple[str, bool]:
+        """The schedule that holds, and whether pages are due by their age."""
+        return "" if self.cycle_minutes else self.schedule, self.smart or bool(self.cycle_minutes)
 
     @property
     def longest_wait(self) -> int:
@@ -184,6 +193,8 @@ class Configuration:
             "CRAWLSPACE_MAX_DELETIONS_PERCENT": self.max_deletions_percent,
             "CRAWLSPACE_REFRESH_CYCLE": self.cycle_minutes,
             "CRAWLSPACE_REFRESH_MODE": self.cycle_mode,
+            "CRAWLSPACE_SMART_REFRESH": self.smart,
+            "CRAWLSPACE_REFRESH_SCHEDULE": self.followed[0],
             "CRAWLSPACE_CONTINUOUS": self.continuous,
             "CRAWLSPACE_URL_SORT_QUERY": self.sort_query,
             "CRAWLSPACE_URL_DROP_PARAMETERS": list(self.dropped),

@@ -48,6 +48,9 @@ class Drawn:
     files: bool = True
     """Files that cannot be read, and those that cannot be any more."""
 
+    schedule: bool = True
+    """Smart refresh that is turned off and on, and schedules that have everything fetched again."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

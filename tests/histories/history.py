@@ -23,7 +23,7 @@ from tests.histories.driver import OnServer, SimulatedCrawler
 from tests.histories.fate import Fate
 from tests.histories.folded import folded_web
 from tests.histories.loosened import loosened, needless, with_starts
-from tests.histories.reconfigured import reconfigured
+from tests.histories.reconfigured import reconfigured, scheduled
 from tests.histories.sending import SimulatedSearch
 from tests.histories.team import SimulatedTeam
 from tests.histories.web import REFUSALS, Site, Web
@@ -100,6 +100,10 @@ class History(CrawledCollection):
         if server is not None:
             self._crawler.search = SimulatedSearch(server, seed, self._crawler.name)
             self._crawler.search.is_named = chance.random() < 0.7
+        self._times = random.Random(seed + 2)  # of its own: other histories are as they were
+        self._is_scheduled = drawn.schedule and self._times.random() < 0.2
+        if self._is_scheduled:
+            self._configuration = scheduled(self._configuration, self._times)
         self._report = HistoryReport(seed)
         self._other: CrawledCollection | None = None
         self._begin()
@@ -286,6 +290,8 @@ class History(CrawledCollection):
         new = new or reconfigured(self._configuration, self._web, self._chance)
         if self._focus == "folding":
             new = folded.fitting(new)
+        if self._is_scheduled and self._times.random() < 0.4:
+            new = scheduled(new, self._times)
         self._configure(new)
         if self._other is not None:
             rules = self._other._configuration.rules if beside is None else beside
@@ -350,7 +356,9 @@ class History(CrawledCollection):
         asked = {url for url, times in self._web.requests.items() if times > requests.get(url, 0)}
         if not 0.15 <= what < 0.35:
             self._report.differences += [f"LEFT    {url}: a start URL, not asked for" for url in self._unasked(asked)]
-        if not (self._other or before.continuous or before.field or before.cycle_minutes or before.max_depth):
+        if not (
+            self._other or before.continuous or before.field or before.cycle_minutes or before.max_depth or self._is_scheduled
+        ):
             was, now = (folded_web(web, before) for web in (with_starts(self._web, starts), self._web))
             self._report.differences += needless(asked, known, before, was, starts=now.start_urls())
         for one in self._all():

@@ -52,6 +52,11 @@ def reconfigured(configuration: Configuration, web: Web, chance: random.Random) 
     )
 
 
+def scheduled(configuration: Configuration, chance: random.Random) -> Configuration:
+    """The same with everything fetched again by a schedule, with smart refresh or without."""
+    return replace(configuration, smart=chance.random() < 0.4, schedule=chance.choice(("0 * * * *", "*/20 * * * *", "@hourly")))
+
+
 def _mode(chance: random.Random) -> str:
     return chance.choice(("scratch", "append", "prioritized", "soft"))
 

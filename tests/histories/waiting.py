@@ -9,6 +9,9 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from tests.histories.fate import Stuck
 
+_A_WHILE_S = 300.0
+"""The longest sleep of a crawl that goes on, which looks then whether a refresh is to be made."""
+
 
 def wait(engine: Engine, clock: FakeClock, *, until: float, send: Callable[[], None]) -> bool:
     """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
@@ -19,6 +22,8 @@ def wait(engine: Engine, clock: FakeClock, *, until: float, send: Callable[[], N
     rest = engine.frontier.wake_in()
     if engine.has_steps:
         rest = STEP_EVERY_S if rest is None else min(rest, STEP_EVERY_S)
+    if engine.collection.continuous and engine.collection.refresh.schedule is not None:
+        rest = _A_WHILE_S if rest is None else min(rest, _A_WHILE_S)
     if rest is None and engine.collection.continuous and engine.is_idle():
         return False  # nothing is known any more that could ever be due
     if rest is None:

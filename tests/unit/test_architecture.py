@@ -17,9 +17,11 @@ from tests.command_line import ROOT
 FLOORS: tuple[frozenset[str], ...] = (
     frozenset(
         {
+            "asked",
             "cache",
             "clock",
             "content_type",
+            "cron",
             "decision",
             "errors",
             "exchange",

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.timed.steps import Steps
+from crawlspace.state.by_age import NOT_BY_AGE
 from crawlspace.state.hastening import AT_ONCE, Due, Hastened
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.views import Counts
@@ -22,7 +23,7 @@ _LOOK_EVERY_S = 300.0
 
 class DueTimeStore(Protocol):
     def counts(self) -> Counts: ...
-    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened: ...
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, until: int | None = None) -> Hastened: ...
     def hasten_retries(self, latest: int) -> int: ...
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
@@ -70,7 +71,7 @@ class ClockWatch:
         shortened = longest is not None and self._longest_s < longest
         has_more, after = set_back or shortened, 0
         while has_more:
-            step = self._store.hasten(now + self._longest_s, after=after)
+            step = self._store.hasten(now + self._longest_s, after=after, until=NOT_BY_AGE)
             after = step.last
             has_more = after > 0
             yield step

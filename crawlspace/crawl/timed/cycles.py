@@ -7,18 +7,18 @@ worker has begun it meanwhile, that one is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from msgspec import structs
 
+from crawlspace.asked import Asked
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection, RefreshMode
 from crawlspace.crawl.rule_changes.generation import begin_generation
-from crawlspace.crawl.timed.steps import Steps
+from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import Queue, Source, State, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import Due
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import Store
@@ -32,18 +32,6 @@ _STARTS = 100
 """Start URLs looked up in one step."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimedStep:
-    """The effects of a step on the crawl."""
-
-    is_turn: bool = False
-    """Policy and generation may have changed, and URLs may have been forgotten."""
-    enters_starts: bool = False
-    """The start URLs must be inserted again, because some may have been forgotten."""
-    due: Sequence[Due] = ()
-    """Queues in which known URLs are due sooner."""
-
-
 class Cycles:
     """Begins cycles. Without CRAWLSPACE_REFRESH_CYCLE there are none, and the collection's policy applies."""
 
@@ -52,20 +40,30 @@ class Cycles:
         self._store = store
         self._clock = clock
         self._began = get_integer(store, BEGAN)
+        self._next_of: tuple[int, int] | None = None
         self._steps: Steps[TimedStep] = Steps(clock)
 
     def policy(self) -> RecrawlPolicy:
         """Return the policy of the present cycle."""
-        policy = self._collection.policy
-        cycle_s = self._collection.refresh_cycle_s
-        if not cycle_s or self._began is None:
+        policy, times = self._collection.policy, self._collection.refresh.cycle
+        if times is None or self._began is None:
             return policy
-        return replace(policy, next_cycle=self._began + cycle_s, cycle_s=cycle_s)
+        return replace(policy, next_cycle=self._next(), cycle_s=times.next_after(self._next()) - self._next())
 
     def is_time(self) -> bool:
         """Return whether the next cycle is due."""
-        cycle_s = self._collection.refresh_cycle_s
-        return cycle_s > 0 and (self._began is None or not 0 <= self._clock.now() - self._began < cycle_s)
+        if self._collection.refresh.cycle is None:
+            return False
+        return self._began is None or not self._began <= self._clock.now() < self._next()
+
+    def _next(self) -> int:
+        """Return when the cycle after the present one begins."""
+        times, began = self._collection.refresh.cycle, self._began
+        assert times is not None
+        assert began is not None
+        if self._next_of is None or self._next_of[0] != began:
+            self._next_of = began, times.next_after(began)
+        return self._next_of[1]
 
     @property
     def has_steps(self) -> bool:
@@ -150,7 +148,7 @@ class Cycles:
 def _first(state: UrlState, now: int) -> Change | None:
     if state.next_fetch is None or state.lease_until is not None:
         return None
-    return Change(structs.replace(state, asked=True, next_fetch=min(state.next_fetch, now)))
+    return Change(structs.replace(state, asked=Asked.BY_PERSON, next_fetch=min(state.next_fetch, now)))
 
 
 def _forgotten(state: UrlState) -> Change | None:

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeVar
 
 from crawlspace.clock import Clock
+from crawlspace.state.hastening import Due
 
 STEP_EVERY_S = 0.1
 """Interval of the steps."""
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TimedStep:
+    """The effects of a step on the crawl."""
+
+    is_turn: bool = False
+    """Policy and generation may have changed, and URLs may have been forgotten."""
+    enters_starts: bool = False
+    """The start URLs must be inserted again, because some may have been forgotten."""
+    due: Sequence[Due] = ()
+    """Queues in which known URLs are due at another time."""
 
 
 class Steps(Generic[T]):

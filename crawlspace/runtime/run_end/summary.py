@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.admin.refused import REASONS
 from crawlspace.admin.rendering import counts_sentence
+from crawlspace.config.collection import Collection
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import RunCounters
 from crawlspace.decision import Reason
@@ -104,10 +105,11 @@ def _left(session: Session, counts: Counts) -> list[str]:
     is_over = session.finish_reason == "finished"
     leaves_due = not is_over and session.next_due is not None and session.next_due[0] <= time.time()
     if is_over and session.next_due is not None:
-        at, site = session.next_due
-        due, host = time.strftime("%Y-%m-%d %H:%M", time.localtime(at)), site.rpartition(":")[0]
+        lines.append(_next_due(session.collection, *session.next_due))
+    elif is_over and not session.engine.progress.fetched and not session.collection.refresh.is_ever:
         lines.append(
-            f"  nothing was due: the next page is on {due}  (scrapy recrawl {session.collection.name} --host {host} makes all of that host due)"
+            "  nothing was due, and nothing will be: smart refresh is off, and there is no schedule (CRAWLSPACE_REFRESH_SCHEDULE);"
+            f" scrapy recrawl {session.collection.name} makes URLs due"
         )
     left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
     if left or leaves_due or counts.outbox:
@@ -121,6 +123,15 @@ def _left(session: Session, counts: Counts) -> list[str]:
         held = counted(held_now, "deletion is", "deletions are")
         lines.append(f"  {held} held  (scrapy deletions {session.collection.name} shows them, and why)")
     return lines
+
+
+def _next_due(collection: Collection, at: int, site: str) -> str:
+    due, name = time.strftime("%Y-%m-%d %H:%M", time.localtime(at)), collection.name
+    if not site:
+        what = "refresh by the schedule" if collection.refresh.cycle is None else "cycle begins"
+        return f"  nothing was due: the next {what} {'is ' if collection.refresh.cycle is None else ''}on {due}"
+    host = site.rpartition(":")[0]
+    return f"  nothing was due: the next page is on {due}  (scrapy recrawl {name} --host {host} makes all of that host due)"
 
 
 def _waiting(session: Session) -> str:

@@ -12,20 +12,21 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, IndexOrder, NewUrl, Op, Queue, Source, State, Status, UrlState
+from crawlspace.model import UNCOUNTED, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
 from crawlspace.state import refused_links, rule_change_values
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import canonical_page
-from crawlspace.state.hastening import AT_ONCE, Hastened, hasten_some
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.memory.archive import MemoryArchive
 from crawlspace.state.memory.depths import MemoryDepths
+from crawlspace.state.memory.due_times import MemoryDueTimes
 from crawlspace.state.memory.duplicates import Before, MemoryDuplicates
 from crawlspace.state.memory.inherited_metadata import MemoryInheritance
 from crawlspace.state.memory.outbox import MemoryOutbox
 from crawlspace.state.memory.refused_links import MemoryRefusedLinks
 from crawlspace.state.memory.sites import MemorySites
+from crawlspace.state.once_a_run import at_once
 from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_place
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
@@ -45,7 +46,7 @@ class _TransactionEffects:
     """New entries of the sample, by page; empty where its entries are out of date."""
 
 
-class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
+class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLinks, MemorySites):
     """A store that is lost when the process ends."""
 
     changed_at_once = 10_000
@@ -156,13 +157,17 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
             )
             for row in self._stored(ids)
         ]
+
+        def due(row: UrlState) -> dict[str, int]:
+            return {"rules": 0, "next_fetch": at_once(now, row.fetched_at)}
+
         for row in self._stored(found.returned):
             if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
                 others.append(structs.replace(row, **rule_change_values.PENDING_AGAIN))
             elif row.state is not State.PENDING:
-                others.append(structs.replace(row, **rule_change_values.NOT_HELD, **rule_change_values.DUE, next_fetch=now))
+                others.append(structs.replace(row, **rule_change_values.NOT_HELD, **due(row)))
         others += [
-            structs.replace(row, **rule_change_values.DUE, next_fetch=now)
+            structs.replace(row, **due(row))
             for row in self._stored(found.due)
             if row.state is not State.PENDING and row.next_fetch is not None
         ]
@@ -180,13 +185,6 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryRefusedLinks, MemorySites):
 
     def drop_inherited(self) -> None:
         self._inheritance.drop()
-
-    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
-        return hasten_some(self._background(after), latest, limit=limit, fetched_by=fetched_by)
-
-    def hasten_retries(self, latest: int) -> int:
-        waiting = [row for row in self._urls.values() if row.queue.source is not Source.REFRESH and row.lease_until is None]
-        return hasten_some(waiting, latest, limit=len(waiting), fetched_by=None).number
 
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
         if canonical is not None and canonical_page(self._with_key(canonical)) is not None:

@@ -7,7 +7,10 @@ from enum import IntEnum
 
 from msgspec.structs import fields
 
+from crawlspace.asked import Asked
 from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
+from crawlspace.state.by_age import NOT_BY_AGE
+from crawlspace.state.hastening import CLOCKS_DIFFER_S
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
@@ -31,6 +34,7 @@ def constants() -> str:
     keys = {key.name: key for key in Key}
     prefixes = {prefix.name: prefix for prefix in Prefix}
     types = {key.name: type_of(key) for key in Key}
+    times = _of([("BY_SCHEDULE", int(Asked.BY_SCHEDULE)), ("NOT_BY_AGE", NOT_BY_AGE), ("CLOCKS_DIFFER_S", CLOCKS_DIFFER_S)])
     return "\n".join(
         (
             _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
@@ -46,7 +50,7 @@ def constants() -> str:
             f"local LINKS_ONLY = {_set_of(map(int, sorted(LINKS_ONLY)))}",
             f"local UNCOUNTED = {_set_of(map(int, sorted(UNCOUNTED)))}",
             f"local REFUSED_LETTERS = {{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}",
-            f"local NAMES = {_of([('keys', _texts(keys)), ('prefixes', _texts(prefixes)), ('types', _texts(types))])}",
+            f"local NAMES = {_of([('keys', _texts(keys)), ('prefixes', _texts(prefixes)), ('types', _texts(types)), ('times', times)])}",
             f"local WRITES = {_of((name, _values(values, zero)) for name, values in _OF_RULE_CHANGE.items())}",
         )
     )

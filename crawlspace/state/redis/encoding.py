@@ -17,6 +17,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import astuple
 
+from crawlspace.asked import Asked
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
@@ -31,6 +32,7 @@ FORMAT = 1
 PART = 65_536
 """Ids whose records are in one hash."""
 NOTHING = msgspec.Raw(b"\xc0")
+_ASKED = tuple(Asked)
 
 
 class Row(msgspec.Struct, array_like=True, gc=False):
@@ -67,7 +69,8 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     last_modified: str | None = None
     held: Held | None = None
     held_mark: int = 0
-    asked: bool = False
+    asked: bool | int = False
+    """False, or as in UrlState; earlier versions wrote True for BY_PERSON."""
     fields_mark: msgspec.Raw = NOTHING
 
 
@@ -225,7 +228,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         None if checksum is NOTHING else bytes_of(checksum),
         None if canonical is NOTHING else number_of(canonical),
         winner == id, winner if winner not in (0, id) else None,
-        held, held_mark, asked, inherited,
+        held, held_mark, _ASKED[asked], inherited,
         0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned, archived, ordered,
     )  # fmt: skip
 
@@ -345,7 +348,7 @@ def _fields_of(state: UrlState, archived: int | None) -> list[object]:
         state.last_modified,
         None if state.held is None else int(state.held),
         state.held_mark,
-        state.asked,
+        int(state.asked) or False,
         number(state.fields_mark) if state.fields_mark else None,
     ]
 

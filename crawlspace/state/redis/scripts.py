@@ -35,6 +35,7 @@ _PARTS = (
     "refused",
     "record",
     "look",
+    "timed",
     "depths",
     "take",
     "claims",

@@ -15,10 +15,11 @@ import redis
 
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
+from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis import sites as redis_sites
 from crawlspace.state.redis.archive import RedisArchive
 from crawlspace.state.redis.depths import RedisDepths
+from crawlspace.state.redis.due_times import RedisDueTimes
 from crawlspace.state.redis.encoding import (
     batch_of,
     bytes_of,
@@ -54,7 +55,7 @@ _PAGE = 500
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 
 
-class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks, RedisValues):
+class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, RedisValues):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
     changed_at_once = 10_000  # a script keeps the server busy, which serves other workers between two
@@ -153,17 +154,6 @@ class RedisStore(RedisArchive, RedisDepths, RedisRefusedLinks, RedisValues):
 
     def drop_inherited(self) -> None:
         self.inheritance.drop()
-
-    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
-        count, last, places = self._write("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by)
-        with understood("the names of its sites"):
-            return hastened(count, last, ((site.decode(), Queue.of_index(int(index))) for site, index in places), latest)
-
-    def hasten_retries(self, latest: int) -> int:
-        total = 0
-        while count := self._write("hasten_retries", latest=latest):
-            total += count
-        return total
 
     def health(self, site: str) -> Health:
         reply = self._command("HGET", Key.HEALTH, site)

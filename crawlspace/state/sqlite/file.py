@@ -15,7 +15,7 @@ import apsw
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
-from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, VERSION
+from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, UPGRADES, VERSION
 
 _BUSY_MS = 10_000
 _CACHE_KIB, _CACHE_AT_START_KIB = 64 * 1024, 128 * 1024
@@ -46,6 +46,8 @@ class SqliteFile:
                 self._prepare(read_only=read_only, alone=alone)
                 if is_new:
                     self._make_tables()
+                elif not read_only:
+                    self._bring_up_to_date()
             except BaseException:
                 self._close()
                 raise
@@ -135,6 +137,13 @@ class SqliteFile:
                 db.pragma("application_id", APPLICATION_ID)
                 db.pragma("user_version", VERSION)
 
+    def _bring_up_to_date(self) -> None:
+        while _user_version(self.db) in UPGRADES:
+            with self.writing() as db:
+                if (version := _user_version(db)) in UPGRADES:  # else another process was faster
+                    db.execute(UPGRADES[version])
+                    db.pragma("user_version", version + 1)
+
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
@@ -209,7 +218,7 @@ def _is_new(path: Path) -> bool:
     is_development = application in DEVELOPMENT_IDS
     if application != APPLICATION_ID and not is_development and (application or version or tables):
         raise StoreDamaged(f"{path} is a database of another program: move it away, or name another state file")
-    if is_development or version not in (0, VERSION):
+    if is_development or version not in (0, VERSION, *UPGRADES):
         found = f"{version} of development" if is_development else version
         raise StoreVersionError(
             f"{path} was written by another version of crawlspace (state version {found}, this one reads {VERSION}): use that version, or"

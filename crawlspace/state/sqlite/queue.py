@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator
 import apsw
 
 from crawlspace.model import Queue, Source, UrlState
-from crawlspace.state.hastening import LOOKED_AT, Hastened, hastened
 from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, integers, url_states
 from crawlspace.state.views import Site
 
@@ -47,11 +46,6 @@ _NEXT_DUE = (
     " LIMIT 1"
 )
 _LATE = f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch > ?"
-_LATE_BEHIND = (
-    "SELECT url.id, site.site, waits_in, shift FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
-    f" WHERE url.id > ?2 AND url.id <= ?3 AND next_fetch > ?1 AND next_fetch NOT BETWEEN {SET_ASIDE} AND {SET_ASIDE} + ?1 AND state <> 0"
-    " AND (?4 IS NULL OR fetched_at IS NULL OR fetched_at <= ?4) ORDER BY url.id LIMIT ?5"
-)
 # Known URLs that are for the next run: see `once_a_run`. Their time is moved so far ahead that it never comes, and their ids are noted.
 _DUE_NOW = (
     "SELECT id, fetched_at >= ?5 AND next_fetch > fetched_at"
@@ -131,19 +125,6 @@ def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int]) -> dict[str
 
 def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
     return [(queue, next_fetch) for _, queue, next_fetch in _due(db, site)]
-
-
-def hasten(db: apsw.Connection, latest: int, *, after: int, limit: int, fetched_by: int | None) -> Hastened:
-    """Read set-aside URLs again when their time has come."""
-    newest = db.execute("SELECT coalesce(max(id), 0) FROM url").get
-    end = min(after + LOOKED_AT, newest)
-    late = list(db.execute(_LATE_BEHIND, (latest, after, end, fetched_by, limit)))
-    ids = [id for id, _, _, _ in late]
-    if ids:
-        db.execute("UPDATE url SET next_fetch = ? WHERE id IN (SELECT value FROM carray(?))", (latest, integers(ids)))
-    last = ids[-1] if len(ids) == limit else end
-    places = ((site, Queue(_SOURCES[source], shift)) for _, site, source, shift in late)
-    return hastened(len(ids), 0 if last >= newest else last, places, latest)
 
 
 def hasten_retries(db: apsw.Connection, latest: int) -> int:

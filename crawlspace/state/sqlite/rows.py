@@ -11,11 +11,13 @@ from dataclasses import fields
 import apsw
 import msgspec
 
+from crawlspace.asked import Asked
 from crawlspace.model import Document, Held, Source, State, UrlState
 
 _STATES = tuple(State)
 SOURCES = tuple(Source)
 _HELD = (None, *Held)
+_ASKED = tuple(Asked)
 
 SET_ASIDE = 1 << 40
 """Added to `next_fetch` where a URL is for the next run; whoever reads takes it off."""
@@ -45,7 +47,7 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
         state.source = SOURCES[row[6]]
         state.indexed = bool(row[24])
         state.held = _HELD[row[26] or 0]
-        state.asked = bool(row[28])
+        state.asked = _ASKED[row[28]]
         states.append(state)
     return states
 

@@ -29,6 +29,8 @@ _OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
 _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"
 """As `held_checksum`."""
 _IDS = "id IN (SELECT value FROM carray(?1))"
+_AT_ONCE = "next_fetch = min(?2, ifnull(fetched_at, ?2))"
+"""As `at_once`."""
 _SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp AND other.id <> url.id)"
 
 _NOTED = f"""
@@ -67,7 +69,7 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
             changes.append(Change(held, keep_in_index=True))
     _return(db, found.returned, now, tally, effects)
     db.execute(
-        f"UPDATE url SET {_set(DUE)}, next_fetch = ?2, lease_until = NULL"
+        f"UPDATE url SET {_set(DUE)}, {_AT_ONCE}, lease_until = NULL"
         f" WHERE {_IDS} AND state <> {int(State.PENDING)} AND next_fetch IS NOT NULL",
         (integers(found.due), now),
     )
@@ -94,7 +96,9 @@ def _exclude(
     chosen = [id for id in ids if id not in left_out] if left_out else ids
     alone = integers(chosen)
     stays = status is Status.EXCLUDED_HERE
-    values = {**EXCLUDED, **DUE, "next_fetch": now} if status is Status.NOINDEX else EXCLUDED
+    values = {**EXCLUDED, **DUE} if status is Status.NOINDEX else EXCLUDED
+    written = _set({name: value for name, value in values.items() if name != "next_fetch"})
+    due = _AT_ONCE if status is Status.NOINDEX else "next_fetch = NULL"
     names: dict[int, tuple[int, str]] = {}
     if stays:
         outbox.keep(db, chosen)
@@ -110,9 +114,9 @@ def _exclude(
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
     _drop_texts(db, alone)
     db.execute(
-        f"UPDATE url SET {_set(values)}, status = {int(status)}, grp = NULL, aside = 0,"
+        f"UPDATE url SET {written}, {due}, status = {int(status)}, grp = NULL, aside = 0,"
         f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0 WHERE {_IDS}",
-        (alone,),
+        (alone, now) if status is Status.NOINDEX else (alone,),
     )
     return names
 
@@ -201,7 +205,7 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
         (bound,),
     )
     db.execute(
-        f"UPDATE url SET {_set(NOT_HELD)}, {_set(DUE)}, next_fetch = ?2, lease_until = NULL WHERE {_IDS} AND state <> {int(State.PENDING)}",
+        f"UPDATE url SET {_set(NOT_HELD)}, {_set(DUE)}, {_AT_ONCE}, lease_until = NULL WHERE {_IDS} AND state <> {int(State.PENDING)}",
         (bound, now),
     )
 

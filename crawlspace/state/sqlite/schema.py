@@ -6,18 +6,24 @@ What only a crawled URL has stands in tables and partial indexes of its own.
 
 from __future__ import annotations
 
+from crawlspace.asked import Asked
 from crawlspace.model import Source
 
 APPLICATION_ID = 0x63727365
 """Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers mean other tables."""
-VERSION = 1
-"""Stands there as `PRAGMA user_version`. Files of another version are refused; the first release that changes the tables brings them up to
-date where `SqliteFile` makes new ones, in one transaction with this number."""
+VERSION = 2
+"""Stands there as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
-_WAITS_IN = f"CASE WHEN asked THEN {int(Source.USER)} WHEN retries > 0 THEN source ELSE {int(Source.REFRESH)} END"
+_WAITS_IN = (
+    f"CASE asked WHEN {int(Asked.BY_PERSON)} THEN {int(Source.USER)} WHEN {int(Asked.BY_SCHEDULE)} THEN {int(Source.INDEX)}"
+    f" ELSE CASE WHEN retries > 0 THEN source ELSE {int(Source.REFRESH)} END END"
+)
 """As `UrlState.queue`: a generated column cannot be forgotten in a statement that changes many URLs."""
+
+_DUE_INDEX = """CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
+    WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;"""
 
 SCHEMA = f"""
 CREATE TABLE site (
@@ -87,7 +93,7 @@ CREATE TABLE url (
     aside           INTEGER NOT NULL DEFAULT 0,
     -- 1 when it has no document any more and the index still has one of it, for another crawler
     left_behind     INTEGER NOT NULL DEFAULT 0,
-    -- 1 while a person asks for it, so that it waits in source user
+    -- who asks for it, see `asked.py`
     asked           INTEGER NOT NULL DEFAULT 0,
     -- metadata that came with a link to it, as a JSON object
     inherited       TEXT,
@@ -112,8 +118,7 @@ CREATE TABLE url (
 CREATE INDEX url_key ON url (key);
 -- By segments, so that what is discovered at once changes few pages of the index. The id follows by itself.
 CREATE INDEX url_pending ON url (segment, place) WHERE state = 0 AND lease_until IS NULL;
-CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
-    WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;
+{_DUE_INDEX}
 CREATE INDEX url_leased ON url (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX url_group ON url (grp, aside, named DESC, rank, id) WHERE grp IS NOT NULL;
 CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL;
@@ -196,3 +201,13 @@ CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHO
 -- Who crawls; the lock itself is held by the operating system.
 CREATE TABLE crawl (one INTEGER PRIMARY KEY CHECK (one = 1), process INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
 """
+
+UPGRADES = {
+    1: f"""
+DROP INDEX url_due;
+ALTER TABLE url DROP COLUMN waits_in;
+ALTER TABLE url ADD COLUMN waits_in INTEGER AS ({_WAITS_IN}) VIRTUAL;
+{_DUE_INDEX}
+"""
+}
+"""By version, what makes a file one of the next version. Who only reads may read the old one, in which no schedule has asked for anything."""

@@ -18,7 +18,6 @@ from crawlspace.decision import Reason
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.hastening import AT_ONCE, Hastened
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.sqlite import counters, outbox, reading, refused_links, rule_change
@@ -30,6 +29,7 @@ from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.crawl_lock import CrawlLock, sign, sign_off
 from crawlspace.state.sqlite.depths import SqliteDepths
 from crawlspace.state.sqlite.discovery import SiteIds, Writing, discover
+from crawlspace.state.sqlite.due_times import SqliteDueTimes
 from crawlspace.state.sqlite.file import SqliteFile
 from crawlspace.state.sqlite.inherited_metadata import drop_inherited
 from crawlspace.state.sqlite.outbox import Outgoing
@@ -40,7 +40,7 @@ from crawlspace.urls import url_key
 _NAMED_VALUES = "SELECT meta.value FROM json_each(?) AS wanted LEFT JOIN meta ON meta.name = wanted.value ORDER BY wanted.key"
 
 
-class SqliteStore(SqliteArchive, SqliteDepths):
+class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
     changed_at_once = 50_000
@@ -175,10 +175,6 @@ class SqliteStore(SqliteArchive, SqliteDepths):
     def drop_inherited(self) -> None:
         with self._writing() as db:
             drop_inherited(db)
-
-    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None) -> Hastened:
-        with self._writing() as db:
-            return sqlite_queue.hasten(db, latest, after=after, limit=limit, fetched_by=fetched_by)
 
     def hasten_retries(self, latest: int) -> int:
         with self._writing() as db:  # none of them is set aside

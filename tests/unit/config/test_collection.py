@@ -8,6 +8,7 @@ import pytest
 
 from crawlspace.config import collection
 from crawlspace.config.collection import RefreshMode, known_names, load_collection
+from crawlspace.config.refresh.times import CycleTimes, RefreshTimes
 from crawlspace.content import soft_errors
 from crawlspace.content.html import LINK_TAGS
 from crawlspace.errors import CrawlspaceError, SettingError
@@ -36,7 +37,11 @@ def test_links_are_taken_from_all_tags_that_a_page_is_read_for(collections: Path
 
 def test_how_errors_deletions_and_refreshes_are_set(collections: Path) -> None:
     demo = load_collection("demo", settings(collections))
-    assert (demo.continuous, demo.refresh_cycle_s, demo.refresh_mode) == (False, 0, RefreshMode.APPEND)
+    assert (demo.continuous, demo.refresh, demo.refresh_mode) == (
+        False,
+        RefreshTimes(by_age=True, cycle=None, schedule=None),
+        RefreshMode.APPEND,
+    )
     assert (demo.max_deletions, demo.max_deletions_percent) == (100, 10)
     assert (demo.policy.host_fetches, demo.policy.host_failed_percent) == (20, 50)
     assert demo.policy.error_rules.of(404) is None
@@ -69,7 +74,8 @@ CYCLES = [(0, 0), (30, 1800), ("30", 1800), (0.5, 30), ("90s", 90), ("30m", 1800
 
 @pytest.mark.parametrize(("minutes", "seconds"), CYCLES)
 def test_a_cycle_is_minutes_or_has_a_unit(collections: Path, minutes: object, seconds: int) -> None:
-    assert load_collection("demo", settings(collections, CRAWLSPACE_REFRESH_CYCLE=minutes)).refresh_cycle_s == seconds
+    cycle = load_collection("demo", settings(collections, CRAWLSPACE_REFRESH_CYCLE=minutes)).refresh.cycle
+    assert cycle == (CycleTimes(seconds) if seconds else None)
 
 
 YIELDS = [

@@ -49,27 +49,6 @@ function ops.scan(args)
   return {last, look.replies(found)}
 end
 
--- What was set aside stands in its queue again, and is looked at again when its time has come.
-function ops.hasten(args)
-  local places, seen = {}, {}
-  local found, last = look.walk(args.after, args.limit, 5000, function(row)
-    return row[STATE] ~= PENDING and row[NEXT_FETCH] and row[NEXT_FETCH] > args.latest
-      and (args.fetched_by == nil or not row[FETCHED_AT] or row[FETCHED_AT] <= args.fetched_by)
-  end)
-  for _, id in ipairs(found) do
-    local row = rows[id]
-    row[NEXT_FETCH] = args.latest
-    touch(id)
-    local place = row[SITE] .. ":" .. cache.queue_index_of(row)
-    if not seen[place] then
-      seen[place] = true
-      places[#places + 1] = {sites.name(row[SITE]), cache.queue_index_of(row)}
-    end
-  end
-  flush()
-  return {#found, last, places}
-end
-
 function ops.urls(args)
   local found, last = look.walk(args.after, args.limit, 5000, function(row, id)
     return (args.state == nil or row[STATE] == args.state)

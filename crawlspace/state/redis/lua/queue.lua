@@ -117,25 +117,3 @@ end
 function ops.save_robots(args)
   if queue.holds(args.worker, sites.find(args.site) or 0) then call("HSET", keys.robots, args.key, args.entry) end
 end
-
-function ops.hasten_retries(args)
-  local ids, limit = {}, 1000
-  for _, place in ipairs(call("SMEMBERS", keys.due)) do
-    if #ids >= limit then break end
-    local site, queue_index = string.match(place, "(%d+):(%d+)")
-    if tonumber(queue_index) < SHIFTS * SOURCES.REFRESH then
-      for _, member in ipairs(call("ZRANGEBYSCORE", records.due_key(site, queue_index), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
-        ids[#ids + 1] = tonumber(member) - MEMBER
-      end
-    end
-  end
-  prefetch(ids)
-  for _, id in ipairs(ids) do
-    if rows[id] then
-      rows[id][NEXT_FETCH] = args.latest
-      touch(id)
-    end
-  end
-  flush()
-  return #ids
-end

@@ -319,16 +319,18 @@ function ops.reclassify(args)
       if row then make(id, row) end
     end
   end
-  local function exclude(ids, status, keep, ...)
-    local values = {...}
+  local function due(row, ...)  -- no later than its last fetch (`at_once`)
+    return record.with(row, WRITES.DUE, {[NEXT_FETCH] = math.min(args.now, row[FETCHED_AT] or args.now)}, ...)
+  end
+  local function exclude(ids, status, keep, is_due)
     each(ids, function(id, row)
-      record.apply(id, {state = record.with(row, WRITES.EXCLUDED, {[STATUS] = status}, unpack(values)), keep = keep})
+      local excluded = record.with(row, WRITES.EXCLUDED, {[STATUS] = status})
+      record.apply(id, {state = is_due and due(excluded) or excluded, keep = keep})
     end)
   end
-  local due = {[NEXT_FETCH] = args.now}
   exclude(args.excluded, STATUSES.EXCLUDED)
   exclude(args.given_up, STATUSES.EXCLUDED_HERE, true)
-  exclude(args.unindexed, STATUSES.NOINDEX, nil, WRITES.DUE, due)
+  exclude(args.unindexed, STATUSES.NOINDEX, nil, true)
   each(args.forgotten, function(id, row)
     record.apply(id, {state = row, forget = true})
     later("HDEL", keys.link_metadata, id)
@@ -346,12 +348,12 @@ function ops.reclassify(args)
     if OUT_OF_SPACE[row[STATUS]] then
       record.apply(id, {state = record.with(row, WRITES.PENDING_AGAIN), keep = true})
     elseif row[STATE] ~= PENDING then
-      record.apply(id, {state = record.with(row, WRITES.NOT_HELD, WRITES.DUE, due), keep = true})
+      record.apply(id, {state = due(row, WRITES.NOT_HELD), keep = true})
     end
   end)
   prefetch(args.due)
   each(args.due, function(id, row)
-    if row[STATE] ~= PENDING and row[NEXT_FETCH] then record.apply(id, {state = record.with(row, WRITES.DUE, due), keep = true}) end
+    if row[STATE] ~= PENDING and row[NEXT_FETCH] then record.apply(id, {state = due(row), keep = true}) end
   end)
   for _, move in ipairs(args.moved) do
     local row = get(move[1])

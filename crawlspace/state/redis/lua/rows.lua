@@ -30,7 +30,7 @@ end
 
 function cache.queue_of(row)
   if row[STATE] == PENDING then return row[SOURCE], row[SHIFT] end
-  if row[ASKED] then return SOURCES.USER, row[SHIFT] end
+  if row[ASKED] then return row[ASKED] == NAMES.times.BY_SCHEDULE and SOURCES.INDEX or SOURCES.USER, row[SHIFT] end
   return row[RETRIES] > 0 and row[SOURCE] or SOURCES.REFRESH, row[SHIFT]
 end
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import apsw
 import pytest
 
+from crawlspace.asked import Asked
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
-from crawlspace.model import State
+from crawlspace.model import Source, State
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, VERSION
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.command_line import ROOT
@@ -308,3 +309,47 @@ def record(store: SqliteStore) -> None:
 
 if __name__ == "__main__":
     {"hold": hold, "record": record}[sys.argv[2]](SqliteStore.open_for_crawl(Path(sys.argv[1])))
+
+
+_OF_VERSION_1 = (
+    "DROP INDEX url_due",
+    "ALTER TABLE url DROP COLUMN waits_in",
+    "ALTER TABLE url ADD COLUMN waits_in INTEGER AS (CASE WHEN asked THEN 0 WHEN retries > 0 THEN source ELSE 5 END) VIRTUAL",
+    (
+        "CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)"
+        " WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
+    ),
+    "PRAGMA user_version = 1",
+)
+
+
+def test_a_file_of_version_1_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
+    path = filled(tmp_path, urls=3)
+    store = SqliteStore(path)
+    ids = [state.id for state in store.urls()]
+    known = Known(store)
+    known.record(
+        *(
+            known.change(state.url, asked=asked, fetched_at=NOW, next_fetch=NOW)
+            for state, asked in zip(store.urls(), Asked, strict=True)
+        )
+    )
+    states = list(store.urls())
+    store.close()
+    statements(*_OF_VERSION_1)(path)
+    before = path.read_bytes()
+    reader = SqliteStore(path, read_only=True)
+    assert list(reader.urls()) == states
+    reader.close()
+    assert path.read_bytes() == before, "who only reads changes nothing"
+    for _ in range(2):
+        store = SqliteStore(path)
+        found = [(queue.source, at) for queue, at in store.due(states[0].site)]
+        assert found == [(Source.USER, NOW), (Source.INDEX, NOW), (Source.REFRESH, NOW)]
+        assert [state.id for state in store.lease(states[0].site, 9, now=NOW, until=NOW + 9)] == [ids[1], ids[2], ids[0]]
+        store.release(ids)
+        store.check()
+        store.close()
+    db = apsw.Connection(str(path))
+    assert db.pragma("user_version") == VERSION
+    db.close()

@@ -1,0 +1,124 @@
+"""When known pages are fetched again, by what is set and stored: shown by `explain`, `status`, `plan`, `lint` and the summary of a crawl."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from crawlspace.asked import Asked
+from crawlspace.config.collection import Collection
+from crawlspace.config.errors import where_set
+from crawlspace.config.refresh.times import CYCLE, SCHEDULE, SMART, RefreshTimes
+from crawlspace.crawl.timed.cycles import BEGAN
+from crawlspace.crawl.timed.schedule import RUNNING, SETTLED, settled_until
+from crawlspace.crawl.timed.smart_refresh import AGE, OFF, ON
+from crawlspace.model import State, UrlState
+from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.state.by_age import real_time
+from crawlspace.state.views import Site
+
+
+class RefreshStore(Protocol):
+    def get_metas(self, names: list[str]) -> list[str | None]: ...
+
+
+class DueStore(RefreshStore, Protocol):
+    def sites(self) -> Iterator[Site]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshing:
+    """What has all known pages fetched again, and when. `next_at` is in the past where that time was missed: a start makes up for it."""
+
+    times: RefreshTimes
+    next_at: int | None
+    """When the next scheduled refresh or cycle begins; None if there is none."""
+    is_running: bool = False
+    """A scheduled refresh has begun and is not complete."""
+    is_switched: bool = False
+    """Smart refresh was turned off or on since the last start."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether pages are fetched again after their own intervals, and for nothing else."""
+        return self.times.by_age and self.times.cycle is None and self.times.schedule is None
+
+    def sentence(self, now: float) -> str:
+        """Return what has pages fetched again; empty where each has its own interval, and nothing else."""
+        if self.is_plain:
+            return ""
+        if self.times.cycle is not None:
+            return f"everything known is fetched once in each cycle, {_when('the next', self.next_at, now)}"
+        own = "each page is fetched again after its own interval, and" if self.times.by_age else "smart refresh is off:"
+        if self.times.schedule is None:
+            return (
+                f"{own} pages that were fetched are not fetched again, except those that failed ({SMART}; there is no {SCHEDULE})"
+            )
+        running = "; one has begun, and is not complete" if self.is_running else ""
+        return f"{own} all known URLs are fetched again by the schedule, {_when('the next time', self.next_at, now)}{running}"
+
+    def of_url(self, state: UrlState) -> str:
+        """Return when a known URL is fetched next, and what for; empty where that is never, or as soon as may be."""
+        if state.state is State.PENDING or state.next_fetch is None:
+            return ""
+        if state.asked == Asked.BY_SCHEDULE:
+            return f"next as the schedule wants it, since {_local(state.next_fetch)}"
+        own = real_time(state.next_fetch)
+        if self.next_at is not None and (own is None or self.next_at < own) and not state.asked:
+            return f"next {'in the cycle' if self.times.cycle is not None else 'by the schedule'} of {_local(self.next_at)}"
+        if own is None:
+            return f"not again by its age: smart refresh is off ({SMART}), and there is no schedule ({SCHEDULE})"
+        return f"next {_local(own)}"
+
+
+def refreshing(times: RefreshTimes, store: RefreshStore | None, *, now: float) -> Refreshing:
+    """Return what is to come. `store` is None for a collection that was never crawled."""
+    began, settled, running, age = (None,) * 4 if store is None else store.get_metas([BEGAN, SETTLED, RUNNING, AGE])
+    next_at = None
+    if times.cycle is not None and began is not None and began.isdigit():
+        next_at = times.cycle.next_after(int(began))
+    elif times.schedule is not None:
+        until = settled_until(settled, times.schedule, now=now)
+        next_at = times.schedule.next_after(now if until is None else until)
+    is_switched = (age or ON).partition(" ")[0] != (ON if times.age_counts else OFF)
+    return Refreshing(
+        times, next_at, is_running=bool(running) and times.schedule is not None, is_switched=store is not None and is_switched
+    )
+
+
+def soonest_due(store: DueStore, times: RefreshTimes, *, now: float) -> tuple[int, str] | None:
+    """Return when the first known page is due, in seconds since 1970, and its site; an empty one where a cycle or the schedule makes it due.
+
+    None if none ever is.
+    """
+    due = [(at, site.site) for site in store.sites() for _, at in site.due if real_time(at) is not None]
+    next_at = refreshing(times, store, now=now).next_at
+    return min([*due, *([] if next_at is None else [(next_at, "")])], default=None)
+
+
+def lint_refresh(collection: Collection) -> Iterator[Finding]:
+    """Yield warnings about settings after which pages are not fetched again, or which have no effect."""
+    times = collection.refresh
+    if not times.is_ever:
+        message = (
+            f"{SMART} is False, and there is neither {SCHEDULE} nor {CYCLE}: pages that were fetched are not fetched again, except those that"
+            " failed; the index will have them as they were"
+        )
+    elif not times.by_age and times.cycle is not None:
+        message = f"{SMART} has no effect: with {CYCLE} everything known is fetched once in each cycle"
+    else:
+        return
+    line, column = where_set(collection.folder, SMART)
+    yield Finding("settings.py" if line else "settings", line, column, "warning", "refresh", message)
+
+
+def _when(what: str, at: int | None, now: float) -> str:
+    if at is None:
+        return "from the next start on"
+    return f"{what} was missed on {_local(at)}: the next start makes up for it" if at <= now else f"{what} on {_local(at)}"
+
+
+def _local(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
