@@ -63,12 +63,8 @@ def _text_only(values: Sequence[str], defaults: Defaults) -> Translation:
 
 
 def _smart_refresh(values: Sequence[str], defaults: Defaults) -> Translation:
-    is_on = yes_or_no(values)
-    if SMART_REFRESH in defaults:
-        return setting(defaults, SMART_REFRESH, is_on, note=": nothing is due by its age, and refreshes are scheduled")
-    if is_on:
-        return Translation(Fate.DEFAULT, "each page is fetched as often as it changes")
-    return Translation(Fate.NOT_YET, "each page is due again by its age; schedule `scrapy recrawl` for more")
+    note = ": nothing is due by its age; write the times of the scheduled refresh into CRAWLSPACE_REFRESH_SCHEDULE"
+    return setting(defaults, SMART_REFRESH, yes_or_no(values), note=note)
 
 
 def _verbose(values: Sequence[str], defaults: Defaults) -> Translation:

@@ -7,11 +7,10 @@ import re
 
 import pytest
 
-from crawlspace.importers.exalead.options import SMART_REFRESH
 from crawlspace.importers.report import Fate
 from crawlspace.importers.written import ImportedCollection
 from crawlspace.rules.xml.model import RegexSyntax
-from tests.unit.importers.exalead_imports import DEFAULTS, imported_from
+from tests.unit.importers.exalead_imports import imported_from
 
 TRANSLATED, DEFAULT, LOST, NOT_YET = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART, Fate.NOT_YET
 # what public documentation names, and what is known by experience
@@ -228,9 +227,9 @@ def test_the_setting_for_expressions_is_written_only_when_asked_for() -> None:
     assert settings_of(imported_from(data, syntax=RegexSyntax.STANDARD))["CRAWLSPACE_RULES_XML_REGEX"] == "standard"
 
 
-@pytest.mark.parametrize("value", ["true", "false"])
-def test_smart_refresh_is_a_setting_where_there_is_one(value: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "fate", "sentence"), [("true", DEFAULT, "True"), ("false", TRANSLATED, "CRAWLSPACE_REFRESH_SCHEDULE")]
+)
+def test_smart_refresh(value: str, fate: Fate, sentence: str) -> None:
     [reported] = [one for one in crawler(f'smartRefresh="{value}"').report.options if one.option == "smartRefresh"]
-    there = SMART_REFRESH in DEFAULTS
-    off = TRANSLATED if there else NOT_YET
-    assert reported.fate is (DEFAULT if value == "true" else off)
+    assert (reported.fate, sentence in reported.text) == (fate, True)
