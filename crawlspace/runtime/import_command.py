@@ -33,10 +33,11 @@ class ImportCommand(CollectionCommand):
     def write(self, name: str, imported: ImportedCollection, opts: argparse.Namespace) -> int:
         """Write a collection where it is new, or may be overwritten; print what became of it. Return the exit status."""
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
-        changed = difference(folder, imported.files, imported.absent) if folder.exists() else ""
+        is_new = not folder.exists()
+        changed = "" if is_new else difference(folder, imported.files, imported.absent)
         findings = self._findings(name, imported.files)
         is_written = not opts.dry_run and (not changed or opts.overwrite)
-        if is_written and (changed or not folder.exists()):
+        if is_written and (changed or is_new):
             write_files(folder, imported.files, imported.absent)
         if opts.json:
             options = [one.as_json() for one in imported.report.options]
@@ -50,7 +51,8 @@ class ImportCommand(CollectionCommand):
                 }
             )
         else:
-            print_lines(list(_lines(name, folder, imported, findings=findings, changed=changed, opts=opts)))
+            done = "written" if is_new else "overwritten" if changed else "there already, and unchanged"
+            print_lines(list(_lines(name, folder, imported, findings=findings, changed=changed, done=done, opts=opts)))
         differs = bool(changed) and not opts.overwrite and not opts.dry_run
         return 1 if imported.report.lost or differs or any(one.level == "error" for one in findings) else 0
 
@@ -87,9 +89,16 @@ def collections_by_name(
 
 
 def _lines(
-    name: str, folder: Path, imported: ImportedCollection, *, findings: Sequence[Finding], changed: str, opts: argparse.Namespace
+    name: str,
+    folder: Path,
+    imported: ImportedCollection,
+    *,
+    findings: Sequence[Finding],
+    changed: str,
+    done: str,
+    opts: argparse.Namespace,
 ) -> Iterator[str]:
-    """Yield the answer for a person."""
+    """Yield the answer for a person; `done` is what became of the folder, if it is as the file wants it."""
     yield f"collection {name}:"
     yield from imported.report.lines()
     if opts.dry_run:
@@ -98,8 +107,8 @@ def _lines(
         yield "\nnothing was written (--dry-run)"
     elif changed and not opts.overwrite:
         yield f"\n{changed}\n{folder} is there and differs: it was left as it is; --overwrite replaces the files"
-    elif folder.exists():
-        yield f"{folder} is as the file wants it: `scrapy lint {name}`, then `scrapy crawl {name}`"
+    else:
+        yield f"{folder} is {done}; next: `scrapy lint {name}`, then `scrapy crawl {name}`"
     if findings:
         yield "lint finds in it:"
         yield from first_of_each_file(findings)

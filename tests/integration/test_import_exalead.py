@@ -54,7 +54,7 @@ def test_a_collection_is_made_and_works(demo: Project, run: Run) -> None:
         "news.xml:3: Root: translated to http://www.foo.com/ in start_urls.txt",
         "news.xml:4: Rules example: translated to 1 rule of rules.xml",
         "6 options: 5 translated, 1 default, 0 no counterpart, 0 not there yet",
-        f"{demo.collections / 'news'} is as the file wants it: `scrapy lint news`, then `scrapy crawl news`",
+        f"{demo.collections / 'news'} is written; next: `scrapy lint news`, then `scrapy crawl news`",
         "lint finds in it:",
         FINDING,
     ]

@@ -45,7 +45,7 @@ def test_a_collection_is_made_and_works(demo: Project, run: Run) -> None:
         "news.xml:4: delay: translated to DOWNLOAD_DELAY = 5",
         "news.xml:6: include_domains/exact: translated to `allow domain www.contoso.com` in crawl.rules",
         "3 options: 3 translated, 0 default, 0 no counterpart, 0 not there yet",
-        f"{demo.collections / 'news'} is as the file wants it: `scrapy lint news`, then `scrapy crawl news`",
+        f"{demo.collections / 'news'} is written; next: `scrapy lint news`, then `scrapy crawl news`",
     ]
     assert sorted(written(demo.collections / "news")) == FILES
     assert run("lint", "news").succeeded().stdout == "no findings\n"

@@ -34,7 +34,7 @@ def test_a_collection_is_made_and_works(demo: Project, run: Run) -> None:
         "global.rules:1: rules: translated to 3 rules in global.rules, in the same words and order",
         "start_urls.txt: start URLs: translated to 1 entry of start_urls.txt",
         "3 options: 3 translated, 0 default, 0 no counterpart, 0 not there yet",
-        f"{demo.collections / 'partition'} is as the file wants it: `scrapy lint partition`, then `scrapy crawl partition`",
+        f"{demo.collections / 'partition'} is written; next: `scrapy lint partition`, then `scrapy crawl partition`",
     ]
     assert sorted(written(demo.collections / "partition")) == FILES
     assert run("lint", "partition").succeeded().stdout == "no findings\n"

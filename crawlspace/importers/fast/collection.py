@@ -11,7 +11,7 @@ from crawlspace.importers.fast.access import site_login
 from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, SECTIONS
 from crawlspace.importers.fast.rules import FastLists, space_files
 from crawlspace.importers.fast.sections import READERS
-from crawlspace.importers.fast.values import LISTS
+from crawlspace.importers.fast.values import LISTS, ListedValue
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.lists import ListFiles, WrittenValue
 from crawlspace.importers.logins import form_login
@@ -53,9 +53,13 @@ class _FastImport:
     def collection(self) -> ImportedCollection:
         for option in self._section.options:
             self._option(option)
-        if "delay" not in self._options:
-            self._settings.set({"DOWNLOAD_DELAY": DELAY_S}, f"{self._report.file}: names no delay; FAST's default is {DELAY_S} s")
-            self._report.add(self._section.line, "delay", Fate.TRANSLATED, f"DOWNLOAD_DELAY = {DELAY_S}, the default of FAST")
+        if not self._names_delay():
+            self._settings.set(
+                {"DOWNLOAD_DELAY": DELAY_S},
+                f"{self._report.file}: names no delay that can be used; FAST's default is {DELAY_S} s",
+            )
+            if "delay" not in self._options:
+                self._report.add(self._section.line, "delay", Fate.TRANSLATED, f"DOWNLOAD_DELAY = {DELAY_S}, the default of FAST")
         for section in self._section.sections:
             self._part(section)
         for element in self._section.unknown:
@@ -141,11 +145,14 @@ class _FastImport:
 
     def _delays(self) -> bool:
         """Return whether sites have a delay."""
+        return not self._names_delay() or number([value.text for value in self._options["delay"].values]) > 0
+
+    def _names_delay(self) -> bool:
         option = self._options.get("delay")
         try:
-            return option is None or number([value.text for value in option.values]) > 0
+            return option is not None and number([value.text for value in option.values]) >= 0
         except WrongValue:
-            return True
+            return False
 
     def _proxy(self, values: Sequence[str]) -> Translation:
         return proxies(values, collection=self._name)
@@ -214,24 +221,26 @@ class _FastImport:
         """Translate what holds for a part of the collection, as far as it is a part by host."""
         within = f"SubDomain {section.name}/"
         lists = FastLists(section.sections, self._report, self._list_files, within=within)
-        hosts: list[str] = []
+        named: list[ListedValue] = []
         for name, values in lists.values.items():
             for value in values:
-                whole_hosts = name == "include_domains" and value.rule.startswith("domain ")
-                if whole_hosts:
-                    hosts.append(value.named)
-                    text = f"the entry {quoted(value.named)} of CRAWLSPACE_SITES"
-                    self._add(value.line, f"{within}{value.option}", Translation(Fate.TRANSLATED, text))
+                if name == "include_domains" and value.rule.startswith("domain "):
+                    named.append(value)
                 else:
                     reason = "settings differ between sites, which are named by their hosts, and not within a site"
                     self._add(value.line, f"{within}{value.option}", lost(reason))
+        hosts = [value.named for value in named]
         own: dict[str, object] = {}
         for option in section.options:
             own.update(self._site_option(option, within, hosts))
+        for value in named:
+            entry = f"the entry {quoted(value.named)} of CRAWLSPACE_SITES"
+            nothing = lost("the sub-domain has no option that can differ between sites")
+            self._add(value.line, f"{within}{value.option}", Translation(Fate.TRANSLATED, entry) if own else nothing)
         for nested in section.sections:
             if nested.name not in LISTS:
                 self._add(nested.line, f"{within}{nested.name}", lost("it cannot differ between sites"))
-        for host in hosts:
+        for host in hosts if own else ():
             self._settings.set_site(host, own, f"{self._report.file}:{section.line}: {printable(within[:-1])}")
 
     def _site_option(self, option: FastOption, within: str, hosts: Sequence[str]) -> Mapping[str, object]:

@@ -205,10 +205,18 @@ class _SpaceFromLists:
             if value is not None and not value.option.endswith("/file"):
                 text = f"nothing: `{rule}` would change no decision ({why})"
                 self._report.add(value.line, value.option, Fate.TRANSLATED, text)
+        place = ""
         for rule, value in kept:
             if value is not None:
-                self.files.crawl_rules.append(f"# {_place(self._report, value)}")
+                place = _place(self._report, value)
+                self.files.crawl_rules.append(f"# {place}")
+            elif rule.startswith("allow domain ") and place != _NAMED_HOSTS:
+                place = _NAMED_HOSTS
+                self.files.crawl_rules.append(f"# {place}")
             self.files.crawl_rules.append(rule)
+
+
+_NAMED_HOSTS = "the hosts that include_domains and include_uris name"
 
 
 def _hosts_of(values: Sequence[ListedValue]) -> list[str]:

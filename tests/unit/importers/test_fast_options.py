@@ -113,6 +113,18 @@ def test_a_list_near_the_built_in_one_is_written_as_its_changes(extensions: set[
     assert [one.fate for one in found.report.options if one.option == "exclude_exts"] == [fate]
 
 
+@pytest.mark.parametrize("values", [["soon"], ["60"], []])
+def test_what_names_no_other_delay_has_that_of_fast(values: list[str]) -> None:
+    assert "DOWNLOAD_DELAY = 60\n" in imported_with("delay", *values).files["settings.py"]
+
+
+def test_what_is_no_extension_is_named_beside_the_others() -> None:
+    found = imported_with("exclude_exts", ".tar.gz", "*.log", ".php?")
+    [reported] = [one for one in found.report.options if one.option == "exclude_exts"]
+    assert (reported.fate, settings_of(found)) == (LOST, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": ["log"]})
+    assert "'.tar.gz', '.php?': an extension is what is behind the last dot" in reported.sentence
+
+
 def settings_of(files: ImportedCollection) -> dict[str, object]:
     """What settings.py sets, but for what it always has."""
     found = {
