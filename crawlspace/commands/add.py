@@ -60,7 +60,6 @@ class Command(CollectionCommand):
         super().add_options(parser)
         parser.add_argument("--links", action="store_true", help="the links of each page, and not the page")
         parser.add_argument("--site", action="store_true", help="each URL, and all known ones in its folder and below")
-
         parser.add_argument("--list", action="store_true", help="list the links of a page, to choose from; nothing is entered")
         parser.add_argument(
             "--take",
