@@ -326,6 +326,7 @@ def _row(url: UrlRecord) -> list[object]:
     """Return a URL as `lua/records.lua` has it; its site has no number yet."""
     row: dict[str, object] = {name: getattr(url, name, None) for name in Row.__struct_fields__}
     row.update(
+        asked=int(url.asked) or False,
         version=FORMAT,
         site=0,
         key=number(url.key),

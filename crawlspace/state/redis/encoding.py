@@ -70,7 +70,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     held: Held | None = None
     held_mark: int = 0
     asked: bool | int = False
-    """False, or as in UrlState; earlier versions wrote True for BY_PERSON."""
+    """False for NO, because 0 is true in Lua; else as in UrlState. Earlier versions wrote True for BY_PERSON."""
     fields_mark: msgspec.Raw = NOTHING
 
 
