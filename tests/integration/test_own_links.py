@@ -52,6 +52,7 @@ def test_links_of_archived_pages_are_those_of_fetched_ones(project: MakeProject)
         ended = demo.crawl("demo").succeeded()
         assert "the links of 1 page were judged again from the archive, without a request: 1 URL found" in ended.stderr
         assert_same(server.paths(), ["/", "/card?a=1&b=2"])
+        assert "/card?a=1&b=2" in demo.scrapy("add", "demo", server.url("/cards"), "--list").succeeded().stdout
 
 
 def test_start_urls_in_several_files(project: MakeProject) -> None:

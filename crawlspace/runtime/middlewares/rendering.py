@@ -46,7 +46,7 @@ class BaseRendering:
         self._session = session
         self._rendering = rendering
         self._browser = browser
-        self._reader = PageReader(content.link_tags, content.max_links, link_attributes=content.link_attributes)
+        self._reader = PageReader.of(content)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

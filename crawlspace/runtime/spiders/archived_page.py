@@ -30,4 +30,4 @@ def archived_page(state: UrlState, archive: ArchiveReader, content: ContentSetti
     mime = sniff(declared, response.body[:SNIFFED_BYTES])
     if mime not in HTML_TYPES:
         return None
-    return PageReader(content.link_tags, content.max_links).read(response, mime=mime, declared=declared, url=state.url)
+    return PageReader.of(content).read(response, mime=mime, declared=declared, url=state.url)

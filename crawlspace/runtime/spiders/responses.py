@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from scrapy.http import Response
 
+    from crawlspace.config.content import ContentSettings
     from crawlspace.runtime.session import Session
 
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
@@ -63,6 +64,11 @@ class PageReader:
     max_links: int = 10_000
     agent_names: tuple[str, ...] = ()
     link_attributes: LinkAttributes = NO_OTHERS
+
+    @classmethod
+    def of(cls, content: ContentSettings, *, agent_names: tuple[str, ...] = ()) -> Self:
+        """Return the reader of a collection's pages."""
+        return cls(content.link_tags, content.max_links, agent_names, content.link_attributes)
 
     def read(self, response: Response, *, mime: str, declared: str | None, url: str = "") -> Page:
         """Return the page of a response; `url`: that of its request, where it does not have that yet."""
@@ -92,7 +98,7 @@ class Responses:
         self._space = session.space
         self._spider = spider
         self._agent_names = tuple(_PRODUCT.findall(collection.user_agent)[:1])
-        self._reader = PageReader(content.link_tags, content.max_links, self._agent_names, content.link_attributes)
+        self._reader = PageReader.of(content, agent_names=self._agent_names)
         self._obey_meta_robots = content.obey_meta_robots
         self._soft_errors = collection.soft_errors
 
