@@ -39,6 +39,8 @@ _LONGEST_CLAIM_S = LONGEST_LOGIN_S + 60
 """Others log in after that, where a process has ended while it did."""
 _EARLY, _EARLY_S = 0.1, 60.0
 """A session is renewed so long before its end: that part of its time, and so many seconds at most."""
+_LEAST_S = 5
+"""A session is carried that long, even if it ends before: else one that lasts no second would be renewed without end."""
 
 
 class SessionMeta(Protocol):
@@ -238,7 +240,8 @@ class Sessions:
     def _carry(self, entry: _LoginSeen, kept: KeptSession, content: str) -> Carried:
         renewed_from = None
         if kept.expires is not None:
-            renewed_from = kept.expires - min(_EARLY_S, (kept.expires - kept.since) * _EARLY)
+            early_s = min(_EARLY_S, (kept.expires - kept.since) * _EARLY)
+            renewed_from = max(kept.expires - early_s, kept.since + _LEAST_S)
         carried = entry.carried = Carried(kept.number, content, renewed_from)
         entry.is_lost, entry.shown_at = False, float("-inf")
         return carried

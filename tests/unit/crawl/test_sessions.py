@@ -126,7 +126,7 @@ def test_pauses_grow_and_end(one: Process, clock: FakeClock) -> None:
     assert pauses == [30, 60, 120, 240, 480, 960, 1800, 1800]
 
 
-@pytest.mark.parametrize(("lasts_s", "good_for"), [(3600, 3540), (100, 90), (2, 1), (None, 10**9)])
+@pytest.mark.parametrize(("lasts_s", "good_for"), [(3600, 3540), (100, 90), (2, 4), (0.5, 4), (None, 10**9)])
 def test_a_session_is_renewed_before_its_end(one: Process, clock: FakeClock, lasts_s: float | None, good_for: int) -> None:
     one.log_in(lasts_s=lasts_s)
     clock.advance(good_for - 1)
