@@ -44,6 +44,7 @@ _MET = (
     "orphans deleted",
     "archive compacted",
     "index made anew of the archive",
+    "documents moved from the archive",
     "documents on the search server",
     "documents that it cannot be sent",
     "pushes for the search server dropped",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 from isal import isal_zlib
@@ -114,7 +115,7 @@ class ArchiveReader:
         record = self._at(place, url)
         if record is None or record.kind != "metadata":
             return None
-        return _document(record)
+        return _document(record, url)
 
     def page(self, place: int, url: str) -> StoredPage | None:
         """Return the response that was stored for a URL, with its document."""
@@ -122,7 +123,7 @@ class ArchiveReader:
         if found is None:
             return None
         document, record, location = found
-        made, response = None if document is None else _document(document), self._response(record, location)
+        made, response = None if document is None else _document(document, url), self._response(record, location)
         return None if response is None else StoredPage(made, response, record.fields.get("WARC-Record-ID", ""), location)
 
     def raw_fetch(self, location: Location, url: str) -> Iterator[bytes]:
@@ -140,9 +141,9 @@ class ArchiveReader:
             yield os.pread(fd, min(_COPIED_AT_ONCE, end - offset), offset)
 
     def original(self, place: int, url: str) -> Original | None:
-        """Return what is needed of the response of a URL to write a revisit record."""
+        """Return what is needed of the response of a URL to write a revisit record; None where that of another URL stands for it."""
         found = self._fetch(self.location(place), url)
-        if found is None:
+        if found is None or found[1].url != url:
             return None
         fields = found[1].fields
         return Original(fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""), fields.get(DOM))
@@ -190,7 +191,7 @@ class ArchiveReader:
     def _read(self, location: Location, url: str) -> Record | None:
         fd = self._descriptor(location.file)
         record = None if fd is None else read_record(fd, location.offset)
-        return record if record is not None and record.url == url else None
+        return record if record is not None and (record.url == url or _may_be_folded(record.url, into=url)) else None
 
     def _descriptor(self, name: str) -> int | None:
         fd = self._open.get(name)
@@ -233,11 +234,27 @@ def parsed(whole: bytes, end: int) -> Record | None:
     return Record(fields, block[: int(length)], end)
 
 
-def _document(record: Record) -> Document | None:
+def _document(record: Record, url: str) -> Document | None:
     try:
-        return _decode(record.block)
+        document = _decode(record.block)
     except msgspec.MsgspecError:
         return None
+    document.url = url
+    return document
+
+
+def _may_be_folded(url: str, *, into: str) -> bool:
+    """Return whether URL options may have folded a URL into another one, which then has its document: see `rules/url_options.py`."""
+    (one, parts), (other, kept) = _without_spelling(url), _without_spelling(into)
+    return one == other and kept <= parts
+
+
+def _without_spelling(url: str) -> tuple[tuple[str, str, str], frozenset[str]]:
+    """Return what no option changes of a URL, and the parts of its query."""
+    parts = urlsplit(url)
+    return (parts.scheme, parts.netloc.removeprefix("www."), parts.path.rstrip("/")), frozenset(
+        filter(None, parts.query.split("&"))
+    )
 
 
 def _belongs(record: Record, response: Record) -> bool:

@@ -14,7 +14,7 @@ from crawlspace.crawl.inherited_metadata import added_by, packed
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.errors import ConfigError
-from crawlspace.model import Candidate, NewUrl, Outcome, Source, UrlState
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, UrlState
 from crawlspace.printable import printable, quoted
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.refused_links import RefusedLink
@@ -94,6 +94,9 @@ class Admission:
             refused = {**found.refused, **outcome.left_out}
         if outcome.redirect_to is not None:
             target, reason = self._redirect_target(state, outcome)
+            if target is not None and state.checksum is not None and self._leads_back(state, target, outcome.redirect_to):
+                outcome.kind, outcome.conditional = OutcomeKind.UNCHANGED, True
+                return PageUrls([], None, None)
             refused = {} if target is not None else {reason: 1}
             new, keys = ([], []) if target is None else ([target], [target.key])
         if new:
@@ -175,8 +178,8 @@ class Admission:
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None:
             self._discovery.sample.note(decision.reason, url, candidate.href, decision.rule)
-        if admitted is not None and admitted.key == state.key and self._collection.url_folding is not None:
-            self._warn_of_folded_redirect(state, outcome.redirect_to or "")
+        if admitted is not None and self._leads_back(state, admitted, candidate.href):
+            self._warn_of_folded_redirect(state, candidate.href)
         if admitted is None and state.source is Source.USER:
             shown = url.text if url is not None else outcome.redirect_to or ""
             logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
@@ -191,18 +194,21 @@ class Admission:
             url = None
         self._discovery.sample.note(reason, url, href)
 
+    def _leads_back(self, state: UrlState, target: NewUrl, href: str) -> bool:
+        """Return whether a page redirects to a spelling that the URL options fold into its own URL, so that it cannot be fetched under any."""
+        return target.key == state.key and self._collection.url_folding is not None and join(state.url, href) != state.url
+
     def _warn_of_folded_redirect(self, state: UrlState, target: str) -> None:
         """Warn, once for each site, of a page that redirects to a spelling that the URL options fold into its own URL."""
-        written = join(state.url, target)
-        if written == state.url or state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
+        if state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
             return
         self._warned_of.add(state.site)
         logger.warning(
-            "%s redirects to %s, which the URL options (CRAWLSPACE_URL_…) fold into the same URL: its page is not indexed, and a document "
-            "of it that waits in the index stays. The options do not suit this site: set them in CRAWLSPACE_SITES for %s as it spells its "
+            "%s redirects to %s, which the URL options (CRAWLSPACE_URL_…) fold into the same URL: its page cannot be fetched, and a document "
+            "of it that is in the index stays as it is. The options do not suit this site: set them in CRAWLSPACE_SITES for %s as it spells its "
             "URLs; for other pages of it this warning is not repeated in this run",
             state.url,
-            printable(written),
+            printable(join(state.url, target)),
             quoted(state.site.rpartition(":")[0]),
         )
 

@@ -42,7 +42,7 @@ from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.once_a_run import RunStart
+from crawlspace.state.once_a_run import RunStart, is_due_again
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import logged_out, not_rendered, postponed
@@ -126,8 +126,7 @@ class Engine:
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
-        self._version = self.results.version()
-        self._looked_at = float("-inf")
+        self._version, self._looked_at = self.results.version(), float("-inf")
 
     # --- inserting URLs -------------------------------------------------------------------------------------------
 
@@ -160,7 +159,8 @@ class Engine:
                 self._update()
                 return None
             # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
-            if state.id in self._leased or any(one.drop(state, self.commits.batch.changes) for one in (self._ended, self._time)):
+            droppers = self._ended, self._time, self.folded
+            if state.id in self._leased or any(one.drop(state, self.commits.batch.changes) for one in droppers):
                 self.frontier.skip(state)
                 continue
             if self.turns.sets_aside(state):
@@ -257,10 +257,10 @@ class Engine:
         self.outcome_policy.recorded(effects.displaced)
         self.admission.room.committed(self.commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
-        for change in batch.changes:
-            state = change.state
-            if not change.forget and state.next_fetch is not None and (state.retries or not self._run.ends):
-                self.frontier.due(state.site, state.queue, state.next_fetch, retry=state.retries > 0)
+        for state in (change.state for change in batch.changes if not change.forget):
+            again = state.retries > 0 or is_due_again(state)
+            if state.next_fetch is not None and (again or not self._run.ends):
+                self.frontier.due(state.site, state.queue, state.next_fetch, retry=again)
         self.inserted(batch.new, effects)
         self.deliveries.ordered(effects.pushes + effects.deletes)
         keep_learned(self.rendering)
@@ -297,8 +297,8 @@ class Engine:
 
     def is_idle(self) -> bool:
         """Whether nothing is in flight, pending or to be recorded."""
-        waits = self.commits.waits or self._leased or self.turns.are_left or self.is_judging or self._time.has_more_to_fetch
-        return not waits and self.frontier.is_done()
+        waits = self.commits.waits or self._leased or self.turns.are_left or self._time.has_more_to_fetch
+        return not (waits or self.is_judging or self.folded.are_moved) and self.frontier.is_done()
 
     def _exclude(self, state: UrlState, status: Status, reason: Reason) -> None:
         """Exclude a URL just returned by the frontier."""

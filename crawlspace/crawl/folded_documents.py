@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from crawlspace.crawl.rule_changes.folding import UrlDepths, folded_into, known_by_url
@@ -38,6 +38,10 @@ class FoldedDocuments:
         self._keys = array("q")
         self._ids = array("q")
         """In the order of `_keys`."""
+        self.are_moved = False
+        """Whether those that the archive has are being pushed under the other URL; set from outside."""
+        self.moved: Callable[[UrlState], Sequence[Change]] = lambda _: ()
+        """Returns the changes that do so for a URL that is about to be fetched; set from outside."""
 
     def read(self, folding: UrlFolding | None, *, now: int) -> tuple[Effects, list[NewUrl]]:
         """Find those that wait, at a start; return what was ordered, and URLs that were folded into and are not known any more.
@@ -76,6 +80,17 @@ class FoldedDocuments:
                 states.append(state)
             at += 1
         return states
+
+    def drop(self, state: UrlState, changes: list[Change]) -> bool:
+        """Push what waits for a leased URL under it first, so that it is fetched later; return whether there is something."""
+        moved = self.moved(state) if self else ()
+        changes += moved
+        return bool(moved)
+
+    def ahead(self, first: int, most: int) -> list[Url | None]:
+        """Return for which URLs some documents wait, beginning with that number; None for one that waits no more, nothing behind the last."""
+        states = (self._store.get_by_id(id) for id in self._ids[first : first + most])
+        return [None if state is None else self._into(state) for state in states]
 
     def _into(self, state: UrlState) -> Url | None:
         """Return the URL that one is folded into, if it waits for that."""

@@ -19,6 +19,7 @@ from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, Status, UrlState
 from crawlspace.printable import printable, quoted
+from crawlspace.runtime.archive_work import ArchiveWork
 from crawlspace.runtime.files.reading import FileReading
 from crawlspace.runtime.repeated_requests import MOST, RepeatedRequests
 from crawlspace.runtime.requests import OWN, ROBOTS, STATE, page_request, robots_request
@@ -31,7 +32,6 @@ from crawlspace.runtime.shortcuts.signals import send_if_heard
 from crawlspace.runtime.spiders.failures import lost
 from crawlspace.runtime.spiders.own_parsing import OwnParsing, is_own
 from crawlspace.runtime.spiders.source_hash import spider_code
-from crawlspace.runtime.stored_links import StoredLinks
 from crawlspace.runtime.without_effect import sentences, without_effect
 
 if TYPE_CHECKING:
@@ -96,13 +96,13 @@ class FrontierScheduler(BaseScheduler):
         if spider.linking is not None and self._callbacks.parse == spider.parse:
             scrape_at_once(engine.scraper, self._callbacks.parse)
         self._files = FileReading(self._session, self._crawler)
-        self._stored_links = StoredLinks(self._session, spider.linking, self._crawler)
+        self._archive_work = ArchiveWork(self._session, spider.linking, self._crawler)
 
     def close(self, reason: str) -> None:
         self._cancel_alarm()
         self._own.close()
         self._files.close()
-        self._stored_links.close()
+        self._archive_work.close()
         self._session.finish_reason = reason
         self._session.close()
 

@@ -28,6 +28,11 @@ def at_once(now: int, fetched_at: int | None) -> int:
     return now if fetched_at is None else min(now, fetched_at)
 
 
+def is_due_again(state: UrlState) -> bool:
+    """Return whether a URL that has been fetched has such a time."""
+    return state.next_fetch is not None and state.fetched_at is not None and state.next_fetch <= state.fetched_at
+
+
 class RunStart:
     """The run of this process. It begins when the object is made; a continuous crawl has no beginning."""
 

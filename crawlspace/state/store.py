@@ -245,8 +245,8 @@ class UrlStore(Protocol):
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         """Read URLs as they are now and record what `change` returns for them, in one transaction: for commands that run beside a crawl.
 
-        URLs that are not stored, or for which `change` returns None, are ignored. What `change` raises is raised, and nothing has
-        changed then.
+        `change` is called in the order of the ids, and once more for all of them where one was changed meanwhile. URLs that are not stored,
+        or for which `change` returns None, are ignored. What `change` raises is raised, and nothing has changed then.
         """
 
 

@@ -22,6 +22,7 @@ from crawlspace.model import UrlState
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Store
 from tests.histories.configuration import Configuration
 from tests.histories.documents import Indexed
 from tests.histories.kills import Countdown
@@ -139,5 +140,5 @@ class SimulatedArchive:
                 if response is not None and not shown.startswith(_LOCKED) and _titled(document.title).encode() not in shown:
                     yield f"ARCHIVE {url}: {document.title!r} was not made of the page beside it: {shown!r}"
 
-    def reader(self, store: SqliteStore | RedisStore | MemoryStore) -> ArchiveReader:
+    def reader(self, store: Store) -> ArchiveReader:
         return ArchiveReader(self._folder, store.archive_files(), look_up=store.archive_files)

@@ -43,6 +43,7 @@ class CrawledCollection(SearchedCollection):
         report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
         report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
         report.met.update({"orphans deleted"} if run.orphans else ())
+        report.met["documents moved from the archive"] += run.moved
         if folds and not run.changes:
             report.differences += lost_by_folding(had, self._crawler.index(), self._oracle(), self._configuration)
             kept_on = {url: was for url, was in before.items() if url not in run.orphans}

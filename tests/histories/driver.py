@@ -41,6 +41,7 @@ from tests.histories.files import checksum_of, key_of
 from tests.histories.index_file import IndexFile
 from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, killed_by
+from tests.histories.moved import MovedDocuments
 from tests.histories.past import Kept
 from tests.histories.reading import Reader
 from tests.histories.sending import send_once
@@ -48,6 +49,7 @@ from tests.histories.waiting import wait
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
+InFlight = list[FetchPage | FetchRobots]
 OnServer = Callable[[str], RedisStore]
 """Opens the store of the collection with that name."""
 _ROUNDS = 100_000
@@ -251,11 +253,11 @@ class SimulatedCrawler(IndexFile):
         run: Run,
     ) -> None:
         engine, lost = self._open(collection, store, sink, run, self.more_sinks(fate))
+        moved = MovedDocuments(engine, self.archive, self._contents, self._latest)
         midway = self._chance.randint(1, 40) if fate.midway is not None and not fate.moments else -1
-        width = self._chance.choice((1, 3, 8))
-        commits = self._chance.choice((0.03, 0.2, 1.0))
+        width, commits = self._chance.choice((1, 3, 8)), self._chance.choice((0.03, 0.2, 1.0))
         began = ended_at = self.clock.now()
-        in_flight: list[FetchPage | FetchRobots] = []
+        in_flight: InFlight = []
         for step in range(_ROUNDS):
             countdown.tick()
             if fate.stop_after is not None and step >= fate.stop_after:
@@ -268,18 +270,18 @@ class SimulatedCrawler(IndexFile):
             if fate.stalls and self._chance.random() < 0.02:
                 self.clock.advance(collection.lease_s + 100)
                 run.stalled += collection.lease_s + 100
+            if moved.go_on(self._chance):
+                continue
             fetch = engine.next_fetch() if len(in_flight) < width else None
             if fetch is not None:
                 in_flight.append(fetch)
                 continue
             if in_flight:
-                self._answer(engine, in_flight.pop(self._chance.randrange(len(in_flight))), run)
-                if self._chance.random() < commits:
-                    engine.commit()
-                if self._chance.random() < 0.1:
-                    send_once(engine, countdown, self.search)
+                self._answer_one(engine, in_flight, run, countdown, commits)
                 continue
             engine.commit()
+            if moved.finish():
+                continue
             if engine.is_done():
                 break
             ended_at = self._end_day(engine, run, ended_at)
@@ -289,7 +291,7 @@ class SimulatedCrawler(IndexFile):
                 lost.go_on()
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
-        run.lasted = self.clock.now() - began
+        run.lasted, run.moved = self.clock.now() - began, moved.number
         if run.ended == "finished" and not collection.continuous:
             end_run_checked(engine, run)
         engine.close()
@@ -342,6 +344,13 @@ class SimulatedCrawler(IndexFile):
             return False
         end_run_checked(engine, run)
         return not wait(engine, self.clock, until=until, send=send)
+
+    def _answer_one(self, engine: Engine, in_flight: InFlight, run: Run, countdown: Countdown, commits: float) -> None:
+        self._answer(engine, in_flight.pop(self._chance.randrange(len(in_flight))), run)
+        if self._chance.random() < commits:
+            engine.commit()
+        if self._chance.random() < 0.1:
+            send_once(engine, countdown, self.search)
 
     def _answer(self, engine: Engine, fetch: FetchPage | FetchRobots, run: Run) -> None:
         if isinstance(fetch, FetchRobots):

@@ -39,6 +39,8 @@ class Run:
     ended: str = "finished"
     """Or "stopped", "killed", "broken"."""
     fetched: int = 0
+    moved: int = 0
+    """Documents of folded URLs that were moved as they were archived."""
     deletions: int = 0
     """Documents that a change of the rules takes out of the index, and that are not held."""
     held_for_rules: int | None = None

@@ -95,7 +95,8 @@ class History(CrawledCollection):
             self._crawler.by_spider = self._changes.by_spider = True
             for site in sites:
                 site.bare_304 = chance.random() < 0.3
-        if drawn.archive and not team and not self._crawler.in_memory and (self._focus == "archive" or chance.random() < 0.15):
+        likely = {"archive": 1.0, "folding": 0.5}.get(self._focus, 0.15)  # a folded document is moved as it is archived
+        if drawn.archive and not team and not self._crawler.in_memory and chance.random() < likely:
             self._crawler.keep_archive()
         if server is not None:
             self._crawler.search = SimulatedSearch(server, seed, self._crawler.name)

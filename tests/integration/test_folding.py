@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from tests.conftest import MakeProject, assert_same
-from tests.integration.stored import FAST, collection, indexed, shared, states
-from tests.sites import Site, page, redirect, serve
+from tests.integration.archives import ARCHIVED
+from tests.integration.stored import FAST, collection, indexed, make_due, shared, states, statuses
+from tests.sites import Site, page, redirect, serve, status
 
 OPTIONS = f"{FAST}CRAWLSPACE_URL_DROP_PARAMETERS = ['utm_*']\nCRAWLSPACE_URL_TRAILING_SLASH = 'remove'\n"
 
@@ -43,3 +45,33 @@ def test_known_urls_are_folded_and_no_document_is_lost(project: MakeProject, pla
         assert "/b" in server.paths()
         demo.scrapy("forget", "demo", server.url("/c/")).succeeded()
         assert "/c" not in states(demo)
+
+
+@pytest.mark.parametrize("place", ["file", "redis"])
+def test_the_index_follows_from_the_archive_where_a_site_does_not_answer(project: MakeProject, place: str) -> None:
+    paths = [f"/p{number}/" for number in range(15)]
+    site = Site({"/": page("Home", links=paths), **{path: page(f"page {path}", text=f"text of {path}") for path in paths}})
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=ARCHIVED))
+        if place == "redis":
+            shared(demo)
+        demo.crawl("demo").succeeded()
+        assert_same(indexed(demo), ["/", *paths])
+        new = [path.rstrip("/") for path in paths]
+        site.update({path: status(503) for path in (*paths, *new)})
+        demo.write({"demo/settings.py": f"{ARCHIVED}CRAWLSPACE_URL_TRAILING_SLASH = 'remove'\nRETRY_TIMES = 0\n"})
+        crawled = demo.crawl("demo")
+        assert_same(indexed(demo), ["/", *new])
+        told = re.findall(r"(\d+) documents? (?:is|are) in the index under the new URLs, as they were archived", crawled.stderr)
+        assert sum(map(int, told)) == 15
+        assert set(statuses(demo)) == {"/", *new}
+        assert {statuses(demo)[path] for path in new} == {503}
+        for command in (("audit", "demo"), ("archive", "demo", "--verify")):
+            demo.scrapy(*command).succeeded()
+        site.update({path: page(f"page {path}/", text=f"text of {path}/") for path in new})
+        site["/p7"] = status(404)
+        make_due(demo)
+        demo.crawl("demo").succeeded()
+        assert_same(indexed(demo), ["/", *(path for path in new if path != "/p7")])
+        demo.scrapy("audit", "demo").succeeded()
+        demo.scrapy("archive", "demo", "--verify").succeeded()

@@ -19,6 +19,7 @@ from crawlspace.archive.files import archive_files, close_abandoned, open_files
 from crawlspace.archive.places import file_and_offset, place_of
 from crawlspace.errors import ArchiveError
 from crawlspace.exchange import BodyFile
+from crawlspace.model import Document
 from tests.unit.archive.conftest import Archive, fetched
 
 LARGE = os.urandom(100_000)
@@ -144,6 +145,32 @@ def test_what_is_not_there_is_not_found(archive: Archive, title: str, ask: objec
     assert archive.reader.document(where, url) is None
     assert archive.reader.response(where, url) is None
     assert list(archive.reader.versions(where, url)) == []
+
+
+FOLDED = [
+    # the URL that was archived, one that asks for its record, whether it is folded into that by some options
+    ("/a/", "http://a.example/a", True),
+    ("/a", "http://a.example/a/", True),
+    ("/a?utm_source=x&b=1", "http://a.example/a?b=1", True),
+    ("/a?c=2&b=1", "http://a.example/a?b=1&c=2", True),
+    ("/a?sid=1", "http://www.a.example/a", True),
+    ("/a", "http://a.example/b", False),
+    ("/a?b=1", "http://a.example/a?b=2", False),
+    ("/a", "http://a.example/a?b=1", False),
+    ("/a", "https://a.example/a", False),
+    ("/a", "http://b.example/a", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "url", "is_found"), FOLDED)
+def test_a_url_has_the_record_of_one_that_was_folded_into_it(archive: Archive, path: str, url: str, is_found: bool) -> None:
+    (place,) = archive.write(fetched(path, title="A"))
+    document = archive.reader.document(place, url)
+    assert document == (Document(url, title="A") if is_found else None)
+    assert archive.reader.is_at(place, url) is is_found
+    response = archive.reader.response(place, url)
+    assert (response is not None and response.url) == (is_found and f"http://a.example{path}")
+    assert archive.reader.original(place, url) is None, "its own response is written whole"
 
 
 def test_a_file_that_was_removed_or_cut_is_missed_and_no_error(archive: Archive) -> None:
