@@ -64,8 +64,11 @@ class ArchiveWork:
         if self._next is not None:
             self._next.cancel()
             self._next = None
-        if self._moving is not None:
-            self._moving.tell()
+        if self._moving is not None and self._session.error is None:
+            try:
+                self._moving.finish()
+            except CrawlspaceError as error:
+                self._session.error = error
         self._archive.close()
 
     def _step(self) -> None:

@@ -191,7 +191,7 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
 
 def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
     """The page is as before; one that failed for a while is a document again. New validators replace the old ones."""
-    into, status = (state.state, state.status) if state.checksum is None else (State.DONE, _status_of_document(state))
+    into, status = (state.state, state.status) if state.checksum is None else (State.DONE, status_of_document(state))
     if outcome.needs_body:  # an unconditional GET follows at once, which ends the round; nothing has failed
         whole = structs.replace(state, state=into, status=status, next_fetch=now, retries=max(1, state.retries))
         whole.lease_until = whole.etag = whole.last_modified = None
@@ -324,7 +324,7 @@ def _without_validators(new: UrlState, *, before: UrlState) -> UrlState:
     return new
 
 
-def _status_of_document(state: UrlState) -> int:
+def status_of_document(state: UrlState) -> int:
     """Return the status of a document that is as before. After an error a file without text is fetched unconditionally."""
     return int(Status.UNREADABLE_FILE) if state.status == Status.UNREADABLE_FILE and state.state is State.DONE else 200
 

@@ -291,7 +291,7 @@ class SimulatedCrawler(IndexFile):
                 lost.go_on()
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
-        run.lasted, run.moved = self.clock.now() - began, moved.number
+        run.lasted, run.moved = self.clock.now() - began, moved.end()
         if run.ended == "finished" and not collection.continuous:
             end_run_checked(engine, run)
         engine.close()

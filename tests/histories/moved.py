@@ -31,9 +31,12 @@ class MovedDocuments:
         self._latest = latest
         self._moving = None if archive is None else DocumentMoving(engine, self._read, self._checksum)
 
-    @property
-    def number(self) -> int:
-        return 0 if self._moving is None else self._moving.moved
+    def end(self) -> int:
+        """Do what a crawl does at its end; return how many were moved."""
+        if self._moving is None:
+            return 0
+        self._moving.finish()
+        return self._moving.moved
 
     def go_on(self, chance: random.Random) -> bool:
         """Move some now and then; return whether that was done."""

@@ -20,6 +20,7 @@ from msgspec import structs
 from crawlspace.model import Document, State, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.lifecycle import status_of_document
 from crawlspace.state.once_a_run import at_once
 from crawlspace.urls import Url
 
@@ -50,6 +51,8 @@ class DocumentMoving:
         self._read = read
         self._checksum = checksum
         self._seen = 0
+        self._leased: list[Url] = []
+        """URLs that were leased when it was their turn: mostly `before_fetch` moves what waits for them."""
         self.moved = 0
         """How many have been moved."""
         self._told = 0
@@ -68,6 +71,13 @@ class DocumentMoving:
             self._move(into)
         return True
 
+    def finish(self) -> None:
+        """Move what is left at the end of a crawl, as where a site has failed and none of what was leased of it has been fetched."""
+        leased, self._leased = self._leased, []
+        for into in leased:
+            self._move(into)
+        self.tell()
+
     def before_fetch(self, other: UrlState) -> Sequence[Change]:
         """Return the changes that move a document to a leased URL; nothing if none waits for it, or it cannot be moved."""
         change, waiting = self._moving_to(other) if other.state is State.PENDING else (None, ())
@@ -77,9 +87,12 @@ class DocumentMoving:
         return (change, *(Change(state, forget=True) for state in waiting))
 
     def _move(self, into: Url) -> None:
-        """Push a document under a URL for which some wait; one that is leased is left to `before_fetch`."""
+        """Push a document under a URL for which some wait, unless that is leased."""
         other = self._store.get(into.text)
-        if other is None or other.state is not State.PENDING or other.lease_until is not None:
+        if other is None or other.state is not State.PENDING:
+            return
+        if other.lease_until is not None:
+            self._leased.append(into)
             return
         change, waiting = self._moving_to(other)
         if change is not None:
@@ -96,14 +109,14 @@ class DocumentMoving:
         return None, waiting
 
     def _change(self, other: UrlState, state: UrlState) -> Change | None:
-        document = self._read(state) if state.state is State.DONE and state.indexed else None
+        document = self._read(state) if state.indexed else None
         checksum = None if document is None else self._checksum(document, other.url)
         if document is None or checksum is None:
             return None
         after = structs.replace(
             other,
             state=State.DONE,
-            status=state.status,
+            status=status_of_document(state),
             fetched_at=state.fetched_at,
             next_fetch=at_once(self._now(), state.fetched_at),
             lease_until=None,

@@ -147,6 +147,24 @@ def test_the_next_start_moves_what_one_has_left(site: ArchivedSite) -> None:
     engine.close()
 
 
+def test_what_was_leased_and_was_not_fetched_is_moved_at_the_end(site: ArchivedSite) -> None:
+    engine = site.fold()
+    moving = DocumentMoving(engine, site.document, lambda document, _: document.text.ljust(16).encode())
+    engine.folded.moved = lambda _: ()
+    leased = [fetch.state.url for fetch in iter(engine.next_fetch, None) if isinstance(fetch, FetchPage)]
+    assert {A, B} <= set(leased)
+    while moving.step():
+        pass
+    assert moving.moved == 0
+    for state in engine.awaited():
+        engine.not_sent(state.id)
+    engine.frontier.close()
+    moving.finish()
+    engine.deliveries.drains[0].drain_all()
+    assert (site.indexed, site.held()) == ({"", "a", "b"}, {})
+    engine.close()
+
+
 def test_of_several_the_one_with_the_best_url_that_is_archived_stands_for_all(site: ArchivedSite) -> None:
     site.pages |= {f"{A}?sid=1": "one", f"{A}?sid=22": "two", f"{A}?sid=333": "three"}
     site.links = {HOME: [f"{A}?sid=333", f"{A}?sid=22", f"{A}?sid=1"]}
@@ -239,14 +257,17 @@ def test_what_cannot_be_moved_waits_in_the_index(site: ArchivedSite, happens: Ca
     engine.close()
 
 
-def test_a_page_that_has_failed_is_fetched_first(site: ArchivedSite) -> None:
+def test_the_document_of_a_page_that_fails_at_present_is_moved_and_is_due_like_the_others(site: ArchivedSite) -> None:
     site.crawl()
     site.pages[f"{A}?sid=1"] = Status.TIMEOUT
     site.crawl(after=MONTH)
     assert site.of(f"{A}?sid=1").state is State.FAILED
     engine = site.fold()
     site.move(engine)
-    assert site.indexed == {"", "a?sid=1", "b"}
+    assert (site.indexed, site.held()) == ({"", "a", "b"}, {})
+    assert (site.of(A).state, site.of(A).status, site.of(A).errors) == (State.DONE, 200, 0)
+    site.work(engine)
+    assert A in [url for url, _ in site.asked]
     engine.close()
 
 
