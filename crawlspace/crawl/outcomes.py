@@ -126,12 +126,15 @@ class OutcomePolicy:
         They leave together with the push of its document. If it has none, they leave if the outcome would delete them as their own,
         and the deletion limit allows it; a redirect onto itself deletes nothing.
         """
+        id = change.state.id
         if change.state.state is State.DONE:
-            return [Change(state, forget=True) for state in folded]
+            return [Change(state, forget=True, together_with=id) for state in folded]
         if change.links is not None and change.state.key in change.links and outcome.kind is OutcomeKind.REDIRECTED:
             return []
         return [
-            Change(state, forget=True) for state in folded if self._deletes_folded(state, outcome, policy, site=change.state.site)
+            Change(state, forget=True, together_with=id)
+            for state in folded
+            if self._deletes_folded(state, outcome, policy, site=change.state.site)
         ]
 
     def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy, *, site: str) -> bool:

@@ -42,6 +42,8 @@ class Change:
     """Those of its refused links that are for the sample; only with `links`, and where `state.refused` counts them."""
     archived: int | None = None
     """The place of new records of the URL in the archive; None: the stored one stays."""
+    together_with: int | None = None
+    """Id of a URL whose change is recorded in the same batch before this one. A worker that does not hold that URL any more changes neither."""
 
     @property
     def link_metadata(self) -> str | None:

@@ -84,7 +84,7 @@ class DocumentMoving:
         if change is None:
             return ()
         self.moved += 1
-        return (change, *(Change(state, forget=True) for state in waiting))
+        return (change, *(Change(state, forget=True, together_with=other.id) for state in waiting))
 
     def _move(self, into: Url) -> None:
         """Push a document under a URL for which some wait, unless that is leased."""

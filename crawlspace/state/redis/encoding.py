@@ -284,6 +284,8 @@ def change_of(change: Change) -> dict[str, object]:
     encoded: dict[str, object] = {"id": state.id, "state": _fields_of(state, change.archived)}
     if change.forget:
         encoded["forget"] = True
+    if change.together_with is not None:
+        encoded["together_with"] = change.together_with
     if change.keep_in_index:
         encoded["keep"] = True
     if state.held is not None and is_held_apart(state):

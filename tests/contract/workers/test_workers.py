@@ -9,6 +9,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Held
+from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.move.redis import RedisSide
 from crawlspace.state.redis.encoding import PART
@@ -104,6 +105,29 @@ def test_what_is_found_on_a_page_that_is_held_no_more(store: RedisStore, known: 
     received = worker.record([change], now=NOW)
     assert (received.discovered, received.pushes) == (1, 0)
     assert known.get("a.example/0").checksum is None
+
+
+def test_a_document_waits_for_a_url_that_is_held_no_more(store: RedisStore, known: Known) -> None:
+    """It leaves the index together with the push of that URL, or not at all."""
+    known.crawled(("b.example/old", "text"))
+    known.discover("a.example/0")
+    old = known.get("b.example/old")
+    store.reclassify(Reclassified(held_folded=[old.id]), now=NOW)
+    worker, other = joined(store), joined(store)
+    take(worker)
+    changes = [
+        known.page("a.example/0", "text", text="text"),
+        Change(known.get("b.example/old"), forget=True, together_with=known.get("a.example/0").id),
+    ]
+    expire(store, worker)
+    other.heartbeat()
+    worker.begin_again()
+    assert worker.record(changes, now=NOW).deletes == 0
+    assert (known.get("b.example/old").indexed, known.get("a.example/0").checksum) == (True, None)
+    take(other)
+    done = other.record(changes, now=NOW)
+    assert (done.pushes, done.deletes, known.get("a.example/0").indexed) == (1, 1, True)
+    assert store.get_by_id(old.id) is None
 
 
 # what is made of a record whose head remains as it should be

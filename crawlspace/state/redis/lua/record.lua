@@ -1,5 +1,5 @@
 -- Discovery and results. A worker records the URLs that it has leased; those that it lost when it expired are ignored. A change is
--- `{id, state, forget, keep, apart, stays, document, text, fields, links, discovered, refused}`: `apart` and `stays` are what `is_held_apart` and
+-- `{id, state, forget, together_with, keep, apart, stays, document, text, fields, links, discovered, refused}`: `apart` and `stays` are what `is_held_apart` and
 -- `is_left` in `duplicates.py` return for it. Its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
 local record = {}
@@ -225,6 +225,12 @@ end
 -- A folded URL is never leased: it is forgotten together with what becomes of the URL that it was folded into.
 function record.is_folded(row, change) return change.forget and row[HELD] == HELD_FOR.FOLDED and not row[LEASE_UNTIL] end
 
+-- Whether a worker may record a change: it holds the URL, or that is folded into one of which the change is recorded.
+function record.may_change(change, number, is_recorded)
+  if cache.holders[change.id] == number then return true end
+  return record.is_folded(rows[change.id], change) and (not change.together_with or is_recorded[change.together_with])
+end
+
 function record.completed(state)
   for place in pairs(ZERO) do state[place] = state[place] or 0 end
   return state
@@ -269,7 +275,7 @@ function ops.record(args)
   local discovered, is_recorded, answered = {}, {}, {}
   for _, change in ipairs(args.changes) do
     local id = change.id
-    local is_held = get(id) and (not args.worker or (number and (cache.holders[id] == number or record.is_folded(rows[id], change))))
+    local is_held = get(id) and (not args.worker or (number and record.may_change(change, number, is_recorded)))
     -- A worker that has not expired uses the rules of all workers, and remembers URLs that it has found once: they are inserted wherever
     -- they were found.
     if is_held or number then
