@@ -245,7 +245,10 @@ def _document(record: Record, url: str) -> Document | None:
 
 def _may_be_folded(url: str, *, into: str) -> bool:
     """Return whether URL options may have folded a URL into another one, which then has its document: see `rules/url_options.py`."""
-    (one, parts), (other, kept) = _without_spelling(url), _without_spelling(into)
+    try:
+        (one, parts), (other, kept) = _without_spelling(url), _without_spelling(into)
+    except ValueError:  # it is none that a crawl has written
+        return False
     return one == other and kept <= parts
 
 

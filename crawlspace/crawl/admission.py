@@ -93,10 +93,12 @@ class Admission:
             keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
             refused = {**found.refused, **outcome.left_out}
         if outcome.redirect_to is not None:
+            if self._leads_back(state, outcome.redirect_to):
+                self._warn_of_folded_redirect(state, outcome.redirect_to)
+                if state.checksum is not None:  # its document stays as it is
+                    outcome.kind, outcome.conditional = OutcomeKind.UNCHANGED, True
+                    return PageUrls([], None, None)
             target, reason = self._redirect_target(state, outcome)
-            if target is not None and state.checksum is not None and self._leads_back(state, target, outcome.redirect_to):
-                outcome.kind, outcome.conditional = OutcomeKind.UNCHANGED, True
-                return PageUrls([], None, None)
             refused = {} if target is not None else {reason: 1}
             new, keys = ([], []) if target is None else ([target], [target.key])
         if new:
@@ -178,8 +180,6 @@ class Admission:
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None:
             self._discovery.sample.note(decision.reason, url, candidate.href, decision.rule)
-        if admitted is not None and self._leads_back(state, admitted, candidate.href):
-            self._warn_of_folded_redirect(state, candidate.href)
         if admitted is None and state.source is Source.USER:
             shown = url.text if url is not None else outcome.redirect_to or ""
             logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
@@ -194,9 +194,16 @@ class Admission:
             url = None
         self._discovery.sample.note(reason, url, href)
 
-    def _leads_back(self, state: UrlState, target: NewUrl, href: str) -> bool:
+    def _leads_back(self, state: UrlState, href: str) -> bool:
         """Return whether a page redirects to a spelling that the URL options fold into its own URL, so that it cannot be fetched under any."""
-        return target.key == state.key and self._collection.url_folding is not None and join(state.url, href) != state.url
+        folding = self._collection.url_folding
+        if folding is None:
+            return False
+        try:
+            into = folding.folded(parse(join(state.url, href), host_as_written=state.host_as_written))
+        except MalformedUrl:
+            return False
+        return into is not None and into.text == state.url
 
     def _warn_of_folded_redirect(self, state: UrlState, target: str) -> None:
         """Warn, once for each site, of a page that redirects to a spelling that the URL options fold into its own URL."""

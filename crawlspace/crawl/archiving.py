@@ -50,6 +50,8 @@ class Archiving:
         self._folder = folder
         self._store = store
         self._limit = limit
+        self.places_move = False
+        """Whether places go over to other URLs in this crawl: the limit is kept at its end then."""
         self._closed = -1
         self._unrecorded: set[Ticket] = set()
         self._placed: list[Ticket] = []
@@ -86,7 +88,7 @@ class Archiving:
 
     def place(self, tickets: Sequence[tuple[Change, Ticket]]) -> None:
         """Wait until all of them are written, and name the places of new records in the changes. Raises ArchiveError."""
-        if self._limit is not None:
+        if self._limit is not None and not self.places_move:
             self._keep_limit(self._limit, tickets)
         self._writer.wait([ticket for _, ticket in tickets])
         for change, ticket in tickets:

@@ -50,6 +50,11 @@ class Commits:
         self.batch = CommitBatch()
         self._writing: CommitBatch | None = None
 
+    def places_move(self) -> None:
+        """Places of the archive go over to other URLs from now on."""
+        if self._archiving is not None:
+            self._archiving.places_move = True
+
     @property
     def is_writing(self) -> bool:
         return self._writing is not None

@@ -258,7 +258,7 @@ class Engine:
         self.admission.room.committed(self.commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
         for state in (change.state for change in batch.changes if not change.forget):
-            again = state.retries > 0 or is_due_again(state)
+            again = state.retries > 0 or is_due_again(state, self._now())
             if state.next_fetch is not None and (again or not self._run.ends):
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=again)
         self.inserted(batch.new, effects)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from crawlspace.crawl.rule_changes.folding import UrlDepths, folded_into, known_by_url
+from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects
@@ -42,6 +43,8 @@ class FoldedDocuments:
         """Whether those that the archive has are being pushed under the other URL; set from outside."""
         self.moved: Callable[[UrlState], Sequence[Change]] = lambda _: ()
         """Returns the changes that do so for a URL that is about to be fetched; set from outside."""
+        self.finish: Callable[[], None] = lambda: None
+        """Does the rest of it, when nothing is fetched any more; set from outside."""
 
     def read(self, folding: UrlFolding | None, *, now: int) -> tuple[Effects, list[NewUrl]]:
         """Find those that wait, at a start; return what was ordered, and URLs that were folded into and are not known any more.
@@ -83,7 +86,10 @@ class FoldedDocuments:
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
         """Push what waits for a leased URL under it first, so that it is fetched later; return whether there is something."""
-        moved = self.moved(state) if self else ()
+        try:
+            moved = self.moved(state) if self else ()
+        except (StoreAway, StoreFull):  # it is fetched first
+            return False
         changes += moved
         return bool(moved)
 

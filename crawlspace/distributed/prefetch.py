@@ -13,6 +13,7 @@ from typing import Protocol, TypeVar
 from crawlspace.clock import Clock
 from crawlspace.distributed.owned_sites import Background, OwnedSites
 from crawlspace.frontier.frontier import FAR_S, Frontier
+from crawlspace.model import UrlState
 from crawlspace.state.redis.workers import Acquired, AcquiredSite, Cluster, SiteRelease, Worker, WorkerExpired
 
 logger = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ class Crawl(Protocol):
     def is_idle(self) -> bool:
         """Whether nothing is in flight, pending or unrecorded here."""
 
-    def is_in_flight(self, id: int) -> bool:
-        """Whether this worker is fetching the URL with that id."""
+    def leased_again(self, state: UrlState) -> bool:
+        """Take a URL that was leased as it is now, if this worker is fetching it; return whether it is."""
 
     def site_acquired(self, one: AcquiredSite) -> None:
         """Take what the server knows of a site, before the frontier gets its URLs."""
@@ -220,8 +221,8 @@ class Prefetch:
         is_new = one.site not in self._sites
         if is_new:
             self._others.begin(one.site)
-        # A request that was in flight when this worker expired counts for its URL, which is leased again.
-        queues = self._sites.put(one.site, [state for state in one.states if not self._crawl.is_in_flight(state.id)])
+        # A request that was in flight when this worker expired counts for its URL, which is leased again, as it has become meanwhile.
+        queues = self._sites.put(one.site, [state for state in one.states if not self._crawl.leased_again(state)])
         last_request_ago_s, wait_s = None, 0.0
         if one.known is not None:
             self._crawl.site_acquired(one)

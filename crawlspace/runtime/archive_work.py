@@ -18,7 +18,7 @@ from crawlspace.content.fingerprint import checksum
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.crawl.rule_changes.archived_documents import DocumentMoving
 from crawlspace.crawl.rule_changes.archived_links import LinkJudging
-from crawlspace.errors import CrawlspaceError, StoreError
+from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, is_marked
 from crawlspace.model import OutcomeKind
 from crawlspace.runtime.archived_responses import response_of
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_PAUSE_S = 1.0
+"""Between two looks whether documents can be pushed again: too many wait to be sent, or the store is away or full."""
+_AGAIN_S = 60.0
+"""Between two looks at what was leased."""
 
 
 class ArchiveWork:
@@ -64,11 +69,6 @@ class ArchiveWork:
         if self._next is not None:
             self._next.cancel()
             self._next = None
-        if self._moving is not None and self._session.error is None:
-            try:
-                self._moving.finish()
-            except CrawlspaceError as error:
-                self._session.error = error
         self._archive.close()
 
     def _step(self) -> None:
@@ -76,8 +76,12 @@ class ArchiveWork:
         try:
             self._steps = [step for step in self._steps if self._session.error is None and step()]
             if self._steps:
-                self._next = call_later(0, self._step)
+                self._next = call_later(_PAUSE_S if self._session.engine.deliveries.hold_up else 0, self._step)
+            elif self._session.error is None and self._moving is not None and self._moving.again():
+                self._next = call_later(_AGAIN_S, self._step)
             wake(self._crawler)
+        except (StoreAway, StoreFull):  # the crawl ends where that lasts
+            self._next = call_later(_PAUSE_S, self._step)
         except CrawlspaceError as error:
             self._session.fail(error, self._crawler)
         except Exception as error:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from crawlspace.distributed.shared_store import SharedStore
     from crawlspace.frontier.frontier import Frontier
     from crawlspace.index.outbox import Drain, Drained
-    from crawlspace.model import NewUrl
+    from crawlspace.model import NewUrl, UrlState
     from crawlspace.state.changes import Effects
     from crawlspace.state.redis.workers import AcquiredSite
 
@@ -131,8 +131,8 @@ class Sharing:
     def is_idle(self) -> bool:
         return self._engine.is_idle()
 
-    def is_in_flight(self, id: int) -> bool:
-        return self._engine.is_awaited(id)
+    def leased_again(self, state: UrlState) -> bool:
+        return self._engine.turns.leased_again(state)
 
     def site_acquired(self, one: AcquiredSite) -> None:
         if one.known is not None:

@@ -28,9 +28,9 @@ def at_once(now: int, fetched_at: int | None) -> int:
     return now if fetched_at is None else min(now, fetched_at)
 
 
-def is_due_again(state: UrlState) -> bool:
+def is_due_again(state: UrlState, now: int) -> bool:
     """Return whether a URL that has been fetched has such a time."""
-    return state.next_fetch is not None and state.fetched_at is not None and state.next_fetch <= state.fetched_at
+    return state.next_fetch is not None and state.fetched_at is not None and state.next_fetch <= min(state.fetched_at, now)
 
 
 class RunStart:

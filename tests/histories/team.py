@@ -26,6 +26,7 @@ from crawlspace.distributed.shared_store import SharedStore
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.workers import AcquiredSite
@@ -109,8 +110,8 @@ class Member:
     def is_idle(self) -> bool:
         return self.engine.is_idle()
 
-    def is_in_flight(self, id: int) -> bool:
-        return self.engine.is_awaited(id)
+    def leased_again(self, state: UrlState) -> bool:
+        return self.engine.turns.leased_again(state)
 
     def site_acquired(self, one: AcquiredSite) -> None:
         if one.known is not None:

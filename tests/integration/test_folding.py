@@ -62,7 +62,7 @@ def test_the_index_follows_from_the_archive_where_a_site_does_not_answer(project
         demo.write({"demo/settings.py": f"{ARCHIVED}CRAWLSPACE_URL_TRAILING_SLASH = 'remove'\nRETRY_TIMES = 0\n"})
         crawled = demo.crawl("demo")
         assert_same(indexed(demo), ["/", *new])
-        told = re.findall(r"(\d+) documents? (?:is|are) in the index under the new URLs, as they were archived", crawled.stderr)
+        told = re.findall(r"(\d+) documents? (?:is|are) pushed under the new URLs, as archived", crawled.stderr)
         assert sum(map(int, told)) == 15
         assert set(statuses(demo)) == {"/", *new}
         assert {statuses(demo)[path] for path in new} == {503}

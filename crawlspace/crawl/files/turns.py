@@ -6,7 +6,7 @@ So other pages of the site are fetched while a file waits. When too many files w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, MutableMapping
 from http import HTTPStatus
 
 from crawlspace.clock import Clock
@@ -34,7 +34,7 @@ class SiteTurns:
         site_delays: SiteDelays,
         site_failures: SiteFailures,
         *,
-        leased: Mapping[int, UrlState],
+        leased: MutableMapping[int, UrlState],
         policy: Callable[[], RecrawlPolicy],
         clock: Clock,
         converted_types: Iterable[str] = (),
@@ -54,6 +54,13 @@ class SiteTurns:
     def are_left(self) -> bool:
         """Whether there are files to be fetched, beside what the frontier has."""
         return bool(self._aside)
+
+    def leased_again(self, state: UrlState) -> bool:
+        """Take a URL as it was leased once more, if it is in flight; return whether it is."""
+        if state.id not in self._leased:
+            return False
+        self._leased[state.id] = state
+        return True
 
     def file_arrived(self, answer: Outcome, *, size: int) -> None:
         """A file has come and waits: the turn of its site ends, and its lease goes on. `answer` is a document without its contents."""

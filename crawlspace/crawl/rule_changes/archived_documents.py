@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 DOCUMENTS_AT_ONCE = 8
 """They are read and pushed between two turns of the crawl, about a millisecond each."""
+_LONGEST_STEP_S = 0.02
+"""Or fewer, where they are large."""
 
 
 class MovedStore(Protocol):
@@ -57,46 +59,62 @@ class DocumentMoving:
         """How many have been moved."""
         self._told = 0
         engine.folded.are_moved, engine.folded.moved = bool(engine.folded), self.before_fetch
+        engine.folded.finish = self.finish
+        engine.commits.places_move()
 
     def step(self) -> bool:
-        """Move some documents. Return False when there are no more."""
+        """Move some documents, unless too many wait to be sent. Return False when there are no more."""
         folded = self._engine.folded
+        if self._engine.deliveries.hold_up:
+            return folded.are_moved
         waiting = folded.ahead(self._seen, DOCUMENTS_AT_ONCE) if folded.are_moved else []
         if not waiting:
             folded.are_moved = False
             self.tell()
             return False
-        self._seen += len(waiting)
-        for into in filter(None, waiting):
-            self._move(into)
+        began = self._engine.clock.monotonic()
+        for into in waiting:
+            if into is not None:
+                self._move(into)
+            self._seen += 1
+            if self._engine.clock.monotonic() - began > _LONGEST_STEP_S:
+                break
         return True
 
-    def finish(self) -> None:
-        """Move what is left at the end of a crawl, as where a site has failed and none of what was leased of it has been fetched."""
+    def again(self) -> bool:
+        """Look once more at what was leased when it was its turn; return whether some of it still is."""
         leased, self._leased = self._leased, []
         for into in leased:
             self._move(into)
         self.tell()
+        return bool(self._leased)
+
+    def finish(self) -> None:
+        """At the end of a crawl, move what waits for URLs that were leased and are not being fetched, as where a site has failed."""
+        leased, self._leased = self._leased, []
+        for into in leased:
+            self._move(into, is_last=True)
+        self.tell()
 
     def before_fetch(self, other: UrlState) -> Sequence[Change]:
         """Return the changes that move a document to a leased URL; nothing if none waits for it, or it cannot be moved."""
-        change, waiting = self._moving_to(other) if other.state is State.PENDING else (None, ())
+        change, waiting = self._moving_to(other) if _lacks_a_document(other) else (None, ())
         if change is None:
             return ()
         self.moved += 1
         return (change, *(Change(state, forget=True, together_with=other.id) for state in waiting))
 
-    def _move(self, into: Url) -> None:
-        """Push a document under a URL for which some wait, unless that is leased."""
+    def _move(self, into: Url, *, is_last: bool = False) -> None:
+        """Push a document under a URL for which some wait, unless that is leased; `is_last`: or is being fetched."""
         other = self._store.get(into.text)
-        if other is None or other.state is not State.PENDING:
+        if other is None or not _lacks_a_document(other):
             return
-        if other.lease_until is not None:
+        if self._engine.is_awaited(other.id) or (other.lease_until is not None and not is_last):
             self._leased.append(into)
             return
         change, waiting = self._moving_to(other)
         if change is not None:
-            self._write(other, change, waiting)
+            self._write(other, change, waiting, is_last=is_last)
 
     def _moving_to(self, other: UrlState) -> tuple[Change | None, Sequence[UrlState]]:
         """Return what gives a URL the document of a folded one, and all folded ones that wait for it; None where that cannot be."""
@@ -121,13 +139,17 @@ class DocumentMoving:
             next_fetch=at_once(self._now(), state.fetched_at),
             lease_until=None,
             interval_s=state.interval_s,
+            retries=0,
+            errors=0,
+            held=None,
+            held_mark=0,
             checksum=checksum,
             fields_mark=state.fields_mark,
             rules=0,
         )
         return Change(after, document=replace(document, url=other.url), archived=state.archived)
 
-    def _write(self, other: UrlState, change: Change, waiting: Iterable[UrlState]) -> None:
+    def _write(self, other: UrlState, change: Change, waiting: Iterable[UrlState], *, is_last: bool) -> None:
         ids, now = [state.id for state in waiting], self._now()
         left: set[int] = set()
         is_as_seen = False
@@ -150,7 +172,8 @@ class DocumentMoving:
         self._engine.deliveries.ordered(effects.pushes + effects.deletes)
         if is_as_seen:
             self.moved += 1
-            self._engine.frontier.due(other.site, change.state.queue, now, retry=True)
+            if not is_last:  # else the next start fetches it
+                self._engine.frontier.due(other.site, change.state.queue, now, retry=True)
 
     def _now(self) -> int:
         return int(self._engine.clock.now())
@@ -160,9 +183,14 @@ class DocumentMoving:
         new, self._told = self.moved - self._told, self.moved
         if new:
             logger.info(
-                "the URL options have folded known URLs: %s the index under the new URLs, as they were archived, until these are fetched",
-                counted(new, "document is in", "documents are in"),
+                "the URL options have folded known URLs: %s pushed under the new URLs, as archived, until these are fetched",
+                counted(new, "document is", "documents are"),
             )
+
+
+def _lacks_a_document(other: UrlState) -> bool:
+    """Return whether a URL has none and may have one: no answer of its page says that there is none."""
+    return other.state in (State.PENDING, State.FAILED) and other.checksum is None
 
 
 def _place(state: UrlState) -> tuple[int, int]:

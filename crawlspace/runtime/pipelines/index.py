@@ -76,6 +76,11 @@ class BaseDrainIndex:
         session.commit(self._crawler)  # pipelines are closed last first: the outcomes of the end are not recorded yet
         if session.shared is not None:
             session.shared.settle()
+        try:
+            session.engine.folded.finish()
+        except CrawlspaceError as fault:
+            session.fail(fault, self._crawler)
+            return
         session.end_run(self._crawler)
         drains = session.engine.deliveries.drains
         fills = (

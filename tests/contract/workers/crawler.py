@@ -94,8 +94,8 @@ class Crawler:
     def is_idle(self) -> bool:
         return True
 
-    def is_in_flight(self, id: int) -> bool:
-        return id in {state.id for state in self.in_flight}
+    def leased_again(self, state: UrlState) -> bool:
+        return state.id in {one.id for one in self.in_flight}
 
     def site_acquired(self, one: AcquiredSite) -> None:
         if one.known is not None:

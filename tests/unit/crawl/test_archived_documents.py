@@ -13,7 +13,7 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.archived_documents import DOCUMENTS_AT_ONCE, DocumentMoving
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Document, Held, State, Status, UrlState
+from crawlspace.model import Document, Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
@@ -49,9 +49,14 @@ class ArchivedSite(FoldedSite):
         self.settings |= DROP
         return self.open().engine
 
+    def moving(self, engine: Engine) -> DocumentMoving:
+        return DocumentMoving(
+            engine, self.document, lambda document, _: document.text.ljust(16).encode() if document.text else None
+        )
+
     def move(self, engine: Engine, *, steps: int = 100) -> None:
         """Make so many steps before anything is fetched."""
-        moving = DocumentMoving(engine, self.document, lambda document, _: document.text.ljust(16).encode())
+        moving = self.moving(engine)
         assert engine.folded.are_moved == bool(engine.folded)
         while steps and moving.step():
             steps -= 1
@@ -93,7 +98,7 @@ def test_documents_are_in_the_index_under_the_new_urls_before_these_are_fetched(
     assert site.known == dict.fromkeys(("", "a", "b"), "done")
     assert site.sink.documents[A] == Document(A, title="a", text="a")
     assert (site.of(A).status, site.of(A).fetched_at, site.of(A).indexed) == (200, fetched_at, True)
-    assert "2 documents are in the index under the new URLs, as they were archived" in caplog.text
+    assert "2 documents are pushed under the new URLs, as archived" in caplog.text
     site.work(engine)
     assert_same(site.asked[-2:], [(A, False), (B, False)])
     assert engine.is_done()
@@ -108,7 +113,7 @@ def test_the_index_has_each_document_once_after_each_step(site: ArchivedSite) ->
     site.links = {HOME: [f"{name}?sid=1" for name in NAMES]}
     engine = site.fold()
     moved = []
-    moving = DocumentMoving(engine, site.document, lambda document, _: document.text.ljust(16).encode())
+    moving = site.moving(engine)
     while not engine.is_done() and moving.step():
         engine.deliveries.drains[0].drain_all()
         assert sorted(document.text for document in site.sink.documents.values()) == sorted(["home", *NAMES])
@@ -119,7 +124,7 @@ def test_the_index_has_each_document_once_after_each_step(site: ArchivedSite) ->
 
 def test_what_is_about_to_be_fetched_is_moved_first(site: ArchivedSite) -> None:
     engine = site.fold()
-    moving = DocumentMoving(engine, site.document, lambda document, _: document.text.ljust(16).encode())
+    moving = site.moving(engine)
     site.pages[A] = Status.TIMEOUT
     site.work(engine)
     assert (site.indexed, site.held()) == ({"", "a", "b"}, {})
@@ -147,21 +152,42 @@ def test_the_next_start_moves_what_one_has_left(site: ArchivedSite) -> None:
     engine.close()
 
 
-def test_what_was_leased_and_was_not_fetched_is_moved_at_the_end(site: ArchivedSite) -> None:
+def test_what_was_leased_and_is_not_fetched_is_moved_at_the_end(site: ArchivedSite) -> None:
     engine = site.fold()
-    moving = DocumentMoving(engine, site.document, lambda document, _: document.text.ljust(16).encode())
+    moving = site.moving(engine)
     engine.folded.moved = lambda _: ()
-    leased = [fetch.state.url for fetch in iter(engine.next_fetch, None) if isinstance(fetch, FetchPage)]
-    assert {A, B} <= set(leased)
+    while (fetch := engine.next_fetch()) is None or fetch.state.url != A:  # type: ignore[union-attr]
+        pass
+    assert site.of(B).lease_until is not None, "buffered"
     while moving.step():
         pass
+    assert moving.again()
     assert moving.moved == 0
-    for state in engine.awaited():
-        engine.not_sent(state.id)
-    engine.frontier.close()
-    moving.finish()
+    engine.folded.finish()
     engine.deliveries.drains[0].drain_all()
-    assert (site.indexed, site.held()) == ({"", "a", "b"}, {})
+    assert (site.indexed, site.held()) == ({"", "a?sid=1", "b"}, {"a?sid=1": Held.FOLDED}), "what is being fetched waits"
+    engine.close()
+
+
+def test_documents_are_not_moved_while_too_many_wait_to_be_sent(site: ArchivedSite) -> None:
+    names = [f"{HOME}{number}" for number in range(80)]
+    site.settings["CRAWLSPACE_MAX_BACKLOG"] = 100
+    site.pages = {HOME: "home", **{f"{name}?sid=1": name for name in names}}
+    site.links = {HOME: [f"{name}?sid=1" for name in names]}
+    engine = site.fold()
+    moving = site.moving(engine)
+    while not engine.deliveries.hold_up:
+        assert moving.step()
+    assert 50 <= moving.moved <= 50 + DOCUMENTS_AT_ONCE
+    moved = moving.moved
+    assert (moving.step(), moving.step(), moving.moved) == (True, True, moved)
+    for _ in range(3):
+        engine.deliveries.drains[0].drain_all()
+        engine.deliveries.look()
+        while not engine.deliveries.hold_up and moving.step():
+            pass
+    engine.deliveries.drains[0].drain_all()
+    assert (moving.moved, len(site.indexed)) == (len(names), len(names) + 1)
     engine.close()
 
 
@@ -174,6 +200,27 @@ def test_of_several_the_one_with_the_best_url_that_is_archived_stands_for_all(si
     site.move(engine)
     assert (site.indexed, site.held(), site.sink.documents[A].text) == ({"", "a"}, {}, "two")
     assert site.read == [f"{A}?sid=1", f"{A}?sid=22"]
+    engine.close()
+
+
+def test_a_request_from_before_counts_for_the_url_as_it_is_leased_again(site: ArchivedSite) -> None:
+    """As where a worker has expired meanwhile, and another one has moved the document."""
+    engine = site.fold()
+    while (fetch := engine.next_fetch()) is None or fetch.state.url != A:  # type: ignore[union-attr]
+        pass
+    assert isinstance(fetch, FetchPage)
+    site.store.release([fetch.state.id])
+    other = site.open().engine
+    site.move(other)
+    assert site.of(A).indexed
+    site.store.release([state.id for state in site.store.urls(leased=True)])
+    assert not engine.turns.leased_again(site.of(B))
+    assert engine.turns.leased_again(site.of(A))
+    engine.fetched(Outcome(fetch.state.id, A, OutcomeKind.FAILED, Status.TIMEOUT, host_failure=True))
+    engine.commit()
+    engine.deliveries.drains[0].drain_all()
+    assert "a" in site.indexed
+    other.close()
     engine.close()
 
 
@@ -223,7 +270,7 @@ def forget(site: ArchivedSite, _: Engine) -> None:
 def has_an_error(site: ArchivedSite, _: Engine) -> None:
     """The new URL is recorded otherwise while the document is read."""
     site.meanwhile = lambda _: site.store.revise(
-        [site.of(A).id], lambda state: Change(structs.replace(state, state=State.FAILED, status=500)), now=0
+        [site.of(A).id], lambda state: Change(structs.replace(state, state=State.GONE, status=404)), now=0
     )
 
 

@@ -203,6 +203,28 @@ def test_a_page_that_redirects_to_the_spelling_that_is_folded_away_loses_nothing
     assert caplog.text.count("The options do not suit this site: set them in CRAWLSPACE_SITES for 'a.example'") == 1
 
 
+LEADS = [
+    # to where a page redirects, whether it keeps its document then
+    (f"{A}/", True),
+    ("/a/?sid=4", True),
+    (f"{A}?sid=2#top", True),
+    (f"{A}#top", False),
+    (A, False),
+    (B, False),
+    ("http://", False),
+]
+
+
+@pytest.mark.parametrize(("target", "stays"), LEADS)
+def test_a_page_keeps_its_document_where_only_the_options_lead_it_back(site: FoldedSite, target: str, stays: bool) -> None:
+    site.settings = {**DROP, **NO_SLASH, "REDIRECT_MAX_TIMES": 0}
+    site.pages, site.links = {HOME: "home", A: "a", B: "b"}, {HOME: [A, B]}
+    site.crawl()
+    site.redirects = {A: target}
+    site.crawl(after=MONTH)
+    assert ("a" in site.indexed) == stays
+
+
 def test_links_start_urls_and_redirects_lead_to_the_folded_url(site: FoldedSite) -> None:
     site.write(start=f"{HOME}start/?sid=1")
     site.settings = {**DROP, **NO_SLASH}
