@@ -46,7 +46,7 @@ def test_each_ends_with_the_time_out(project: MakeProject, tmp_path: Path, *, is
         starts = "\n".join([given_up_sites, *(server.url("/") for server in [*pages, *files])])
         rules = "allow address 127.0.0.0/8\n"
         made = project({"demo/start_urls.txt": starts, "demo/crawl.rules": rules, "demo/settings.py": SETTINGS})
-        run = made.crawl("demo", timeout=120)
+        run = made.crawl("demo")
         assert {server.netloc: server.paths() for server in files} == {server.netloc: ["/robots.txt"] for server in files}
     with opened(made) as store:
         known = {state.url: (state.state, state.status) for state in store.urls()}

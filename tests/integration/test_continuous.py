@@ -22,7 +22,7 @@ def test_commands_beside_a_crawl_that_goes_on(project: MakeProject) -> None:
         assert f"is being crawled by process {process.pid}" in demo.scrapy("status", "demo").stdout
         assert "is being crawled by process" in demo.crawl("demo").stderr, "there is one crawl at a time"
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait() == 0
         assert "demo: stopped." in demo.output()
         demo.crawl("demo", "-s", "CRAWLSPACE_CONTINUOUS=False").succeeded()
         assert_same(indexed(demo), ["/", "/a", "/c"])

@@ -17,6 +17,7 @@ from crawlspace.urls import parse
 from tests.conftest import MakeProject, assert_same
 from tests.integration.killed_at_commit import crawl_killed
 from tests.integration.stored import collection, indexed, states
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Server, Site, hang, page, serve, status
 
 PAGES = 400
@@ -62,7 +63,7 @@ def test_ctrl_c_once_ends_cleanly_and_reports_what_is_left(project: MakeProject)
         process = demo.start("crawl", "demo")
         demo.until(has_been_asked(server, 10))
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait() == 0
         reported = demo.output()
         assert "demo: stopped." in reported
         assert "left for the next start:" in reported
@@ -77,13 +78,14 @@ def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> No
     site["/slow"] = hang()
     site["/robots.txt"] = status(404)
     with serve(site) as server:
-        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.02\n"))
+        never = 10 * LONGEST_WAIT_S  # the page is not waited for
+        demo = project(collection(server.url("/"), settings=f"DOWNLOAD_DELAY = 0.02\nDOWNLOAD_TIMEOUT = {never}\n"))
         process = demo.start("crawl", "demo")
         demo.until(lambda: "/slow" in server.paths())
         process.send_signal(signal.SIGINT)
         demo.until(lambda: "Received SIGINT" in demo.output())
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=15)
+        process.wait()
         reported = demo.output()
         assert "demo: stopped." in reported
         assert "Traceback" not in reported
@@ -105,7 +107,7 @@ def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakePr
         done: list[int] = []
         while pages not in done:
             process = crawl_killed(len(done) + 1, output=demo.folder / "output.txt", env=demo.env)
-            assert process.wait(timeout=60) == -signal.SIGKILL, process.output()
+            assert process.wait() == -signal.SIGKILL, process.output()
             done.append(excluded(file))
         assert done == sorted(done)
         assert len(set(done)) > 2, "some were killed when a part was excluded"
@@ -131,7 +133,7 @@ def test_kill_9_within_transactions_while_known_urls_are_folded(project: MakePro
         while True:
             number = 6 * len(folded) + 5
             process = crawl_killed(number, output=demo.folder / "output.txt", env=demo.env, changed_at_once=2)
-            status = process.wait(timeout=60)
+            status = process.wait()
             with closing(SqliteStore(file, read_only=True)) as store:
                 known = [state for state in store.urls() if state.url != server.url("/")]
             paths = {urlsplit(state.url).path for state in known if state.indexed}

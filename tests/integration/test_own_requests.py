@@ -30,7 +30,7 @@ def files(server: Server, name: str, *, rules: str = "", settings: str = "", pat
 
 
 def crawled(made: Project, name: str, *options: str) -> str:
-    return made.crawl(name, *OWN, *options, timeout=60).stderr
+    return made.crawl(name, *OWN, *options).stderr
 
 
 def hit(made: Project, name: str, words: str = "words") -> dict[str, str]:
@@ -254,7 +254,7 @@ def test_a_page_is_recorded_when_its_lease_ends(project: MakeProject) -> None:
     settings = "CRAWLSPACE_LEASE_S = 10\nDOWNLOAD_TIMEOUT = 12\nRETRY_TIMES = 0\n"
     with serve(Site({"/": priced("/price"), "/price": hang()})) as server:
         made = project(files(server, "kept", settings=settings))
-        run = made.scrapy("crawl", "kept", *OWN, timeout=120)
+        run = made.scrapy("crawl", "kept", *OWN)
     assert "not answered when the lease ended" in run.stderr
     assert states(made, "kept")["/"].status == 200
 

@@ -19,7 +19,7 @@ def crawled(project: MakeProject, name: str, site: Site, settings: str = "", *op
     with serve(site) as server:
         files = {f"{name}/start_urls.txt": server.url("/"), f"{name}/settings.py": FAST + settings}
         made = project(files)
-        run = made.crawl(name, *OWN, *options, timeout=40)
+        run = made.crawl(name, *OWN, *options)
         return made, run.stderr
 
 
@@ -118,7 +118,7 @@ def test_a_chain_of_pages_does_not_wait_between_them(project: MakeProject) -> No
     site["/"] = page("Home", links=["/0"])
     with serve(site) as server:
         made = project({"chain/start_urls.txt": server.url("/"), "chain/settings.py": FAST})
-        made.crawl("chain", timeout=30).succeeded()
+        made.crawl("chain").succeeded()
         pages = [request for request in server.requests if request.path != "/robots.txt"]
         assert pages[-1].at - pages[0].at < 15  # it took 5 s a page when nothing woke the engine
     assert len(indexed(made, "chain")) == 21

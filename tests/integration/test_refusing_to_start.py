@@ -10,6 +10,7 @@ import pytest
 
 from tests.conftest import MakeProject, Project
 from tests.integration.stored import FAST, collection, indexed
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Site, page, serve
 
 RULES = """\
@@ -103,7 +104,7 @@ def test_a_full_disk_ends_the_crawl_and_the_next_one_goes_on(project: MakeProjec
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings=FAST + "CONCURRENT_REQUESTS = 4\n"))
         command = ["bash", "-c", 'ulimit -f 1500; exec "$@"', "-", sys.executable, "-m", "scrapy", "crawl", "demo"]
-        run = subprocess.run(command, env=_environment(demo), capture_output=True, text=True, timeout=60, check=False)
+        run = subprocess.run(command, env=_environment(demo), capture_output=True, text=True, timeout=LONGEST_WAIT_S, check=False)
         assert run.returncode == 1
         assert "Traceback" not in run.stderr
         assert "check the disk that holds it" in run.stderr

@@ -17,6 +17,7 @@ from tests.integration.killed_at_commit import crawl_killed
 from tests.integration.rendering import RENDERS, dom, packed_shell, shell
 from tests.integration.stored import collection, indexed, make_due, shared, states
 from tests.integration.test_extract import OWN, change, editions, extract
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Server, Site, page, serve
 
 
@@ -34,7 +35,9 @@ def crawled(project: MakeProject, server: Server, *options: str, settings: str =
 def printed(demo: Project, url: str, *options: str) -> bytes:
     """What `scrapy content` prints of a page."""
     command = [sys.executable, "-m", "scrapy", "content", "demo", url, *options]
-    return subprocess.run(command, env={**os.environ, **demo.env}, stdout=subprocess.PIPE, timeout=300, check=True).stdout
+    return subprocess.run(
+        command, env={**os.environ, **demo.env}, stdout=subprocess.PIPE, timeout=LONGEST_WAIT_S, check=True
+    ).stdout
 
 
 def test_both_are_kept_and_the_dom_is_what_is_read(project: MakeProject) -> None:
@@ -132,7 +135,7 @@ def test_a_kill_leaves_no_place_without_its_dom(project: MakeProject, commit: in
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings=ARCHIVED + RENDERS))
         killed = crawl_killed(commit, output=demo.folder / "output.txt", env=demo.env)
-        assert killed.wait(timeout=60) == -signal.SIGKILL, killed.output()
+        assert killed.wait() == -signal.SIGKILL, killed.output()
         assert {_has_its_dom(demo, path) for path, state in states(demo).items() if state.status and path != "/"} <= {True}
         demo.crawl("demo").succeeded()
     assert len(states(demo)) == 21

@@ -114,7 +114,7 @@ def test_a_crawl_is_closed_as_in_scrapy_and_continued_by_the_next_start(project:
             "half/settings.py": FAST + f"CONCURRENT_REQUESTS_PER_DOMAIN = 1\n{setting}\n",
         }
         made = project(files)
-        crawl = made.crawl("half", "-s", "SPIDER_MODULES=tests.integration.scrapy_habits", "-s", "STATS_DUMP=True", timeout=40)
+        crawl = made.crawl("half", "-s", "SPIDER_MODULES=tests.integration.scrapy_habits", "-s", "STATS_DUMP=True")
         asked = len(server.paths())
     assert f"'finish_reason': '{reason}'" in crawl.stderr
     assert 2 <= asked < 2 + len(paths)

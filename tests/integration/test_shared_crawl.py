@@ -186,7 +186,7 @@ def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
     shared.until(lambda: len(fetched(four)) > 5)
     shared.project.write({"demo/crawl.rules": "forbid prefix http://127.0.0.1/3\n"})
     second = shared.start()
-    assert second.wait(timeout=30) == 1
+    assert second.wait() == 1
     assert "crawls by other rules or settings" in shared.output(1)
     assert "Traceback" not in shared.output(1)
 
@@ -194,14 +194,14 @@ def test_other_rules_are_refused(team: MakeTeam, four: list[Server]) -> None:
 def test_a_crawl_that_cannot_begin_leaves_no_worker_behind(team: MakeTeam) -> None:
     """On another machine one would wait for it."""
     shared = team("http://localhost/", rules="forbid domain *\n")
-    assert shared.start().wait(timeout=30) == 1
+    assert shared.start().wait() == 1
     assert "no start URL is in the crawl space" in shared.output()
     assert shared.store.scripts.command("ZCARD", "workers") == 0
 
 
 def test_the_scheduler_of_scrapy_redis_is_refused(team: MakeTeam) -> None:
     shared = team("http://localhost/", settings="SCHEDULER = 'scrapy_redis.scheduler.Scheduler'\n")
-    assert shared.start().wait(timeout=30) == 1
+    assert shared.start().wait() == 1
     assert shared.output() == (
         "SCHEDULER is 'scrapy_redis.scheduler.Scheduler', which applies no rules and records no states: remove that setting;"
         " for a crawl by several machines CRAWLSPACE_STORE_URL is enough\n"

@@ -43,12 +43,12 @@ def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server])
     client.flushall()
     client.close()
     held_page.release()
-    assert worker.wait(timeout=300) == 1
+    assert worker.wait() == 1
     assert "Redis has lost this collection" in shared.output()
     assert "Traceback" not in shared.output()
     assert len(shared.indexed()) > 20, "nothing is deleted"
     again = shared.start("-s", stored.index_at(shared.data(0)))
-    assert again.wait(timeout=300) == 1
+    assert again.wait() == 1
     assert "Redis has no data of demo" in shared.output(1)
 
 
@@ -126,11 +126,11 @@ def test_a_worker_that_is_stopped_while_the_server_is_unreachable_ends(
     first.stop()
     shared.until(lambda: "Redis cannot be reached" in shared.output())
     worker.send_signal(signal.SIGINT)
-    assert worker.wait(timeout=40) == 1
+    assert worker.wait() == 1
     assert "what could not be recorded is fetched again" in shared.output()
     assert "Traceback" not in shared.output()
     with started(tmp_path / "kept", *kept, port=port):
-        shared.start("-s", url, "-s", stored.index_at(shared.data(0))).wait(timeout=60)
+        shared.start("-s", url, "-s", stored.index_at(shared.data(0))).wait()
     assert "done." in shared.output(1)
     assert set(fetched(four)) == all_of(four)
     assert shared.indexed(0) == all_of(four)

@@ -54,7 +54,7 @@ class Team:
     def wait(self) -> None:
         """Until all have ended; those that were not killed must have succeeded."""
         for worker in self._workers:
-            assert worker.wait(timeout=60) in (0, -signal.SIGKILL), worker.output()
+            assert worker.wait() in (0, -signal.SIGKILL), worker.output()
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a condition that a request, an output or an end may change."""
