@@ -15,16 +15,27 @@ from crawlspace.model import NewUrl, Source
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, assert_same
+from tests.http import Reply, Request
 from tests.integration.killed_at_commit import crawl_killed
 from tests.integration.stored import collection, indexed, states
 from tests.notifications import LONGEST_WAIT_S
-from tests.sites import Server, Site, hang, page, serve, status
+from tests.sites import Server, Site, hang, held, page, serve, status
 
 PAGES = 400
 KILLS = 4
 AT_ONCE = 8
 UNRECORDED = 64 + 2 * AT_ONCE + 64
 """Outcomes that wait for their transaction, and requests under way: what a kill may cost."""
+
+
+class UpTo(Site):
+    """Answers so many requests and no more, until it may."""
+
+    limit = 0
+
+    def reply_to(self, request: Request) -> Reply:
+        self.limit -= 1
+        return super().reply_to(request) if self.limit >= 0 else hang()
 
 
 def links_of(number: int) -> list[str]:
@@ -36,18 +47,20 @@ def has_been_asked(server: Server, times: int) -> Callable[[], bool]:
 
 
 def test_kill_9(project: MakeProject) -> None:
-    site = Site({f"/{n}": page(f"Page {n}", text=f"text of page {n}", links=links_of(n)) for n in range(PAGES)})
+    site = UpTo({f"/{n}": page(f"Page {n}", text=f"text of page {n}", links=links_of(n)) for n in range(PAGES)})
     site["/"] = page("Home", links=["/0"])
     chance = random.Random(7)
     with serve(site) as server:
         settings = f"DOWNLOAD_DELAY = 0\nCONCURRENT_REQUESTS_PER_DOMAIN = {AT_ONCE}\n"
         demo = project(collection(server.url("/"), settings=settings))
         for _ in range(KILLS):
-            before = len(server.paths())
+            before, site.limit = len(server.paths()), chance.randint(20, 90)
+            wanted = before + site.limit
             process = demo.start("crawl", "demo")
-            demo.until(has_been_asked(server, before + chance.randint(20, 90)))
+            demo.until(has_been_asked(server, wanted))
             process.send_signal(signal.SIGKILL)
             process.wait()
+        site.limit = 10 * PAGES
         demo.crawl("demo").succeeded()
         assert_same(indexed(demo), ["/", *(f"/{n}" for n in range(PAGES))])
         again = sum(server.counts().values()) - len(server.counts())
@@ -58,11 +71,14 @@ def test_kill_9(project: MakeProject) -> None:
 
 def test_ctrl_c_once_ends_cleanly_and_reports_what_is_left(project: MakeProject) -> None:
     site = Site({"/": page("Home", links=[f"/{n}" for n in range(200)])}, otherwise=page("Any"))
+    site["/9"] = tenth = held(page("Any"))
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.05\n"))
         process = demo.start("crawl", "demo")
-        demo.until(has_been_asked(server, 10))
+        demo.until(lambda: "/9" in server.paths())
         process.send_signal(signal.SIGINT)
+        demo.until(lambda: "Received SIGINT" in demo.output())
+        tenth.release()
         assert process.wait() == 0
         reported = demo.output()
         assert "demo: stopped." in reported
