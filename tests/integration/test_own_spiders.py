@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -119,8 +120,9 @@ def test_a_chain_of_pages_does_not_wait_between_them(project: MakeProject) -> No
     with serve(site) as server:
         made = project({"chain/start_urls.txt": server.url("/"), "chain/settings.py": FAST})
         made.crawl("chain").succeeded()
-        pages = [request for request in server.requests if request.path != "/robots.txt"]
-        assert pages[-1].at - pages[0].at < 15  # it took 5 s a page when nothing woke the engine
+        times = [request.at for request in server.requests if request.path != "/robots.txt"]
+        gaps_s = sorted(after - before for before, after in pairwise(times))
+        assert gaps_s[-4] < 2.5, "5 s a page when nothing wakes the engine; a busy machine is late once, and not each time"
     assert len(indexed(made, "chain")) == 21
 
 
