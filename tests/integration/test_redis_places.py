@@ -84,7 +84,7 @@ def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: S
         sentinel = stack.enter_context(
             started(tmp_path / "three", port=watching, kind=(str(tmp_path / "sentinel.conf"), "--sentinel"))
         )
-        wait_until(lambda: sentinel.sentinel_master("here")["num-slaves"] == 1)  # it logs that it has found the replica
+        wait_until(lambda: len(sentinel.sentinel_slaves("here")) == 1)  # it logs that it has found the replica
         shared = demo(project, site, f"sentinel://127.0.0.1:{watching}/here/0")
         crawl = shared.start("crawl", "demo")
         shared.until(lambda: "/3" in site.paths())

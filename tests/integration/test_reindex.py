@@ -85,8 +85,7 @@ def test_what_has_no_record_is_fetched_by_the_next_crawl(project: MakeProject) -
 def test_a_crawl_that_runs_sends_them(project: MakeProject) -> None:
     """A chain of pages: when the last one is asked for, those before it are recorded."""
     slow = held(page("A"))
-    chain = {"/": page("Home", links=["/b"]), "/b": page("B", links=["/a"]), "/a": slow}
-    with serve(Site(chain)) as server:
+    with serve(Site({"/": page("Home", links=["/b"]), "/b": page("B", links=["/a"]), "/a": slow})) as server:
         demo = project(collection(server.url("/"), settings=ARCHIVED))
         demo.start("crawl", "demo")
         demo.until(lambda: "/a" in server.paths())

@@ -134,7 +134,7 @@ def count_suspension(suspended: Path) -> None:
     """Have so much time have passed in this process, once that file is there, that it has expired; as on a machine that was suspended."""
     elapsed = SystemClock.monotonic
 
-    def monotonic(clock: SystemClock) -> float:
-        return elapsed(clock) + 400 * suspended.exists()
+    def monotonic(self: SystemClock) -> float:
+        return elapsed(self) + 400 * suspended.exists()
 
     SystemClock.monotonic = monotonic  # type: ignore[method-assign]

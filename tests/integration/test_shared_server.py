@@ -137,7 +137,7 @@ def test_a_worker_that_is_stopped_while_the_server_is_unreachable_ends(
     assert "what could not be recorded is fetched again" in shared.output()
     assert "Traceback" not in shared.output()
     with started(tmp_path / "kept", *kept, port=port) as client:
-        for name in client.zrange("{demo}:workers", 0, -1):
+        for name, _ in client.zscan_iter("{demo}:workers"):
             client.zadd("{demo}:workers", {name: 0})  # it could not leave, and has expired by now
         shared.start("-s", url, "-s", stored.index_at(shared.data(0))).wait()
     assert "done." in shared.output(1)
