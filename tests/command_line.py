@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.notifications import Running, start_program
+from tests.notifications import LONGEST_WAIT_S, Running, start_program
 from tests.quick_start import IS_POSSIBLE, quick_scrapy, start_quickly
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,7 +34,7 @@ def run_scrapy(
     cwd: Path = ROOT,
     *,
     env: Mapping[str, str] | None = None,
-    timeout: float = 60,
+    timeout: float = LONGEST_WAIT_S,
     python: str = sys.executable,
 ) -> CompletedRun:
     """Run `scrapy args…` to its end. One that takes longer than `timeout` seconds is killed and fails the test."""

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.command_line import CompletedRun, run_scrapy, start_scrapy
-from tests.notifications import Running, wait_until
+from tests.notifications import LONGEST_WAIT_S, Running, wait_until
 
 settings.register_profile("local", deadline=None, database=None)
 settings.register_profile("ci", deadline=None, database=None, derandomize=True)
@@ -54,10 +54,10 @@ class Project:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
 
-    def scrapy(self, *args: str, timeout: float = 60) -> CompletedRun:
+    def scrapy(self, *args: str, timeout: float = LONGEST_WAIT_S) -> CompletedRun:
         return run_scrapy([*args, *self._options()], env=self.env, timeout=timeout)
 
-    def crawl(self, name: str, *args: str, timeout: float = 60) -> CompletedRun:
+    def crawl(self, name: str, *args: str, timeout: float = LONGEST_WAIT_S) -> CompletedRun:
         return self.scrapy("crawl", name, *args, timeout=timeout)
 
     def start(self, *args: str) -> Running:

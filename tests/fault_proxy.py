@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Lock, Thread
 
+from tests.notifications import LONGEST_WAIT_S
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -80,7 +82,7 @@ class FaultProxy:
                 kind = {"Content-Type": self.headers.get("Content-Type", "application/json")}
                 request = urllib.request.Request(f"{url}{self.path}", body or None, kind, method=self.command)
                 try:
-                    with urllib.request.urlopen(request, timeout=60) as reply:
+                    with urllib.request.urlopen(request, timeout=LONGEST_WAIT_S) as reply:
                         status, answer = reply.status, reply.read()
                 except urllib.error.HTTPError as failed:
                     status, answer = failed.code, failed.read()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from tests.http import head_of
-from tests.notifications import notify
+from tests.notifications import LONGEST_WAIT_S, notify
 
 CUT = b""
 """A fault: the connection is closed without an answer."""
@@ -142,7 +142,7 @@ def forward_proxy(
         yield proxy
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(LONGEST_WAIT_S)
         loop.close()
 
 

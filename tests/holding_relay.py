@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from threading import Event, Thread
 
-_LONGEST_WAIT_S = 300
+from tests.notifications import LONGEST_WAIT_S
+
 _AT_ONCE = 1 << 14
 
 
@@ -25,7 +26,7 @@ class HoldingRelay:
         self._start(self._accept)
 
     def wait_until_it_holds(self) -> None:
-        assert self._holds.wait(_LONGEST_WAIT_S), "fewer bytes were sent"
+        assert self._holds.wait(LONGEST_WAIT_S), "fewer bytes were sent"
 
     def release(self) -> None:
         self._goes_on.set()
@@ -54,7 +55,7 @@ class HoldingRelay:
                     self._left -= len(data)
                     if self._left < 0:
                         self._holds.set()
-                        self._goes_on.wait(_LONGEST_WAIT_S)
+                        self._goes_on.wait(LONGEST_WAIT_S)
                 other.sendall(data)
             other.shutdown(socket.SHUT_WR)
 

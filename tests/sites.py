@@ -28,7 +28,7 @@ from html import escape
 from http import HTTPStatus
 
 from tests.http import Connection, Reply, Request, head_of, names_same_version, read_request
-from tests.notifications import notify
+from tests.notifications import LONGEST_WAIT_S, notify
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ def serve(site: Site, *, host: str = "127.0.0.1", port: int = 0, tls: ssl.SSLCon
         yield server
     finally:
         loop.call_soon_threadsafe(stop.set)
-        thread.join(10)
+        thread.join(LONGEST_WAIT_S)
         if server.faults and sys.exc_info()[0] is None:
             raise server.faults[0]
 

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from crawlspace.index.solr.sink import SolrSink
 from crawlspace.model import Document
 from crawlspace.urls import document_id
+from tests.notifications import LONGEST_WAIT_S
 from tests.solr_stand_in import SolrStandIn
 
 INDEX, BARE = "intranet", "bare"
@@ -35,7 +36,7 @@ class SolrServer:
         query = f"?{urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{self.url}{path}{query}", data, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=LONGEST_WAIT_S) as answer:
                 text = answer.read()
         except urllib.error.HTTPError as error:
             text = error.read()

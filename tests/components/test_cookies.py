@@ -16,6 +16,7 @@ from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from middlewares.cookies import Cookies
 from tests.command_line import ROOT
 from tests.components.opened import NOTHING_IS_SENT
+from tests.notifications import LONGEST_WAIT_S
 
 ONE_COOKIE = """
 import socket, sys
@@ -49,7 +50,7 @@ def test_cookies_need_no_network_request(tmp_path: Path, suffixes: str, *, asks:
     """Scrapy alone asks: that this test notices a request is shown too."""
     env = {**os.environ, "TLDEXTRACT_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", ONE_COOKIE, suffixes]
-    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=LONGEST_WAIT_S)
     assert ended.stdout == f"b'b=2' {asks}\n", ended.stderr
 
 

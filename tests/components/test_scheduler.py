@@ -12,6 +12,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.settings import Settings
 from twisted.internet.testing import MemoryReactorClock
 
+from crawlspace.clock import SystemClock
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.runtime import scheduler as module
@@ -87,7 +88,14 @@ def test_robots_txt_goes_out_before_the_pages_of_its_site(turns: MakeTurns, kind
     assert loop.scheduler.has_pending_requests()
 
 
-def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(turns: MakeTurns) -> None:
+@pytest.fixture
+def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the clocks stand still: that of delays, and the scheduler's own."""
+    monkeypatch.setattr(SystemClock, "monotonic", lambda _: 1000.0)
+    monkeypatch.setattr(module, "monotonic", lambda: 1000.0)
+
+
+def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(stopped: None, turns: MakeTurns) -> None:
     loop = turns(START, CRAWLSPACE_SITES={"shared.example": {"delay": 3}})
     assert len(loop.turn()) == 1, "the page itself"
     for number in range(2):
@@ -96,10 +104,10 @@ def test_a_redirected_robots_txt_waits_for_a_turn_of_the_site_it_leads_to(turns:
     (first,) = loop.turn()
     assert first.meta[ROBOTS].site == "0.example:80"
     (wait_s,) = [seconds for seconds, _ in loop.later if seconds]
-    assert 2.5 < wait_s <= 3 < LONGEST_SLEEP_S, "the second is not forgotten until Scrapy looks again by itself"
+    assert wait_s == 3 < LONGEST_SLEEP_S, "the second is not forgotten until Scrapy looks again by itself"
 
 
-def test_scrapy_is_woken_for_a_redirected_robots_txt_of_a_site_without_other_urls(turns: MakeTurns) -> None:
+def test_scrapy_is_woken_for_a_redirected_robots_txt_of_a_site_without_other_urls(stopped: None, turns: MakeTurns) -> None:
     """The frontier knows of no URL to wait for, so that the redirected request alone sets the alarm."""
     loop = turns(START, CRAWLSPACE_SITES={"shop.example": {"delay": 3}})
     assert len(loop.turn()) == 1, "the page"
@@ -108,7 +116,7 @@ def test_scrapy_is_woken_for_a_redirected_robots_txt_of_a_site_without_other_url
     assert loop.scheduler.enqueue_request(robots_request(fetch, callback=None, errback=None))
     assert loop.turn() == []
     (wait_s,) = [seconds for seconds, _ in loop.later if seconds]
-    assert 2.5 < wait_s <= 3
+    assert wait_s == 3
 
 
 YIELDED = [

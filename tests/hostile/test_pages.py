@@ -94,7 +94,7 @@ SETTINGS = """
 DOWNLOAD_DELAY = 0
 CONCURRENT_REQUESTS = 64
 CONCURRENT_REQUESTS_PER_DOMAIN = 32
-DOWNLOAD_TIMEOUT = 60
+DOWNLOAD_TIMEOUT = 3600
 DOWNLOAD_MAXSIZE = 11_000_000
 RETRY_TIMES = 0
 CRAWLSPACE_BACKOFF_MAX = 0
@@ -126,7 +126,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Server, 
         own = f'CRAWLSPACE_SITES = {{"{trap.netloc}": {{"max_urls_per_host": 30}}}}\n'
         files = collection(server.url("/"), rules="allow address 127.0.0.0/8\n", settings=SETTINGS + own)
         project = Project(tmp_path_factory.mktemp("hostile"), files)
-        run = project.crawl("demo", timeout=120)
+        run = project.crawl("demo")
         assert run.returncode == 0, run.stderr[-5_000:]
         return project, server, run.stderr
 

@@ -33,7 +33,7 @@ WAY_ROWS: list[tuple[str, Reply, State, int]] = [
 ]  # fmt: skip
 SETTINGS = """
 DOWNLOAD_DELAY = 0
-DOWNLOAD_TIMEOUT = 60
+DOWNLOAD_TIMEOUT = 3600
 DOWNLOAD_VERIFY_CERTIFICATES = False
 ROBOTSTXT_OBEY = False
 RETRY_TIMES = 0
@@ -60,7 +60,7 @@ def test_over_tls_and_through_proxies(project: MakeProject, tmp_path: Path) -> N
         made = project(starts | {"demo/crawl.rules": "allow address 127.0.0.0/8\n"})
         address = f"http://{proxy.netloc}"
         made.env.update({"http_proxy": address, "https_proxy": address, "no_proxy": "127.0.0.1"})
-        run = made.crawl("demo", timeout=120).succeeded()
+        run = made.crawl("demo").succeeded()
         with opened(made) as store:
             known = {state.url: (state.state, state.status) for state in store.urls()}
     assert {url: known[urls[url]] for url in urls} == {url: (state, code) for url, _, state, code in WAY_ROWS}
@@ -85,7 +85,7 @@ def test_a_wait_has_bounds(project: MakeProject) -> None:
         ]
         starts = "\n".join(server.url("/") for server in servers)
         made = project({"demo/start_urls.txt": starts, "demo/settings.py": "DOWNLOAD_DELAY = 0\nRETRY_TIMES = 0\n"})
-        made.crawl("demo", timeout=120)
+        made.crawl("demo")
     with opened(made) as store:
         found = {state.url: (state.status, state.state) for state in store.urls()}
         waits = [site.wait_until for site in store.sites() if site.wait_until]

@@ -16,6 +16,7 @@ from tests.command_line import ROOT, CompletedRun
 from tests.conftest import MakeProject, Project
 from tests.integration.plain_project import PlainProject
 from tests.integration.workers import MakeTeam, Team, tree
+from tests.notifications import LONGEST_WAIT_S
 from tests.servers import emptied
 from tests.sites import Server, page, serve, slow, status
 
@@ -41,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this folder."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=LONGEST_WAIT_S)
     assert built.returncode == 0, built.stdout + built.stderr
     return next(folder.glob("*.whl"))
 

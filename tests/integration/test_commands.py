@@ -286,7 +286,7 @@ def test_a_reader_that_has_had_enough(demo: Project) -> None:
         assert process.stdout.readline().startswith("pending")
         process.stdout.close()
         assert process.stderr.read() == ""
-        assert process.wait(timeout=60) == 0
+        assert process.wait() == 0
 
 
 def test_a_store_that_is_none(demo: Project, run: Run) -> None:

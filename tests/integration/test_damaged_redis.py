@@ -60,7 +60,7 @@ def test_a_crawl_with_damaged_records_ends_by_itself(demo: Project) -> None:
             shutil.rmtree(demo.data)
             shutil.copytree(files, demo.data)  # of the same moment as the store
             spoil(client, f"{{demo}}:{kind}", damage)
-            run = demo.crawl("demo", timeout=100)
+            run = demo.crawl("demo")
             assert run.returncode in (0, 1), f"{kind}: {run.stderr}"
             assert "Traceback" not in run.stderr, f"{kind}: {run.stderr}"
             assert sentence in run.stderr, f"{kind}: {run.stderr}"

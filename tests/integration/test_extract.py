@@ -200,7 +200,7 @@ def test_a_kill_at_any_transaction_is_continued(project: MakeProject, commit: in
     command = ["reindex", "demo", "--extract", "--processes", "1", *OWN]
     process = extraction_killed(commit, command, output=demo.folder / "killed.txt", env=demo.env, pages_at_once=2)
     demo.started.append(process)
-    assert process.wait(60) == -signal.SIGKILL, process.output()
+    assert process.wait() == -signal.SIGKILL, process.output()
     assert extract(demo)[0] == 0
     assert editions(demo) == dict.fromkeys(("Home", *(f"Page {n}" for n in (0, 1, 2, 4, 5))), "second")
     for path, state in states(demo).items():
@@ -217,6 +217,6 @@ def test_after_a_change_it_begins_again(project: MakeProject) -> None:
     command = ["reindex", "demo", "--extract", "--processes", "1", *OWN]
     process = extraction_killed(10, command, output=demo.folder / "killed.txt", env=demo.env, pages_at_once=1)
     demo.started.append(process)
-    assert process.wait(60) == -signal.SIGKILL, process.output()
+    assert process.wait() == -signal.SIGKILL, process.output()
     assert extract(demo, settings="EDITION = 'third'\n") == (0, SENT_3)
     assert editions(demo) == {"Home": "third", "A": "third", "B": "third"}

@@ -28,8 +28,8 @@ HANGS = f"{sys.executable} -c 'import signal; signal.pause()' {{file}}"
 CRASHES = f"{sys.executable} -c 'import os; os.kill(os.getppid(), 11)' {{file}}"
 SETTINGS = (
     FAST
-    + f"CRAWLSPACE_FILE_MAXSIZE = {LIMIT}\nCRAWLSPACE_FILE_TIMEOUT = 5\nDOWNLOAD_TIMEOUT = 30\n"
-    + f"CRAWLSPACE_CONVERTERS = {{'application/x-shout': {CONVERTED!r}, 'application/x-hang': {HANGS!r}, 'application/x-crash': {CRASHES!r}}}\n"
+    + f"CRAWLSPACE_FILE_MAXSIZE = {LIMIT}\nCRAWLSPACE_FILE_TIMEOUT = 600\n"
+    + f"CRAWLSPACE_CONVERTERS = {{'application/x-shout': {CONVERTED!r}, 'application/x-crash': {CRASHES!r}}}\n"
 )
 
 
@@ -65,7 +65,6 @@ TABLE: list[tuple[str, Reply, int, str, str, dict[str, str]]] = [
     ("/cut.docx", binary(docx(para("x"))[:200], DOCX), 782, "cut.docx", "", {"text_status": "damaged"}),
     ("/scan.pdf", binary(pdf([""]), PDF), 782, "scan.pdf", "", {"text_status": "no text", "pages": "1"}),
     ("/many.docx", binary(MANY, DOCX), 782, "many.docx", "", {"text_status": "over the limits"}),
-    ("/hang", binary(b"x", "application/x-hang"), 782, "hang", "", {"text_status": "timed out"}),
     ("/crash", binary(b"y", "application/x-crash"), 782, "crash", "", {"text_status": "crashed"}),
     ("/huge.pdf", binary(bytes(LIMIT + 1), PDF), 782, "huge.pdf", "", {"text_status": "too large"}),
     ("/endless.pdf", chunked(bytes(LIMIT + 300_000), PDF), 782, "endless.pdf", "", {"text_status": "too large"}),
@@ -116,9 +115,9 @@ def test_nothing_is_left_on_disk(crawled: tuple[Project, Server, str]) -> None:
 
 def test_the_summary_and_the_list_name_files_without_text(crawled: tuple[Project, Server, str]) -> None:
     project, _, log = crawled
-    assert "without text: 9 files  (scrapy urls demo --status 782 lists" in log
+    assert "without text: 8 files  (scrapy urls demo --status 782 lists" in log
     listed = project.scrapy("urls", "demo", "--status", "782", "--format", "jsonl").stdout.splitlines()
-    assert len([json.loads(line)["url"] for line in listed]) == 9
+    assert len([json.loads(line)["url"] for line in listed]) == 8
 
 
 def test_explain_says_why_a_file_has_no_text(crawled: tuple[Project, Server, str]) -> None:
@@ -127,6 +126,17 @@ def test_explain_says_why_a_file_has_no_text(crawled: tuple[Project, Server, str
     assert "status 782 a file without readable text, found by its title, name and URL: encrypted;" in shown
     answer = json.loads(project.scrapy("explain", "demo", server.url("/cut.docx"), "--json").stdout)
     assert answer["state"]["text_status"] == "damaged"
+
+
+def test_a_file_whose_converter_hangs_is_given_up(project: MakeProject) -> None:
+    hangs = f"CRAWLSPACE_FILE_TIMEOUT = 1\nCRAWLSPACE_CONVERTERS = {{'application/x-hang': {HANGS!r}}}\n"
+    with serve(Site({"/hang": binary(b"x", "application/x-hang")})) as server:
+        demo = project(collection(server.url("/hang"), settings=FAST + hangs))
+        demo.crawl("demo").succeeded()
+        assert server.counts()["/hang"] == 1
+    assert statuses(demo) == {"/hang": 782}
+    found = documents(demo)["/hang"]
+    assert (found.title, found.text, found.fields) == ("hang", "", {"text_status": "timed out"})
 
 
 def crawl_again(project: Project) -> None:

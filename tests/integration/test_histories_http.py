@@ -57,7 +57,7 @@ class History:
     steps: list[str]
 
     def write(self) -> None:
-        settings = {**self.configuration.settings(), "CRAWLSPACE_RETRY_WAIT": 0, "DOWNLOAD_TIMEOUT": 1}
+        settings = {**self.configuration.settings(), "CRAWLSPACE_RETRY_WAIT": 0, "DOWNLOAD_TIMEOUT": 300}
         nowhere = Rule(False, "domain", "elsewhere.example")
         self.project.write(
             {

@@ -15,15 +15,27 @@ from crawlspace.model import NewUrl, Source
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, assert_same
+from tests.http import Reply, Request
 from tests.integration.killed_at_commit import crawl_killed
 from tests.integration.stored import collection, indexed, states
-from tests.sites import Server, Site, hang, page, serve, status
+from tests.notifications import LONGEST_WAIT_S
+from tests.sites import Server, Site, hang, held, page, serve, status
 
 PAGES = 400
 KILLS = 4
 AT_ONCE = 8
 UNRECORDED = 64 + 2 * AT_ONCE + 64
 """Outcomes that wait for their transaction, and requests under way: what a kill may cost."""
+
+
+class UpTo(Site):
+    """Answers so many requests and no more, until it may."""
+
+    limit = 0
+
+    def reply_to(self, request: Request) -> Reply:
+        self.limit -= 1
+        return super().reply_to(request) if self.limit >= 0 else hang()
 
 
 def links_of(number: int) -> list[str]:
@@ -35,18 +47,20 @@ def has_been_asked(server: Server, times: int) -> Callable[[], bool]:
 
 
 def test_kill_9(project: MakeProject) -> None:
-    site = Site({f"/{n}": page(f"Page {n}", text=f"text of page {n}", links=links_of(n)) for n in range(PAGES)})
+    site = UpTo({f"/{n}": page(f"Page {n}", text=f"text of page {n}", links=links_of(n)) for n in range(PAGES)})
     site["/"] = page("Home", links=["/0"])
     chance = random.Random(7)
     with serve(site) as server:
         settings = f"DOWNLOAD_DELAY = 0\nCONCURRENT_REQUESTS_PER_DOMAIN = {AT_ONCE}\n"
         demo = project(collection(server.url("/"), settings=settings))
         for _ in range(KILLS):
-            before = len(server.paths())
+            before, site.limit = len(server.paths()), chance.randint(20, 90)
+            wanted = before + site.limit
             process = demo.start("crawl", "demo")
-            demo.until(has_been_asked(server, before + chance.randint(20, 90)))
+            demo.until(has_been_asked(server, wanted))
             process.send_signal(signal.SIGKILL)
             process.wait()
+        site.limit = 10 * PAGES
         demo.crawl("demo").succeeded()
         assert_same(indexed(demo), ["/", *(f"/{n}" for n in range(PAGES))])
         again = sum(server.counts().values()) - len(server.counts())
@@ -57,12 +71,15 @@ def test_kill_9(project: MakeProject) -> None:
 
 def test_ctrl_c_once_ends_cleanly_and_reports_what_is_left(project: MakeProject) -> None:
     site = Site({"/": page("Home", links=[f"/{n}" for n in range(200)])}, otherwise=page("Any"))
+    site["/9"] = tenth = held(page("Any"))
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.05\n"))
         process = demo.start("crawl", "demo")
-        demo.until(has_been_asked(server, 10))
+        demo.until(lambda: "/9" in server.paths())
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        demo.until(lambda: "Received SIGINT" in demo.output())
+        tenth.release()
+        assert process.wait() == 0
         reported = demo.output()
         assert "demo: stopped." in reported
         assert "left for the next start:" in reported
@@ -77,13 +94,14 @@ def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> No
     site["/slow"] = hang()
     site["/robots.txt"] = status(404)
     with serve(site) as server:
-        demo = project(collection(server.url("/"), settings="DOWNLOAD_DELAY = 0.02\n"))
+        never = 10 * LONGEST_WAIT_S  # the page is not waited for
+        demo = project(collection(server.url("/"), settings=f"DOWNLOAD_DELAY = 0.02\nDOWNLOAD_TIMEOUT = {never}\n"))
         process = demo.start("crawl", "demo")
         demo.until(lambda: "/slow" in server.paths())
         process.send_signal(signal.SIGINT)
         demo.until(lambda: "Received SIGINT" in demo.output())
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=15)
+        process.wait()
         reported = demo.output()
         assert "demo: stopped." in reported
         assert "Traceback" not in reported
@@ -105,7 +123,7 @@ def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakePr
         done: list[int] = []
         while pages not in done:
             process = crawl_killed(len(done) + 1, output=demo.folder / "output.txt", env=demo.env)
-            assert process.wait(timeout=60) == -signal.SIGKILL, process.output()
+            assert process.wait() == -signal.SIGKILL, process.output()
             done.append(excluded(file))
         assert done == sorted(done)
         assert len(set(done)) > 2, "some were killed when a part was excluded"
@@ -131,7 +149,7 @@ def test_kill_9_within_transactions_while_known_urls_are_folded(project: MakePro
         while True:
             number = 6 * len(folded) + 5
             process = crawl_killed(number, output=demo.folder / "output.txt", env=demo.env, changed_at_once=2)
-            status = process.wait(timeout=60)
+            status = process.wait()
             with closing(SqliteStore(file, read_only=True)) as store:
                 known = [state for state in store.urls() if state.url != server.url("/")]
             paths = {urlsplit(state.url).path for state in known if state.indexed}

@@ -105,20 +105,23 @@ def test_it_hears_of_ctrl_c(keeping: Project, tmp_path: Path) -> None:
     assert kept(tmp_path)["outcome"] == "stopped"
 
 
-FAILURES: list[tuple[str, list[str] | str, str]] = [
-    ("exit", [sys.executable, "-c", "raise SystemExit(3)"], "ended with exit status 3"),
-    ("it takes no input", "true", ""),
-    ("no shell", ["true", "| false"], ""),
-    ("it takes too long", [sys.executable, "-c", WAIT], "was ended, because it took longer than 1 s (CRAWLSPACE_ON_FINISH_TIMEOUT)"),
-    ("its children, too", ["sh", "-c", f'"$0" -c "{WAIT}"; true', sys.executable], "was ended, because it took longer than 1 s (CRAWLSPACE_ON_FINISH_TIMEOUT)"),
-    ("a signal", ["sh", "-c", "kill -9 $$"], "was ended by the signal 9"),
+FAILURES: list[tuple[str, list[str] | str, int, str]] = [
+    # the command, its time-out in seconds, how it fails
+    ("exit", [sys.executable, "-c", "raise SystemExit(3)"], 600, "ended with exit status 3"),
+    ("it takes no input", "true", 600, ""),
+    ("no shell", ["true", "| false"], 600, ""),
+    ("it takes too long", [sys.executable, "-c", WAIT], 1, "was ended, because it took longer than 1 s (CRAWLSPACE_ON_FINISH_TIMEOUT)"),
+    ("its children, too", ["sh", "-c", f'"$0" -c "{WAIT}"; true', sys.executable], 1, "was ended, because it took longer than 1 s (CRAWLSPACE_ON_FINISH_TIMEOUT)"),
+    ("a signal", ["sh", "-c", "kill -9 $$"], 600, "was ended by the signal 9"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("what", "command", "sentence"), FAILURES, ids=[row[0] for row in FAILURES])
-def test_its_failure_is_a_sentence(project: MakeProject, what: str, command: list[str] | str, sentence: str) -> None:
+@pytest.mark.parametrize(("what", "command", "timeout_s", "sentence"), FAILURES, ids=[row[0] for row in FAILURES])
+def test_its_failure_is_a_sentence(
+    project: MakeProject, what: str, command: list[str] | str, timeout_s: int, sentence: str
+) -> None:
     demo = project(collection(""))
-    with_command(demo, command, "CRAWLSPACE_ON_FINISH_TIMEOUT = 1\n")
+    with_command(demo, command, f"CRAWLSPACE_ON_FINISH_TIMEOUT = {timeout_s}\n")
     with serve(Site(SITE)) as server:
         shown = crawled(demo, server)
     program = command if isinstance(command, str) else command[0]

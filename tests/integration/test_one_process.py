@@ -11,6 +11,7 @@ import pytest
 from tests.command_line import ROOT
 from tests.conftest import MakeProject
 from tests.integration.stored import FAST, statuses
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Site, page, serve
 
 CRAWL_ALL = """
@@ -47,7 +48,7 @@ def test_each_is_crawled_by_its_own_rules(project: MakeProject, names: tuple[str
         )
         environment = {**os.environ, **both.env}
         command = [sys.executable, "-c", CRAWL_ALL, *names]
-        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=60, check=True)
+        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=LONGEST_WAIT_S, check=True)
         assert (first.paths(), second.paths(), secret.paths()) == (["/"], ["/"], [])
     assert statuses(both, "strict") == {"/": 200, secret.url(): 760}
     assert statuses(both, "open") == {"/": 200}

@@ -18,6 +18,7 @@ from crawlspace.crawl.access.sessions import SESSIONS, kept_sessions
 from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.stored import FAST, collection, indexed, opened
+from tests.notifications import LONGEST_WAIT_S
 
 PASSWORD, SECRET = "Passwort & of the wiki", "client-secret"
 PAGES = [f"/pages/{number}" for number in range(1, 12)]
@@ -30,7 +31,7 @@ class Application:
 
     def happened(self, what: str = "nothing") -> dict[str, int]:
         """Have something be done, and return how often what happened until now."""
-        with urllib.request.urlopen(f"{self.url}/of-the-test/{quote(what)}", timeout=60) as answer:
+        with urllib.request.urlopen(f"{self.url}/of-the-test/{quote(what)}", timeout=LONGEST_WAIT_S) as answer:
             found: dict[str, int] = json.load(answer)
         return found
 

@@ -61,7 +61,6 @@ TABLE: list[tuple[str, Reply, State, int, bool]] = [
     ("/liar", binary(b"\x89PNG\r\n\x1a\n" + bytes(100), "text/html"), State.EXCLUDED, 780, False),
     ("/reset", drop(reset=True), State.FAILED, 612, False),
     ("/closed", drop(), State.FAILED, 612, False),
-    ("/hang", hang(), State.FAILED, 613, False),
     ("/endless", drip(b"x" * 65_536, every_s=0.001), State.GONE, 615, False),
     ("/cut", cut_short("<p>half of it", missing=100), State.GONE, 615, False),
     ("/bomb", gzip_bomb(50_000_000), State.GONE, 615, False),
@@ -136,8 +135,19 @@ def test_forbidden_urls_get_no_request(crawled: tuple[Project, Server, str]) -> 
 
 def test_a_page_is_requested_once_and_a_failure_three_times(crawled: tuple[Project, Server, str]) -> None:
     counts = crawled[1].counts()
-    asked = {path: counts[path] for path in ("/", "/page", "/missing", "/moved", "/broken", "/busy", "/hang", "/twice")}
-    assert asked == {"/": 1, "/page": 1, "/missing": 1, "/moved": 1, "/broken": 3, "/busy": 3, "/hang": 3, "/twice": 2}
+    asked = {path: counts[path] for path in ("/", "/page", "/missing", "/moved", "/broken", "/busy", "/twice")}
+    assert asked == {"/": 1, "/page": 1, "/missing": 1, "/moved": 1, "/broken": 3, "/busy": 3, "/twice": 2}
+
+
+def test_a_page_without_an_answer_is_given_up_three_times(project: MakeProject) -> None:
+    """By a time-out so short that other answers would fail by it, too; it may end while the connection is made."""
+    with serve(Site({"/hang": hang()})) as server:
+        demo = project(collection(server.url("/hang"), settings=FAST + "DOWNLOAD_TIMEOUT = 0.5\nROBOTSTXT_OBEY = False\n"))
+        given_up = demo.crawl("demo")
+        assert set(server.paths()) <= {"/hang"}
+    state = states(demo)["/hang"]
+    assert (state.state, state.status) == (State.FAILED, 613)
+    assert "errors: 3 × 613\n" in given_up.stderr
 
 
 def test_the_twin_is_noted(crawled: tuple[Project, Server, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import count, pairwise
 
 import pytest
 
@@ -11,7 +11,7 @@ from crawlspace.model import State
 from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Reply, Request
 from tests.integration.stored import FAST, indexed, make_due, shared, states
-from tests.sites import Server, Site, binary, drop, hang, html, page, redirect, sequence, serve, slow, status, text
+from tests.sites import Server, Site, binary, drop, hang, held, html, page, redirect, sequence, serve, slow, status, text
 
 OWN = ("-s", "SPIDER_MODULES=tests.integration.own_spiders", "-s", "STATS_DUMP=True", "-L", "INFO")
 PRICE = binary(b'{"price": 7}', "application/json")
@@ -30,7 +30,7 @@ def files(server: Server, name: str, *, rules: str = "", settings: str = "", pat
 
 
 def crawled(made: Project, name: str, *options: str) -> str:
-    return made.crawl(name, *OWN, *options, timeout=60).stderr
+    return made.crawl(name, *OWN, *options).stderr
 
 
 def hit(made: Project, name: str, words: str = "words") -> dict[str, str]:
@@ -216,7 +216,16 @@ def test_delay_and_number_of_requests_hold_for_pages_and_requests_together(proje
 
 
 def test_requests_of_a_page_to_its_site_use_its_place(project: MakeProject) -> None:
-    with serve(Site({"/price": slow(PRICE, 0.05)})) as server:
+    first = held(PRICE)  # until another request comes
+    numbers = count()
+
+    def price(_: Request) -> Reply:
+        number = next(numbers)
+        if number == 1:
+            first.release()
+        return PRICE if number else first
+
+    with serve(Site({"/price": price})) as server:
         pages = {f"/{n}": priced(*(f"/price?{n}.{m}" for m in range(3)), title=f"Lamp {n}") for n in range(6)}
         server.site |= {"/": page("Home", links=list(pages)), **pages}
         made = project(files(server, "details", settings="CONCURRENT_REQUESTS_PER_DOMAIN = 3\n"))
@@ -254,7 +263,7 @@ def test_a_page_is_recorded_when_its_lease_ends(project: MakeProject) -> None:
     settings = "CRAWLSPACE_LEASE_S = 10\nDOWNLOAD_TIMEOUT = 12\nRETRY_TIMES = 0\n"
     with serve(Site({"/": priced("/price"), "/price": hang()})) as server:
         made = project(files(server, "kept", settings=settings))
-        run = made.scrapy("crawl", "kept", *OWN, timeout=120)
+        run = made.scrapy("crawl", "kept", *OWN)
     assert "not answered when the lease ended" in run.stderr
     assert states(made, "kept")["/"].status == 200
 

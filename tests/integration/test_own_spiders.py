@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -19,7 +20,7 @@ def crawled(project: MakeProject, name: str, site: Site, settings: str = "", *op
     with serve(site) as server:
         files = {f"{name}/start_urls.txt": server.url("/"), f"{name}/settings.py": FAST + settings}
         made = project(files)
-        run = made.crawl(name, *OWN, *options, timeout=40)
+        run = made.crawl(name, *OWN, *options)
         return made, run.stderr
 
 
@@ -118,9 +119,10 @@ def test_a_chain_of_pages_does_not_wait_between_them(project: MakeProject) -> No
     site["/"] = page("Home", links=["/0"])
     with serve(site) as server:
         made = project({"chain/start_urls.txt": server.url("/"), "chain/settings.py": FAST})
-        made.crawl("chain", timeout=30).succeeded()
-        pages = [request for request in server.requests if request.path != "/robots.txt"]
-        assert pages[-1].at - pages[0].at < 15  # it took 5 s a page when nothing woke the engine
+        made.crawl("chain").succeeded()
+        times = [request.at for request in server.requests if request.path != "/robots.txt"]
+        gaps_s = sorted(after - before for before, after in pairwise(times))
+        assert gaps_s[-4] < 2.5, "5 s a page when nothing wakes the engine; a busy machine is late once, and not each time"
     assert len(indexed(made, "chain")) == 21
 
 

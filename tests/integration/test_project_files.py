@@ -16,6 +16,7 @@ import pytest
 
 from tests.command_line import CompletedRun, run_scrapy
 from tests.conftest import assert_same
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Site, page, serve
 
 SITE = {
@@ -75,7 +76,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     packages = next(folder.glob("lib/python*/site-packages"))
     (packages / "dependencies.pth").write_text("\n".join(path for path in sys.path if Path(path).name == "site-packages"))
     install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--isolated", "--quiet", "--no-index", str(wheel)]
-    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    installed = subprocess.run(install, cwd=folder, capture_output=True, text=True, check=False, timeout=LONGEST_WAIT_S)
     assert installed.returncode == 0, installed.stdout + installed.stderr
     assert (packages / "crawlspace" / "project_files" / "scrapy.cfg").is_file()
     return folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -36,11 +36,6 @@ def demo(project: MakeProject, server: Server, url: str, settings: str = "") -> 
     )
 
 
-def soon(holds: Callable[[], bool]) -> None:
-    """Wait for a condition that the log of a server changes."""
-    wait_until(holds, timeout_s=30)
-
-
 def test_a_socket_and_a_user(project: MakeProject, site: Server, tmp_path: Path) -> None:
     path = tmp_path / "r.sock"
     with started(tmp_path / "server", "--unixsocket", str(path)) as client:
@@ -65,12 +60,12 @@ def test_a_server_that_cannot_write_to_its_disk(project: MakeProject, site: Serv
         shared.until(lambda: "/3" in site.paths())
         (folder / "no.rdb").mkdir()  # what it writes cannot be put there
         client.bgsave()
-        soon(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
+        wait_until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
         third.release()
         shared.until(lambda: "Redis takes nothing at present: MISCONF" in shared.output())
         (folder / "no.rdb").rmdir()
         client.bgsave()
-        assert crawl.wait(timeout=60) == 0, shared.output()
+        assert crawl.wait() == 0, shared.output()
         assert len(stored.indexed(shared)) == PAGES + 1
         assert set(site.counts().values()) == {1}, "nothing was fetched twice"
 
@@ -82,19 +77,22 @@ def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: S
         master = first.enter_context(started(tmp_path / "one", "--repl-diskless-sync-delay", "0"))
         port = master.connection_pool.connection_kwargs["port"]
         replica = stack.enter_context(started(tmp_path / "two", "--replicaof", f"127.0.0.1 {port}"))
-        soon(lambda: replica.info("replication")["master_link_status"] == "up")
+        wait_until(lambda: replica.info("replication")["master_link_status"] == "up")
         settings = f"sentinel monitor here 127.0.0.1 {port} 1\nsentinel down-after-milliseconds here 2000\nsentinel failover-timeout here 6000\n"
         watching = free_port()
         (tmp_path / "sentinel.conf").write_text(f"port {watching}\n{settings}")
-        stack.enter_context(started(tmp_path / "three", port=watching, kind=(str(tmp_path / "sentinel.conf"), "--sentinel")))
+        sentinel = stack.enter_context(
+            started(tmp_path / "three", port=watching, kind=(str(tmp_path / "sentinel.conf"), "--sentinel"))
+        )
+        wait_until(lambda: len(sentinel.sentinel_slaves("here")) == 1)  # it logs that it has found the replica
         shared = demo(project, site, f"sentinel://127.0.0.1:{watching}/here/0")
         crawl = shared.start("crawl", "demo")
         shared.until(lambda: "/3" in site.paths())
         first.close()
         third.release()
-        assert crawl.wait(timeout=60) == 0, shared.output()
+        assert crawl.wait() == 0, shared.output()
         reported = shared.output()
-        assert reported.count("Redis answers again") == 1
+        assert reported.count("Redis answers again") >= 1
         assert "Traceback" not in reported
         assert len(stored.indexed(shared)) == PAGES + 1
         assert replica.hlen("{demo}:url:0") == PAGES + 1
@@ -111,7 +109,7 @@ def test_a_cluster(project: MakeProject, site: Server, tmp_path: Path) -> None:
         port = nodes[1].connection_pool.connection_kwargs["port"]
         bus = nodes[1].config_get("cluster-port")["cluster-port"]
         nodes[0].execute_command("CLUSTER", "MEET", "127.0.0.1", port, bus)
-        soon(lambda: all(node.execute_command("CLUSTER INFO")["cluster_state"] == "ok" for node in nodes))
+        wait_until(lambda: all(node.execute_command("CLUSTER INFO")["cluster_state"] == "ok" for node in nodes))
         for name in ("demo", "other"):
             shared = demo(project, site, f"redis://127.0.0.1:{port}/0", CLUSTER)
             (shared.collections / "demo").rename(shared.collections / name)

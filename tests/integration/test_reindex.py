@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import ARCHIVED, files, folder
-from tests.integration.stored import collection, indexed, opened, shared, states
+from tests.integration.stored import collection, indexed, shared, states
 from tests.sites import Site, held, page, serve
 
 SITE = {"/": page("Home", links=["/a", "/b", "/c"]), "/a": page("A"), "/b": page("B", text="same"), "/c": page("B", text="same")}
@@ -83,24 +83,18 @@ def test_what_has_no_record_is_fetched_by_the_next_crawl(project: MakeProject) -
 
 
 def test_a_crawl_that_runs_sends_them(project: MakeProject) -> None:
+    """A chain of pages: when the last one is asked for, those before it are recorded."""
     slow = held(page("A"))
-    with serve(Site({**SITE, "/a": slow})) as server:
+    with serve(Site({"/": page("Home", links=["/b"]), "/b": page("B", links=["/a"]), "/a": slow})) as server:
         demo = project(collection(server.url("/"), settings=ARCHIVED))
         demo.start("crawl", "demo")
-        demo.until(lambda: "/a" in server.paths() and _has_documents(demo, 2))
+        demo.until(lambda: "/a" in server.paths())
         assert demo.scrapy("reindex", "demo").succeeded().stdout == "demo: 2 documents were sent again\n"
         slow.release()
         demo.until(lambda: demo.started[-1].poll() == 0)
         assert indexed(demo) == ["/", "/a", "/b"]
         assert all(state.status == 200 for state in states(demo).values())
         assert len(files(demo)) == 1
-
-
-def _has_documents(demo: Project, number: int) -> bool:
-    if not (demo.data / "demo/state.db").exists():
-        return False
-    with opened(demo) as store:
-        return store.counts().indexed == number
 
 
 def test_without_an_archive_nothing_is_lost(project: MakeProject) -> None:

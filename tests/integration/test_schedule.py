@@ -63,7 +63,7 @@ def test_kill_9_within_each_transaction_of_a_refresh(project: MakeProject) -> No
         kills, seen = 0, set()
         while True:
             process = crawl_killed(kills + 1, output=demo.folder / "output.txt", env=demo.env)
-            status = process.wait(timeout=120)
+            status = process.wait()
             with opened(demo, "demo") as store:
                 seen.add((store.get_meta(RUNNING) or "", sum(state.asked is Asked.BY_SCHEDULE for state in store.urls())))
             if status != -signal.SIGKILL:

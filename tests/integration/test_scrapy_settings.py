@@ -73,7 +73,7 @@ def test_meta_refreshes_that_are_not_followed(project: MakeProject) -> None:
 
 
 def test_autothrottle_keeps_each_site_at_its_latency(project: MakeProject) -> None:
-    """Two hosts: the delay of the slow one is never below its latency, and that of the fast one falls."""
+    """Two hosts: the delay of the slow one is never below its latency, and that of the fast one follows its own."""
     paths = [f"/{n}" for n in range(6)]
     fast = Site({"/": page("Fast", links=paths), **{path: page(path) for path in paths}, **ROBOTS})
     late = Site(
@@ -83,28 +83,35 @@ def test_autothrottle_keeps_each_site_at_its_latency(project: MakeProject) -> No
     with serve(fast) as one, serve(late, host="127.0.0.2") as other:
         made = project(collection(f"{one.url('/')}\n{other.url('/')}", settings=settings))
         crawl = made.crawl("demo").succeeded()
-        delays = {
-            server.netloc: [int(ms) for ms in re.findall(rf"{server.netloc}: delay (\d+) ms", crawl.stderr)]
-            for server in (one, other)
-        }
+        line = r"delay (\d+) ms \(.*\), latency (\d+) ms"
+        logged = [re.findall(f"{server.netloc}: {line}", crawl.stderr) for server in (one, other)]
     assert len(indexed(made)) == 14
-    assert [len(found) for found in delays.values()] == [7, 7]
-    assert delays[one.netloc][-1] < 400 <= min(delays[other.netloc])
+    assert [len(found) for found in logged] == [7, 7]
+    for found in logged:
+        before_ms = 100.0
+        for delay_ms, latency_ms in ((int(delay), int(latency)) for delay, latency in found):
+            assert delay_ms == pytest.approx(
+                max(latency_ms, (before_ms + latency_ms) / 2), abs=2
+            )  # they are logged as whole numbers
+            before_ms = delay_ms
+    assert min(int(delay) for delay, _ in logged[1]) >= 400
 
 
 CLOSED = [
-    # a setting; Scrapy's reason
-    ("CLOSESPIDER_ITEMCOUNT = 2", "closespider_itemcount"),
-    ("CLOSESPIDER_PAGECOUNT = 3", "closespider_pagecount"),
-    ("CLOSESPIDER_ERRORCOUNT = 2", "closespider_errorcount"),
-    ("CLOSESPIDER_TIMEOUT = 1", "closespider_timeout"),
-    ("CLOSESPIDER_TIMEOUT_NO_ITEM = 1", "closespider_timeout_no_item"),
-    ("CLOSESPIDER_PAGECOUNT_NO_ITEM = 2", "closespider_pagecount_no_item"),
+    # a setting; Scrapy's reason; the least number of requests, where it is not a matter of the machine
+    ("CLOSESPIDER_ITEMCOUNT = 2", "closespider_itemcount", 2),
+    ("CLOSESPIDER_PAGECOUNT = 3", "closespider_pagecount", 2),
+    ("CLOSESPIDER_ERRORCOUNT = 2", "closespider_errorcount", 2),
+    ("CLOSESPIDER_TIMEOUT = 1", "closespider_timeout", 0),
+    ("CLOSESPIDER_TIMEOUT_NO_ITEM = 1", "closespider_timeout_no_item", 0),
+    ("CLOSESPIDER_PAGECOUNT_NO_ITEM = 2", "closespider_pagecount_no_item", 2),
 ]
 
 
-@pytest.mark.parametrize(("setting", "reason"), CLOSED)
-def test_a_crawl_is_closed_as_in_scrapy_and_continued_by_the_next_start(project: MakeProject, setting: str, reason: str) -> None:
+@pytest.mark.parametrize(("setting", "reason", "least"), CLOSED)
+def test_a_crawl_is_closed_as_in_scrapy_and_continued_by_the_next_start(
+    project: MakeProject, setting: str, reason: str, least: int
+) -> None:
     """The class breaks on half of the pages, which are so slow that none of the limits comes too late."""
     paths = [f"/{n}" for n in range(12)]
     site = Site({"/": page("Home", links=paths), **{path: slow(page(path), 0.3) for path in paths}, **ROBOTS})
@@ -114,10 +121,10 @@ def test_a_crawl_is_closed_as_in_scrapy_and_continued_by_the_next_start(project:
             "half/settings.py": FAST + f"CONCURRENT_REQUESTS_PER_DOMAIN = 1\n{setting}\n",
         }
         made = project(files)
-        crawl = made.crawl("half", "-s", "SPIDER_MODULES=tests.integration.scrapy_habits", "-s", "STATS_DUMP=True", timeout=40)
+        crawl = made.crawl("half", "-s", "SPIDER_MODULES=tests.integration.scrapy_habits", "-s", "STATS_DUMP=True")
         asked = len(server.paths())
     assert f"'finish_reason': '{reason}'" in crawl.stderr
-    assert 2 <= asked < 2 + len(paths)
+    assert least <= asked < 2 + len(paths)
     assert "left for the next start" in crawl.stderr
 
 

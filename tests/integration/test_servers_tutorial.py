@@ -20,6 +20,7 @@ from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
 from tests.fault_proxy import FaultProxy
 from tests.integration.test_sinks import PACE
+from tests.notifications import LONGEST_WAIT_S
 from tests.search_server import TYPE, search_server
 from tests.solr_server import REAL as REAL_SOLR
 from tests.solr_server import solr_server
@@ -104,7 +105,7 @@ class Reader:
             name, _, value = arguments[0].partition("=")
             self._project.env[name] = value
         elif program not in ("docker", "python3"):
-            subprocess.run(self._with_own(step.command), shell=True, cwd=self._project.folder, check=True, timeout=60)
+            subprocess.run(self._with_own(step.command), shell=True, cwd=self._project.folder, check=True, timeout=LONGEST_WAIT_S)
             for file in (self._project.folder / "site").iterdir():  # a reader takes longer than the second that servers go by
                 self._clock += 10
                 os.utime(file, (1_700_000_000 + self._clock,) * 2)

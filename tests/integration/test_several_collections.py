@@ -39,7 +39,7 @@ def rows(shown: str) -> list[list[str]]:
 def test_a_fault_in_one_does_not_stop_the_next(project: MakeProject, tmp_path: Path, arguments: list[str]) -> None:
     with serve(Site(SITE)) as server:
         made = three(project, server)
-        ended = made.scrapy("crawl", *arguments, "--summary", str(tmp_path / "summary"), timeout=120)
+        ended = made.scrapy("crawl", *arguments, "--summary", str(tmp_path / "summary"))
         assert [path for path in server.paths() if path != "/robots.txt"] == ["/", "/a", "/b"]
     assert ended.returncode == 1
     assert rows(ended.stderr) == [
@@ -70,7 +70,7 @@ def test_options_hold_for_each(project: MakeProject, tmp_path: Path, export: lis
     with serve(Site(SITE)) as server:
         made = three(project, server)
         options = (option, str(tmp_path / file), "-s", "USER_AGENT=tried", "-a", "tag=x", "-L", "WARNING")
-        made.scrapy("crawl", "one", "two", *options, timeout=120).succeeded()
+        made.scrapy("crawl", "one", "two", *options).succeeded()
         assert {request.headers["user-agent"] for request in server.requests} == {"tried"}
     exported = {
         path.name: [json.loads(line)["title"] for line in path.read_text(encoding="utf-8").splitlines()]

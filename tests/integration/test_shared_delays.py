@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import signal
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
 
-from tests.integration.workers import MakeTeam, all_of, fetched, tree
-from tests.sites import Server, redirect, serve, slow, text
+from crawlspace.clock import SystemClock
+from tests.integration.workers import Growing, MakeTeam, Team, all_of, fetched, tree
+from tests.sites import Server, Site, redirect, serve, slow, status, text
 
 DELAY_S = 0.3
 
@@ -24,19 +28,22 @@ def shortest_gap(server: Server) -> float:
 
 def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
     """Also where a site goes from one worker to another, because the first is killed or another one comes."""
-    with ExitStack() as stack:
-        servers = [stack.enter_context(serve(tree(9), host=f"127.0.0.{n}")) for n in range(1, 7)]
+    with growing() as (pages, servers):
         shared = team(*(server.url("/") for server in servers), settings=DELAYED)
         first = shared.start()
-        shared.until(lambda: len(fetched(servers)) > 10)
+        until_more(shared, servers)
         shared.start()
-        shared.until(lambda: len(fetched(servers)) > 24)
+        shared.until_shared(3, 3)
+        until_more(shared, servers)
         first.kill()
+        shared.expire(first)
         shared.start()
+        shared.until_shared(3, 3)
+        until_more(shared, servers)
+        for each in pages:
+            each.stop()
         shared.wait()
-        for server in servers:
-            assert shortest_gap(server) > DELAY_S - 0.03
-        assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
+        assert_delays_and_pages(pages, servers)
         assert "done." in shared.output(1)
         assert "done." in shared.output(2)
 
@@ -78,29 +85,56 @@ def test_a_delay_holds_where_the_robots_txt_of_others_lie(team: MakeTeam) -> Non
         assert set(fetched([common, *others])) == all_of([common, *others]) - {common.url("/13")}
 
 
-def test_delays_are_kept_when_an_expired_worker_comes_back(team: MakeTeam) -> None:
+def test_delays_are_kept_when_an_expired_worker_comes_back(team: MakeTeam, tmp_path: Path) -> None:
     """As a machine that was suspended, or cut off: others have its sites by then."""
-    with ExitStack() as stack:
-        servers = [stack.enter_context(serve(tree(18), host=f"127.0.0.{n}")) for n in range(1, 7)]
+    with growing() as (pages, servers):
         shared = team(*(server.url("/") for server in servers), settings=DELAYED)
         shared.start()
-        shared.until(lambda: len(fetched(servers)) > 10)
-        late = shared.start()
-        held = shared.store.scripts
-
-        def sites() -> list[int]:
-            return [held.command("SCARD", f"owned:{name.decode()}") for name in held.command("ZRANGE", "workers", 0, -1)]
-
-        shared.until_in_redis(lambda: sites() == [3, 3], "own*")
-        before = len(fetched(servers))
-        shared.until(lambda: len(fetched(servers)) > before + 6)
+        until_more(shared, servers)
+        suspended = tmp_path / "suspended"
+        late = shared.start(first=partial(count_suspension, suspended))
+        shared.until_shared(3, 3)
+        until_more(shared, servers)
         late.send_signal(signal.SIGSTOP)
-        shared.until_in_redis(lambda: len(sites()) == 1, "workers")
-        before = len(fetched(servers))
-        shared.until(lambda: len(fetched(servers)) > before + 6)
+        shared.expire(late)
+        until_more(shared, servers)
+        suspended.touch()
         late.send_signal(signal.SIGCONT)
+        shared.until_shared(3, 3)
+        until_more(shared, servers)
+        for each in pages:
+            each.stop()
         shared.wait()
-        for server in servers:
-            assert shortest_gap(server) > DELAY_S - 0.03
-        assert set(fetched(servers)) == {server.url(path) for server in servers for path in server.site}
+        assert_delays_and_pages(pages, servers)
         assert shared.output(1).count("this worker did not report for too long") == 1
+
+
+@contextmanager
+def growing() -> Iterator[tuple[list[Growing], list[Server]]]:
+    """Six sites that have always another page, so that no worker is too late for them."""
+    with ExitStack() as stack:
+        pages = [Growing() for _ in range(6)]
+        sites = [Site({"/robots.txt": status(404)}, otherwise=each) for each in pages]
+        yield pages, [stack.enter_context(serve(site, host=f"127.0.0.{n}")) for n, site in enumerate(sites, 1)]
+
+
+def until_more(shared: Team, servers: list[Server]) -> None:
+    """Wait until one page or more of each site, as it is on average, was requested."""
+    before = len(fetched(servers))
+    shared.until(lambda: len(fetched(servers)) > before + len(servers))
+
+
+def assert_delays_and_pages(pages: list[Growing], servers: list[Server]) -> None:
+    for server in servers:
+        assert shortest_gap(server) > DELAY_S - 0.03
+    assert set(fetched(servers)) == {server.url(path) for each, server in zip(pages, servers, strict=True) for path in each.paths}
+
+
+def count_suspension(suspended: Path) -> None:
+    """Have so much time have passed in this process, once that file is there, that it has expired; as on a machine that was suspended."""
+    elapsed = SystemClock.monotonic
+
+    def monotonic(self: SystemClock) -> float:
+        return elapsed(self) + 400 * suspended.exists()
+
+    SystemClock.monotonic = monotonic  # type: ignore[method-assign]

@@ -13,12 +13,14 @@ from crawlspace.model import UrlState
 from crawlspace.state.redis.store import RedisStore
 from tests.command_line import CompletedRun, run_scrapy, start_scrapy
 from tests.conftest import Project
+from tests.http import Reply, Request
 from tests.integration import stored
 from tests.notifications import Running
 from tests.servers import another_client, changes_reported, redis_server
-from tests.sites import Server, Site, page
+from tests.sites import Server, Site, held, page
 
-FAST = f"{stored.FAST}CRAWLSPACE_WORKER_TIMEOUT = 5\n"
+FAST = f"{stored.FAST}CRAWLSPACE_WORKER_TIMEOUT = 300\n"
+"""No worker expires because its machine is busy; a test has one expire by `Team.expire`."""
 
 
 class Team:
@@ -35,11 +37,12 @@ class Team:
     def data(self, number: int) -> Path:
         return self.project.folder / f"machine{number}"
 
-    def start(self, *args: str) -> Running:
+    def start(self, *args: str, first: Callable[[], None] | None = None) -> Running:
+        """`first`: what is called in its process before."""
         number = len(self._workers)
         output = self.project.folder / f"output{number}.txt"
         env = {**self.project.env, "CRAWLSPACE_DATA_DIR": str(self.data(number))}
-        process = start_scrapy(["crawl", "demo", *args], output=output, env=env)
+        process = start_scrapy(["crawl", "demo", *args], output=output, env=env, first=first)
         self.project.started.append(process)
         self._workers.append(process)
         return process
@@ -54,7 +57,7 @@ class Team:
     def wait(self) -> None:
         """Until all have ended; those that were not killed must have succeeded."""
         for worker in self._workers:
-            assert worker.wait(timeout=60) in (0, -signal.SIGKILL), worker.output()
+            assert worker.wait() in (0, -signal.SIGKILL), worker.output()
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a condition that a request, an output or an end may change."""
@@ -64,6 +67,27 @@ class Team:
         """Wait for a condition that a change of these keys of the collection may change."""
         with changes_reported(f"{{demo}}:{keys}"):
             self.until(holds)
+
+    def expire(self, worker: Running) -> None:
+        """Have a worker that was killed or stopped not have reported for too long, and wait until another one has found that."""
+
+        def is_gone() -> bool:
+            names = [name for name in self.names() if int(name.split(":")[-2]) == worker.pid]
+            for name in names:
+                self.store.scripts.command("ZADD", "workers", 0, name)  # again, if it has reported meanwhile
+            return not names
+
+        self.until_in_redis(is_gone, "workers")
+
+    def names(self) -> list[str]:
+        """The workers that the server knows, by the names that it knows them by."""
+        return [name.decode() for name in self.store.scripts.command("ZRANGE", "workers", 0, -1)]
+
+    def until_shared(self, *sites: int) -> None:
+        """Wait until there are so many workers, each with so many sites."""
+        self.until_in_redis(
+            lambda: sorted(self.store.scripts.command("SCARD", f"owned:{name}") for name in self.names()) == [*sites], "own*"
+        )
 
     def states(self) -> dict[str, UrlState]:
         return {state.url: state for state in self.store.urls()}
@@ -91,6 +115,48 @@ def tree(pages: int, *, others: list[str] | None = None) -> Site:
     )
     site["/"] = page("Home", text="home", links=["/0", *(others or [])])
     return site
+
+
+class Growing:
+    """Pages of which each leads to the next three, without end until `stop`."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._is_over = False
+
+    def __call__(self, request: Request) -> Reply:
+        number = int(request.path[1:] or 0)
+        if not self._is_over:
+            self._last = max(self._last, number + 3)
+        links = [f"/{other}" for other in range(number + 1, number + 4) if other <= self._last]
+        return page(f"Page {number}", text=f"text of page {number}", links=links)
+
+    def stop(self) -> None:
+        self._is_over = True
+
+    @property
+    def paths(self) -> set[str]:
+        """All that was linked so far, and the start page."""
+        return {"/", *(f"/{number}" for number in range(1, self._last + 1))}
+
+
+def hold(servers: list[Server], first: int) -> Callable[[], None]:
+    """Hold the pages of a tree from that number on, until the function that this returns is called: the crawl does not end before.
+
+    Of a site there are eight requests at a time: fewer pages are to be held, or those that others do not come after.
+    """
+    gates = []
+    for server in servers:
+        for path in server.site:
+            if path[1:].isdecimal() and int(path[1:]) >= first:
+                server.site[path] = gate = held(server.site[path])  # type: ignore[arg-type]
+                gates.append(gate)
+
+    def release() -> None:
+        for gate in gates:
+            gate.release()
+
+    return release
 
 
 def all_of(servers: list[Server]) -> set[str]:

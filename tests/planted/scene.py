@@ -142,7 +142,7 @@ class Scene:
         return {**entry, "allow_plain_http": True}
 
     def run(self, *args: str, place: str) -> None:
-        ran = self.project.scrapy(*args, timeout=240)
+        ran = self.project.scrapy(*args)
         self.add(place, ran.stdout, ran.stderr)
 
 

@@ -17,6 +17,7 @@ import pytest
 from tests.command_line import ROOT, run_scrapy
 from tests.conftest import MakeProject, assert_same
 from tests.http import Request
+from tests.notifications import LONGEST_WAIT_S
 from tests.sites import (
     Answer,
     Route,
@@ -42,7 +43,7 @@ from tests.sites import (
 
 def ask(server: Server, path: str, method: str = "GET", **headers: str) -> tuple[int, str, bytes]:
     """Status, content type and body of one request."""
-    client = http.client.HTTPConnection(server.host, server.port, timeout=10)
+    client = http.client.HTTPConnection(server.host, server.port, timeout=LONGEST_WAIT_S)
     try:
         client.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
         response = client.getresponse()
@@ -132,7 +133,7 @@ def test_conditional(given: dict[str, str], asked: dict[str, str], code: int) ->
 
 def test_head_has_no_body_and_keeps_the_connection() -> None:
     with serve(Site({"/": text("hello")})) as server:
-        client = http.client.HTTPConnection(server.host, server.port, timeout=10)
+        client = http.client.HTTPConnection(server.host, server.port, timeout=LONGEST_WAIT_S)
         client.request("HEAD", "/")
         response = client.getresponse()
         assert (response.getheader("Content-Length"), response.read()) == ("5", b"")
@@ -144,7 +145,7 @@ def test_head_has_no_body_and_keeps_the_connection() -> None:
 
 def test_a_request_is_recorded_completely() -> None:
     with serve(Site({}, otherwise=status(200))) as server:
-        client = http.client.HTTPConnection(server.host, server.port, timeout=10)
+        client = http.client.HTTPConnection(server.host, server.port, timeout=LONGEST_WAIT_S)
         client.request("POST", "/in?x=1", body=b"line\n", headers={"X-Thing": "a: b"})
         client.getresponse().read()
         client.close()
@@ -159,21 +160,21 @@ def test_a_request_came_when_it_was_sent_and_not_when_it_was_read() -> None:
 
     def block(_: Request) -> Answer:
         came.set()
-        go_on.wait(10)
+        go_on.wait(LONGEST_WAIT_S)
         return status(200)
 
     with serve(Site({"/block": block})) as server, serve(Site({"/": slow(text("later"), 0.2)})) as other:
         blocked = threading.Thread(target=ask, args=(server, "/block"))
         blocked.start()
-        came.wait(10)
+        came.wait(LONGEST_WAIT_S)
         before = time.monotonic()
-        with socket.create_connection((server.host, server.port), timeout=10) as client:
+        with socket.create_connection((server.host, server.port), timeout=LONGEST_WAIT_S) as client:
             client.sendall(b"GET /late HTTP/1.1\r\n\r\n")
             after = time.monotonic()
             assert ask(other, "/")[2] == b"later"
             go_on.set()
             client.recv(100)
-        blocked.join(10)
+        blocked.join(LONGEST_WAIT_S)
         late_s = 0.02 if sys.platform == "linux" else 5.0  # other systems do not tell when data came in
         assert before - 0.02 < server.requests[1].at < after + late_s
 
@@ -206,9 +207,9 @@ def test_requests_at_once_are_counted() -> None:
 
     with serve(Site({"/": held})) as server, ExitStack() as clients:
         for _ in range(3):
-            client = clients.enter_context(socket.create_connection((server.host, server.port), 10))
+            client = clients.enter_context(socket.create_connection((server.host, server.port), LONGEST_WAIT_S))
             client.sendall(b"GET / HTTP/1.1\r\n\r\n")
-        assert all(arrived.acquire(timeout=10) for _ in range(3))
+        assert all(arrived.acquire(timeout=LONGEST_WAIT_S) for _ in range(3))
         assert server.most_at_once == 3
 
 
@@ -234,13 +235,13 @@ def test_hang_answers_nothing_until_the_server_stops() -> None:
             client.settimeout(0.05)
             with pytest.raises(TimeoutError):
                 client.recv(1)
-        client.settimeout(10)
+        client.settimeout(LONGEST_WAIT_S)
         assert client.recv(1) == b""
 
 
 def test_drip_never_ends() -> None:
     with serve(Site({"/": drip(b"12345", every_s=0)})) as server:
-        client = http.client.HTTPConnection(server.host, server.port, timeout=10)
+        client = http.client.HTTPConnection(server.host, server.port, timeout=LONGEST_WAIT_S)
         client.request("GET", "/")
         assert client.getresponse().read(10_000) == b"12345" * 2_000
         client.close()
@@ -258,7 +259,7 @@ def test_gzip_bomb(size: int) -> None:
 def test_tls_meets_plain_text() -> None:
     with (
         serve(Site({})) as server,
-        socket.create_connection((server.host, server.port), 10) as client,
+        socket.create_connection((server.host, server.port), LONGEST_WAIT_S) as client,
         pytest.raises(ssl.SSLError),
     ):
         ssl.create_default_context().wrap_socket(client, server_hostname="localhost")

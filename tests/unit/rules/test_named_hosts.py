@@ -12,6 +12,7 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.lint.crawl_rules import lint_rules
 from crawlspace.rules.space import CrawlSpace
+from tests.notifications import LONGEST_WAIT_S
 
 # an allow rule, a host that it matches, whether that may be at a private address
 RULES = [
@@ -67,4 +68,4 @@ def test_the_list_is_read_only_for_patterns() -> None:
         "space.at_connect('a.corp', 80, '8.8.8.8')\n"
         "assert 'tldextract' not in sys.modules\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=LONGEST_WAIT_S)

@@ -14,6 +14,7 @@ from crawlspace.index.marks import Agreement, BatchMark, stored_mark
 from crawlspace.index.opensearch.mapping import MARK
 from tests.contract.conftest import full
 from tests.fault_proxy import Fault, answers, error
+from tests.notifications import LONGEST_WAIT_S
 from tests.search_server import INDEX
 from tests.unit.index.marked import BEHIND, marked, warnings
 from tests.unit.index.marked import MarkedScene as Scene
@@ -116,7 +117,7 @@ def test_a_batch_whose_marker_is_not_taken_is_sent_again(scene: Scene, times: in
         lines = body.splitlines(keepends=True)
         assert b"batch_mark" in lines[-1]
         request = Request(f"{scene.search.url}/{INDEX}/_bulk", b"".join(lines[:-2]), {"Content-Type": "application/x-ndjson"})
-        with urlopen(request, timeout=60) as reply:
+        with urlopen(request, timeout=LONGEST_WAIT_S) as reply:
             answer = json.loads(reply.read())
         answer["items"].append({"index": {"_id": "mark:demo", "status": 429, **error("es_rejected_execution_exception")}})
         return 200, answer

@@ -13,7 +13,9 @@ import pytest
 
 from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.jobs import FileJob
+from crawlspace.runtime.files import processes as module
 from crawlspace.runtime.files.processes import COMMAND, FileProcesses
+from tests.notifications import LONGEST_WAIT_S
 from tests.unit.content.documents.made_files import docx, para, xlsx
 
 READABLE = FileJob(None, data=docx(para("Hello")))
@@ -55,7 +57,10 @@ EXPLODES = FileJob(None, data=xlsx([["a" * 1000] * 20_000]))
     ],
     ids=["hangs", "crashes", "explodes"],
 )
-def test_a_bad_file_costs_only_itself(job: FileJob, memory: int, status: TextStatus | None, detail: str) -> None:
+def test_a_bad_file_costs_only_itself(
+    monkeypatch: pytest.MonkeyPatch, job: FileJob, memory: int, status: TextStatus | None, detail: str
+) -> None:
+    monkeypatch.setattr(module, "LAST_WORDS_S", LONGEST_WAIT_S)  # how it ended is waited for, and told as soon as it is known
     bad, good = read(job, READABLE, memory=memory)
     assert (bad.text, good.text) == ("", "Hello")
     if status is None:  # Python reports it, or the library ends the process
