@@ -20,7 +20,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev browser demo test test-histories test-servers test-browser lint bench fuzz lock clean python broken
+.PHONY: help env env-dev browser demo test test-histories test-servers test-browser lint compiled bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -87,8 +87,13 @@ lint: env-dev
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-test: lint
+test:
+	@$(MAKE) --no-print-directory -j2 lint compiled
 	$(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# In a new checkout, beside mypy: else each process of the tests would compile all of them. What cannot be collected pytest reports itself.
+compiled: env-dev
+	@test -d tests/unit/__pycache__ || $(RUN) -m pytest --collect-only -p no:xdist >/dev/null 2>&1 || true
 
 # Of the seeds that make test has not.
 test-histories: env-dev

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from crawlspace.state.redis.store import RedisStore
 from tests.histories.collection import HistoryReport
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.history import run_history
+from tests.memory import folder_in_memory
 from tests.servers import client_of_pool, emptied
 
 _SHOWN = (
@@ -49,8 +49,6 @@ _MET = (
     "documents that it cannot be sent",
     "pushes for the search server dropped",
 )
-_MEMORY = Path("/dev/shm")
-"""A folder in memory: no disk load, and a killed process loses nothing on a disk either."""
 
 
 def main(arguments: list[str] | None = None) -> list[Row]:
@@ -93,7 +91,7 @@ def _run_one(seed: int, *, steps: int, store: str, drawn: Drawn, search: bool) -
     on_server = None if store == "sqlite" else _on_server
     if on_server is not None:
         emptied().close()
-    with tempfile.TemporaryDirectory(prefix="history-", dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as folder:
+    with tempfile.TemporaryDirectory(prefix="history-", dir=folder_in_memory()) as folder:
         return run_history(seed, Path(folder), steps=steps, on_server=on_server, team=store == "team", drawn=drawn, search=search)
 
 

@@ -13,11 +13,15 @@ import pytest
 from hypothesis import settings
 
 from tests.command_line import CompletedRun, run_scrapy, start_scrapy
+from tests.memory import folder_in_memory
 from tests.notifications import LONGEST_WAIT_S, Running, wait_until
 
 settings.register_profile("local", deadline=None, database=None)
 settings.register_profile("ci", deadline=None, database=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+if (_folder := folder_in_memory()) is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _folder)  # pytest's own way to say where `tmp_path` is
 
 
 @pytest.hookimpl(optionalhook=True)

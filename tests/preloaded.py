@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import pkgutil
 import sys
+from contextlib import redirect_stdout, suppress
 
-from scrapy.settings import default_settings
+from scrapy.cmdline import execute
+from scrapy.settings import Settings, default_settings
 
 import tests.quick_start  # noqa: F401
 
@@ -23,6 +26,11 @@ for components in (
         importlib.import_module(component.rpartition(".")[0])
 for name in ("scrapy.utils.engine", "twisted.conch.telnet", "uvloop"):
     importlib.import_module(name)
+# Each command begins with a search for all commands, half of what a small one takes; the second search finds most of it in caches.
+settings = Settings()
+settings.setmodule("crawlspace.settings", priority="project")
+with redirect_stdout(io.StringIO()), suppress(SystemExit):
+    execute(["scrapy", "version", "--verbose"], settings)
 if "twisted.internet.reactor" in sys.modules:
     raise RuntimeError("a reactor was imported: each process chooses its own")
 gc.freeze()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
+import scrapy.core.downloader.contextfactory  # noqa: F401 - early, as in crawlspace/commands/__init__.py
 from scrapy.cmdline import execute
 
 from tests.notifications import Running

@@ -29,6 +29,8 @@ _LONGEST_ANSWER_S = 600.0
 _TRIES = 5
 """A port is found free before it is taken, and another test process may be faster."""
 _LAST_MESSAGE = "no more notifications"
+_SOCKET = "socket"
+"""Where the server of the test process listens too, in its folder."""
 
 
 class Server:
@@ -108,7 +110,7 @@ def redis_server() -> Server:
     folder = tempfile.TemporaryDirectory(prefix="redis-")
     for _ in range(_TRIES):
         try:
-            server = Server(Path(folder.name), "--appendonly", "no", "--save", "")
+            server = Server(Path(folder.name), "--appendonly", "no", "--save", "", "--unixsocket", _SOCKET)
         except ServerEndedError:
             continue
         Finalize(None, _end, (server, folder), exitpriority=1)  # at the end of a pool's worker, too, which atexit does not see
@@ -129,17 +131,24 @@ def emptied() -> redis.Redis:
 
 
 def another_client() -> redis.Redis:
-    return redis.Redis(port=redis_server().port, socket_timeout=_LONGEST_ANSWER_S)
+    """A client with a connection of its own, by the way that costs least: a test makes thousands of calls."""
+    return redis.Redis(
+        unix_socket_path=str(redis_server().folder / _SOCKET), single_connection_client=True, socket_timeout=_LONGEST_ANSWER_S
+    )
 
 
 def client_of_pool() -> redis.Redis:
     """A client whose connection is taken over by the next one: a connection costs ten calls, and a random history opens its store hundreds of times."""
-    return redis.Redis(connection_pool=_connections())
+    return redis.Redis(connection_pool=_connections(), single_connection_client=True)
 
 
 @lru_cache(maxsize=1)
 def _connections() -> redis.ConnectionPool:
-    return redis.ConnectionPool(port=redis_server().port, socket_timeout=_LONGEST_ANSWER_S)
+    return redis.ConnectionPool(
+        connection_class=redis.UnixDomainSocketConnection,
+        path=str(redis_server().folder / _SOCKET),
+        socket_timeout=_LONGEST_ANSWER_S,
+    )
 
 
 @contextmanager

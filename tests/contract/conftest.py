@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def short(url: str) -> str:
     return url.removeprefix("http://")
 
 
+@cache
 def key(url: str) -> int:
     return parse(full(url)).key
 

@@ -48,6 +48,7 @@ from tests.contract.drawn import (
     times,
 )
 from tests.contract.sink_steps import SinkSteps
+from tests.memory import folder_in_memory
 from tests.servers import another_client, emptied
 
 T = TypeVar("T")
@@ -313,7 +314,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
 
 class SqliteWalk(StoreWalk):
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="walk"))
+        self.folder = Path(tempfile.mkdtemp(prefix="walk", dir=folder_in_memory()))
         super().__init__()
 
     def teardown(self) -> None:

@@ -5,7 +5,6 @@ A failure shows the seed, all steps, and what is MISSING or EXTRA; `make test-hi
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,18 +14,18 @@ import pytest
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.state.redis.store import RedisStore
 from tests.histories.history import run_history
+from tests.memory import folder_in_memory
 from tests.servers import client_of_pool, emptied
 
 SEEDS_A_TEST = 10
 SEEDS_WITH_A_SEARCH_SERVER = {"file": [1, 13, 14], "redis": [1], "team": [1]}
 """Pages are being fetched when the server is to be sent their documents, which the archive does not have."""
-MEMORY = Path("/dev/shm")
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """In memory where the system has that: the stores flush thousands of times, and what is killed here is a process and no machine."""
-    with tempfile.TemporaryDirectory(dir=MEMORY if os.access(MEMORY, os.W_OK) else None) as made:
+    """In memory, and gone when the test ends, as `tmp_path` is not where it fails."""
+    with tempfile.TemporaryDirectory(dir=folder_in_memory()) as made:
         yield Path(made)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 import os
@@ -304,6 +305,20 @@ def test_who_does_not_share_a_store_does_not_wait_for_its_client(demo: Project) 
         [sys.executable, "-c", code], cwd=ROOT, env={**os.environ, **demo.env}, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "False", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "packages"),
+    [
+        ("crawlspace.commands", ["crawlspace"]),
+        ("crawlspace.runtime.replay.process", ["crawlspace", "crawlspace.runtime", "crawlspace.runtime.replay"]),
+    ],
+)
+def test_the_http_client_is_loaded_before_all_else(module: str, packages: list[str]) -> None:
+    """As it is loaded it looks at the call stack, and that took a quarter of the start where it was imported from deep within."""
+    code = f"import sys, {module}; names = list(sys.modules); print(names[:names.index('scrapy.core.downloader.contextfactory')])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert [name for name in ast.literal_eval(done.stdout) if name.startswith("crawlspace")] == packages
 
 
 def test_the_files_are_those_of_the_crawl(demo: Project) -> None:

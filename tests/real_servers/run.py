@@ -15,10 +15,12 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "servers"
@@ -26,6 +28,10 @@ PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
 _TOOLS = ("java", "javac", "mvn")
 _OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LINES_SHOWN = 40
+_AT_ONCE = 2
+"""So many servers have their tests at one time: each has its own ports and folder, and its tests run one after the other."""
+_MAKING = Lock()
+"""Maven's folder of packages is for one at a time."""
 _READY = re.compile(rb"READY (http://\S+)")
 
 
@@ -115,7 +121,9 @@ def main(arguments: Sequence[str]) -> int:
     if missing := _missing(servers):
         print(f"{missing} not found: install a JDK (17 or newer), Maven, squid and nginx", file=sys.stderr)
         return 1
-    failed = [server.name for server in servers if not _passes(server, rest)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        passed = list(pool.map(partial(_passes, arguments=rest, shown_at_once=len(servers) == 1), servers))
+    failed = [server.name for server, is_fine in zip(servers, passed, strict=True) if not is_fine]
     if failed:
         print(f"failed with {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
@@ -128,16 +136,22 @@ def _missing(servers: Sequence[Server]) -> str:
     return ", ".join([*(tool for tool in tools if shutil.which(tool) is None), *named])
 
 
-def _passes(server: Server, arguments: Sequence[str]) -> bool:
-    print(f"{server.name}:", flush=True)
+def _passes(server: Server, *, arguments: Sequence[str], shown_at_once: bool) -> bool:
+    """Run the tests on one server; what they print is shown as it comes, or as a whole at the end."""
+    if shown_at_once:
+        print(f"{server.name}:", flush=True)
     try:
         with nullcontext(server.url) if server.url else started(server.name, server.program) as url:
             environment = {**os.environ, **server.environment, server.variable: url}
             command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "-q", *(arguments or server.tests)]
-            return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
+            output, errors = (None, None) if shown_at_once else (subprocess.PIPE, subprocess.STDOUT)
+            done = subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=errors, text=True, check=False)
     except NoServerError as error:
         print(error, file=sys.stderr)
         return False
+    if not shown_at_once:
+        print(f"{server.name}:\n{done.stdout}", flush=True)
+    return done.returncode == 0
 
 
 @contextmanager
@@ -150,7 +164,8 @@ def started(name: str, program: str) -> Iterator[str]:
 @contextmanager
 def running(name: str, program: str) -> Iterator[RunningServer]:
     """Start a server as `started` does, and yield it."""
-    classes, classpath = _made(Path(__file__).parent / name, program)
+    with _MAKING:
+        classes, classpath = _made(Path(__file__).parent / name, program)
     with tempfile.TemporaryDirectory(prefix=f"{name}-") as folder:
         command = ["java", *_OPTIONS, "-cp", f"{classes}{os.pathsep}{classpath}", program, str(Path(folder, "data")), str(ROOT)]
         server = RunningServer(name, command, Path(folder))

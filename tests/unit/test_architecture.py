@@ -84,14 +84,21 @@ def modules(*folders: str) -> dict[str, Path]:
     return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in paths}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """Millions of nodes, which the garbage collector would look at in each later test."""
+    yield
+    nodes.cache_clear()
+
+
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))))
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
     """Line and dotted name of all that a file imports, wherever in it; `from a import b` counts as a.b."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, name.name) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -245,9 +252,9 @@ def is_private(name: str) -> bool:
 @cache
 def own_names() -> frozenset[str]:
     """The private names that the project itself defines."""
-    nodes = [node for path in modules(*PROJECT).values() for node in ast.walk(tree(path))]
-    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
+    own = [node for path in modules(*PROJECT).values() for node in nodes(path)]
+    functions = {node.name for node in own if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
+    attributes = {node.attr for node in own if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     return frozenset(functions | attributes | OF_NAMED_TUPLES)
 
 
@@ -256,7 +263,7 @@ def private_names_of_others(path: Path) -> Iterator[str]:
     for line, imported in imports(path):
         if imported.partition(".")[0] not in PROJECT and any(map(is_private, imported.split("."))):
             yield f"{line}: {imported}"
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if not isinstance(node, ast.Attribute) or not is_private(node.attr):
             continue
         whose = ast.unparse(node.value)
@@ -296,7 +303,7 @@ def test_modules_are_named_for_what_they_do() -> None:
 def test_no_two_classes_have_one_name() -> None:
     """But for the commands, which Scrapy finds by their modules."""
     names = Counter(
-        node.name for path in modules("crawlspace").values() for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)
+        node.name for path in modules("crawlspace").values() for node in nodes(path) if isinstance(node, ast.ClassDef)
     )
     assert {name for name, times in names.items() if times > 1} == {"Command"}
 
@@ -342,7 +349,7 @@ def test_the_search_for_waits(code: str, *, waits: bool) -> None:
 
 def test_tests_wait_for_events_and_not_for_time() -> None:
     """See `tests/notifications.py`."""
-    waiting = {name for name, path in modules("tests").items() if any(map(waits_for_time, ast.walk(tree(path))))}
+    waiting = {name for name, path in modules("tests").items() if any(map(waits_for_time, nodes(path)))}
     assert waiting == SLOW_REPLIES
 
 
@@ -376,7 +383,7 @@ def test_the_search_for_private_names_that_are_set(code: str, *, is_set: bool) -
 
 
 def test_tests_set_no_private_names() -> None:
-    setting = {name for name, path in modules("tests").items() if any(map(sets_private_name, ast.walk(tree(path))))}
+    setting = {name for name, path in modules("tests").items() if any(map(sets_private_name, nodes(path)))}
     assert setting == set()
 
 
@@ -387,5 +394,7 @@ def test_nothing_sleeps() -> None:
         for name, path in modules(*ALL_CODE).items()
         if not name.startswith("benchmarks")
         if any(imported == "time.sleep" for _, imported in imports(path))
-        or any(isinstance(node, ast.Attribute) and ast.unparse(node) == "time.sleep" for node in ast.walk(tree(path)))
+        or any(
+            isinstance(node, ast.Attribute) and node.attr == "sleep" and ast.unparse(node) == "time.sleep" for node in nodes(path)
+        )
     ]

@@ -17,13 +17,16 @@ from typing import IO
 if sys.platform != "win32":
     import fcntl
 
-_OUTSIDE = ("dev", "proc")
+_OUTSIDE = (("dev",), ("proc",))
 """What is below these names is no file of a folder, even where it leads to one, as /dev/stdout may."""
+_IN_MEMORY = ("dev", "shm")
+"""The exception: an ordinary folder."""
 
 
 def is_replaceable(path: Path) -> bool:
     """Return whether a path is a regular file, or could become one; a device or a pipe is written to as it is."""
-    if path.absolute().parts[1:2] in [(name,) for name in _OUTSIDE]:
+    place = path.absolute().parts[1:]
+    if place[:1] in _OUTSIDE and place[:2] != _IN_MEMORY:
         return False
     return path.is_file() or not path.exists()
 

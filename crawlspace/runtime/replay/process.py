@@ -11,6 +11,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
+import scrapy.core.downloader.contextfactory  # noqa: F401 - before all else, as in crawlspace/commands/__init__.py
 from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings

@@ -1,7 +1,7 @@
 """Runs the scripts in `lua/` on a server, and its plain commands, for one collection; errors of the server are raised with a sentence.
 
-The scripts are one program, in the order of `_PARTS`; leasing has a smaller one. All keys of a collection begin with `{name}:`: the
-braces keep them together on one node of a cluster.
+Each operation has a program of its own (`programs.py`). All keys of a collection begin with `{name}:`: the braces keep them together on
+one node of a cluster.
 """
 
 from __future__ import annotations
@@ -9,43 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from importlib.resources import files
 from time import monotonic
 from typing import Any
 
 import redis
 import redis.sentinel
+from redis.commands.core import Script
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreVersionError
-from crawlspace.state.redis.constants import constants
 from crawlspace.state.redis.encoding import FORMAT, damaged, written
-
-_PARTS = (
-    "records",
-    "alive",
-    "rows",
-    "queue",
-    "outbox",
-    "workers",
-    "winner",
-    "incumbents",
-    "groups",
-    "inheritance",
-    "refused",
-    "record",
-    "look",
-    "timed",
-    "depths",
-    "take",
-    "claims",
-    "orders",
-    "archive",
-    "move",
-    "main",
-)
-_TAKING = ("records", "alive", "winner", "take", "main")
-"""What leasing needs: a server makes all functions of a program anew for each call."""
+from crawlspace.state.redis.programs import program_of
 
 _PASSING = (
     redis.exceptions.ReadOnlyError,
@@ -70,9 +43,7 @@ class Scripts:
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
         self.use_sinks(sinks)
-        whole, taking = (client.register_script(_program(parts)) for parts in (_PARTS, _TAKING))
-        self._programs = {"take": taking, "lease": taking}
-        self._whole = whole
+        self._programs: dict[str, Script] = {}
         self.now_ms: Callable[[], int | str] = lambda: ""
         """What the scripts take for the server's clock where a test stops it."""
         self.runs = 0
@@ -87,7 +58,9 @@ class Scripts:
 
     def run(self, operation: str, **args: object) -> Any:
         """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""
-        program = self._programs.get(operation, self._whole)
+        program = self._programs.get(operation)
+        if program is None:
+            program = self._programs[operation] = self.client.register_script(program_of(operation))
         packed = written(args)
         return self._answered(
             lambda: program(keys=[self.prefix], args=[operation, packed, self._sinks, self._who, self.now_ms()])
@@ -114,12 +87,6 @@ class Scripts:
             except StoreAway:
                 if not self.tries_again(began):
                     raise
-
-
-@cache
-def _program(parts: tuple[str, ...]) -> str:
-    folder = files("crawlspace.state.redis") / "lua"
-    return "\n".join((constants(), *((folder / f"{part}.lua").read_text() for part in parts)))
 
 
 @contextmanager

@@ -1,8 +1,11 @@
-local READS = {due = true, first_due = true, orders = true, parked = true, get = true, get_ids = true, scan = true, urls = true}
-READS.lost_links, READS.counts, READS.held_some, READS.is_duplicate = true, true, true, true
-READS.workers, READS.sender, READS.documents = true, true, true
-READS.depths_of, READS.scan_depths, READS.orphans, READS.scan_links = true, true, true, true
-READS.without_source, READS.some_inheriting, READS.ordered, READS.in_index = true, true, true, true
+-- Texts, which name no function: those would be part of each program.
+local READS = {
+  ["due"] = true, ["first_due"] = true, ["orders"] = true, ["parked"] = true, ["get"] = true,
+  ["get_ids"] = true, ["scan"] = true, ["urls"] = true, ["lost_links"] = true, ["counts"] = true,
+  ["held_some"] = true, ["is_duplicate"] = true, ["workers"] = true, ["sender"] = true, ["documents"] = true,
+  ["depths_of"] = true, ["scan_depths"] = true, ["orphans"] = true, ["scan_links"] = true, ["without_source"] = true,
+  ["some_inheriting"] = true, ["ordered"] = true, ["in_index"] = true,
+}
 
 -- Another version of crawlspace may have other keys, or other values in them.
 local format = call("GET", keys.format)

@@ -124,6 +124,7 @@ def test_what_is_replaceable(tmp_path: Path) -> None:
         ".": False,
         "pipe": False,
         "/dev/null": False,
+        "/dev/shm/missing": True,
         "/dev/stdout": False,
         "/proc/self/fd/1": False,
     }

@@ -1,4 +1,4 @@
-"""The Lua files are joined into one chunk, which may have no more than 200 local names; each key has its name from `keys.py`."""
+"""The Lua files joined are one chunk, which may have no more than 200 local names; each key has its name from `keys.py`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from crawlspace.state.redis import scripts
 from crawlspace.state.redis.keys import TYPES, Key, Prefix, type_of
+from crawlspace.state.redis.programs import whole
 
 LUA = sorted((Path(scripts.__file__).parent / "lua").glob("*.lua"))
 
@@ -17,11 +18,11 @@ MOST_LOCALS = 100
 
 
 def test_the_chunk_stays_far_from_the_limit_of_local_names() -> None:
-    assert len(locals_of(scripts._program(scripts._PARTS))) <= MOST_LOCALS
+    assert len(locals_of(whole())) <= MOST_LOCALS
 
 
 def test_each_local_name_of_the_chunk_is_declared_once() -> None:
-    names = locals_of(scripts._program(scripts._PARTS))
+    names = locals_of(whole())
     assert sorted(set(names)) == sorted(names)
 
 
