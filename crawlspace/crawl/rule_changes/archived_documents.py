@@ -1,9 +1,9 @@
 """Push the documents of folded URLs under the URLs that they are folded into, from the archive, before those are fetched.
 
 A start folds the URLs and leaves their documents in the index (`folded_documents.py`). A crawl goes through these, a few at a step, while it
-fetches others: what the archive has becomes the document of the other URL, pending until then, which is fetched with an unconditional GET in
-the same run all the same. In that transaction the folded URLs are forgotten and their documents deleted, so the index follows the options at
-once, however long it takes to fetch. What the archive does not have, or the rules of the other URL keep out of the index, waits for the fetch.
+fetches others: what the archive has becomes the document of the other URL, which is due at once, with an unconditional GET, all the same. In
+that transaction the folded URLs are forgotten and their documents deleted, so the index follows the options at once, however long it takes to
+fetch. What the archive does not have, or the rules of the other URL keep out of the index, waits for the fetch.
 
 Several workers may do so at the same time: what one of them has moved is not pending for the others any more.
 """
@@ -105,7 +105,7 @@ class DocumentMoving:
         return (change, *(Change(state, forget=True, together_with=other.id) for state in waiting))
 
     def _move(self, into: Url, *, is_last: bool = False) -> None:
-        """Push a document under a URL for which some wait, unless that is leased; `is_last`: or is being fetched."""
+        """Push a document under a URL for which some wait, unless that is leased; where it `is_last`, unless it is being fetched."""
         other = self._store.get(into.text)
         if other is None or not _lacks_a_document(other):
             return
