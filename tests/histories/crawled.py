@@ -46,7 +46,8 @@ class CrawledCollection(SearchedCollection):
         report.met["documents moved from the archive"] += run.moved
         if folds and not run.changes:
             gone = _gone(after) if run.moved else set()  # what was moved counts as the page's own, which may fail then
-            had = {url: one for url, one in had.items() if self._configuration.folded(url) not in gone}
+            # What is not known has been forgotten by a command, and its deletion is sent by this crawl.
+            had = {url: one for url, one in had.items() if url in before and self._configuration.folded(url) not in gone}
             report.differences += lost_by_folding(had, self._crawler.index(), self._oracle(), self._configuration)
             kept_on = {
                 url: was for url, was in before.items() if url not in run.orphans and self._configuration.folded(url) not in gone
