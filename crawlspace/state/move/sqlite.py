@@ -31,6 +31,7 @@ from crawlspace.state.sqlite.crawl_lock import CrawlLock
 from crawlspace.state.sqlite.discovery import SiteIds
 from crawlspace.state.sqlite.file import SqliteFile
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_whole, unpack_document, unpack_whole
+from crawlspace.state.sqlite.schema import NAMES_A_PAGE
 from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
@@ -57,7 +58,7 @@ _OPS = (Op.DELETE, Op.PUSH)
 _COLUMNS = tuple(name for name in UrlState.__struct_fields__ if name not in ("site", "lease_until", "duplicate_of"))
 _ADD_URL = (
     f"INSERT INTO url ({', '.join(_COLUMNS)}, site, grp, aside, left_behind, named) VALUES ({'?, ' * len(_COLUMNS)} ?, ?, ?, ?,"
-    " EXISTS (SELECT 1 FROM url AS naming INDEXED BY url_canonical WHERE naming.canonical = ? AND naming.grp = ?))"
+    f" EXISTS (SELECT 1 FROM url AS naming INDEXED BY url_canonical WHERE naming.canonical = ? AND naming.grp = ? AND {NAMES_A_PAGE}))"
 )
 
 

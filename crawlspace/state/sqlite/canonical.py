@@ -12,6 +12,7 @@ from typing import Protocol
 import apsw
 
 from crawlspace.state.sqlite.rows import integers
+from crawlspace.state.sqlite.schema import NAMES_A_PAGE
 
 
 class ChangedPage(Protocol):
@@ -67,7 +68,7 @@ def _naming(db: apsw.Connection, keys: Collection[int]) -> list[Bystander]:
         return []
     rows = db.execute(
         "SELECT id, key, checksum, canonical, grp, aside FROM carray(?) AS changed"
-        " CROSS JOIN url INDEXED BY url_canonical ON canonical = changed.value WHERE canonical IS NOT NULL AND grp IS NOT NULL",
+        f" CROSS JOIN url INDEXED BY url_canonical ON canonical = changed.value WHERE {NAMES_A_PAGE}",
         (integers(keys),),
     )
     return [Bystander(*row) for row in rows]

@@ -12,6 +12,7 @@ import apsw
 from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, ranked, settle
 from crawlspace.state.sqlite.counters import Tally
 from crawlspace.state.sqlite.rows import blobs, integers
+from crawlspace.state.sqlite.schema import NAMES_A_PAGE
 
 _BY_RANK = "ORDER BY aside, named DESC, rank, id"
 _BEST = f"FROM url INDEXED BY url_group WHERE grp = {{}} {_BY_RANK} LIMIT {NOTED + 1}"
@@ -34,9 +35,10 @@ _HOST_BEST_OF = (
 _OTHER_TEXT = 2
 """The value of `aside` for a page that stands aside for one with another text."""
 _INCUMBENTS = "SELECT grp, id FROM incumbent WHERE grp IN (SELECT value FROM carray(?))"
-_NAME = """
+_NAME = f"""
     UPDATE url INDEXED BY url_key
-    SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = ?2 AND page.grp = ?1)
+    SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = ?2 AND page.grp = ?1
+        AND {NAMES_A_PAGE})
     WHERE key = ?2 AND grp = ?1
 """
 

@@ -24,6 +24,7 @@ from crawlspace.state.sqlite.discovery import Writing
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.reading import by_ids
 from crawlspace.state.sqlite.rows import integers
+from crawlspace.state.sqlite.schema import NAMES_A_PAGE
 
 _OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
 _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"
@@ -39,7 +40,7 @@ _NOTED = f"""
         EXISTS (SELECT 1 FROM content WHERE content.checksum = url.grp)
     FROM url WHERE {_IDS} AND grp IS NOT NULL AND NOT (indexed OR left_behind OR aside) AND canonical IS NULL
         AND NOT EXISTS (SELECT 1 FROM incumbent WHERE incumbent.grp = url.grp)
-        AND NOT EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = url.key AND page.grp IS NOT NULL)
+        AND NOT EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = url.key AND {NAMES_A_PAGE})
         AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp LIMIT 1 OFFSET {NOTED + 1})
 """
 """URLs that are noted on the document of the one that is returned with them, and whether that has a text to be pushed with."""

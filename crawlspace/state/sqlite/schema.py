@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from crawlspace.asked import Asked
 from crawlspace.model import Source
+from crawlspace.state.duplicates import NO_PAGE
 
 APPLICATION_ID = 0x63727365
 """Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers mean other tables."""
-VERSION = 2
+VERSION = 3
 """Stands there as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
 _WAITS_IN = (
@@ -24,6 +25,10 @@ _WAITS_IN = (
 
 _DUE_INDEX = """CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
     WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;"""
+
+NAMES_A_PAGE = f"canonical <> {NO_PAGE} AND grp IS NOT NULL"
+"""Of which URLs url_canonical has an entry, as a condition: SQLite uses the index only where a statement has it, too."""
+_CANONICAL_INDEX = f"CREATE INDEX url_canonical ON url (canonical, grp) WHERE {NAMES_A_PAGE};"
 
 SCHEMA = f"""
 CREATE TABLE site (
@@ -121,7 +126,7 @@ CREATE INDEX url_pending ON url (segment, place) WHERE state = 0 AND lease_until
 {_DUE_INDEX}
 CREATE INDEX url_leased ON url (lease_until) WHERE lease_until IS NOT NULL;
 CREATE INDEX url_group ON url (grp, aside, named DESC, rank, id) WHERE grp IS NOT NULL;
-CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL;
+{_CANONICAL_INDEX}
 CREATE INDEX url_aside ON url (checksum) WHERE aside = 2;
 -- A held deletion may be that of a document that was left in the index for another collection.
 CREATE INDEX url_held ON url (id) WHERE held IS NOT NULL AND (indexed OR left_behind);
@@ -208,6 +213,11 @@ DROP INDEX url_due;
 ALTER TABLE url DROP COLUMN waits_in;
 ALTER TABLE url ADD COLUMN waits_in INTEGER AS ({_WAITS_IN}) VIRTUAL;
 {_DUE_INDEX}
-"""
+""",
+    2: f"""
+DROP INDEX url_canonical;
+{_CANONICAL_INDEX}
+""",
 }
-"""By version, what makes a file one of the next version. Who only reads may read the old one, in which no schedule has asked for anything."""
+"""By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for
+anything."""

@@ -311,7 +311,13 @@ if __name__ == "__main__":
     {"hold": hold, "record": record}[sys.argv[2]](SqliteStore.open_for_crawl(Path(sys.argv[1])))
 
 
+_OF_VERSION_2 = (
+    "DROP INDEX url_canonical",
+    "CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL",
+    "PRAGMA user_version = 2",
+)
 _OF_VERSION_1 = (
+    *_OF_VERSION_2,
     "DROP INDEX url_due",
     "ALTER TABLE url DROP COLUMN waits_in",
     "ALTER TABLE url ADD COLUMN waits_in INTEGER AS (CASE WHEN asked THEN 0 WHEN retries > 0 THEN source ELSE 5 END) VIRTUAL",
@@ -321,6 +327,31 @@ _OF_VERSION_1 = (
     ),
     "PRAGMA user_version = 1",
 )
+
+
+def test_a_file_of_version_2_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
+    path = filled(tmp_path, urls=0)
+    store = SqliteStore(path)
+    known = Known(store)
+    known.discover("a.example/page", "a.example/copy")
+    known.record(known.page("a.example/copy", "one", canonical=key("a.example/page")), known.page("a.example/page", "two"))
+    store.close()
+    statements(*_OF_VERSION_2)(path)
+    before = path.read_bytes()
+    reader = SqliteStore(path, read_only=True)
+    assert Known(reader).get("a.example/copy").duplicate_of == Known(reader).get("a.example/page").id
+    reader.close()
+    assert path.read_bytes() == before, "who only reads changes nothing"
+    for checksum in ("three", "four"):
+        store = SqliteStore(path)
+        known = Known(store)
+        known.record(known.page("a.example/page", checksum))
+        assert known.get("a.example/copy").duplicate_of == known.get("a.example/page").id, "it is found by the page that it names"
+        store.check()
+        store.close()
+    db = apsw.Connection(str(path))
+    assert db.pragma("user_version") == VERSION
+    db.close()
 
 
 def test_a_file_of_version_1_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
