@@ -100,7 +100,7 @@ class Reclassified:
     forgotten: Sequence[int] = ()
     """Are removed; their documents leave the index."""
     held_folded: Sequence[int] = ()
-    """As `held`, for Held.FOLDED."""
+    """As `held`, for Held.FOLDED; their documents go on standing for equal ones."""
     due: Sequence[int] = ()
     """Known URLs that are due at once, with an unconditional GET, unless they are pending or never due."""
     moved: Sequence[tuple[int, Queue]] = ()

@@ -108,11 +108,13 @@ def held_checksum(id: int) -> bytes:
 
 
 def is_held_apart(state: UrlState) -> bool:
-    """Whether the deletion of a document is held and its page is no document any more, by the rules, the URL options or its own response."""
-    return state.held in _OF_A_START or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
+    """Whether the deletion of a document is held and its page is no document any more, by the rules or its own response.
+
+    The document of a folded URL stands for its group as before, until the other URL has one.
+    """
+    return state.held is Held.RULES or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
 
 
-_OF_A_START = frozenset({Held.RULES, Held.FOLDED})
 _NO_DOCUMENT = frozenset({State.REDIRECTED, State.GONE, State.EXCLUDED})
 
 

@@ -138,16 +138,38 @@ def test_a_duplicate_that_is_forgotten_is_noted_no_more(known: Known, store: Sto
 
 def test_a_document_waits_in_the_index_and_its_url_is_never_due(known: Known, store: Store) -> None:
     known.crawled((A, "one"), (B, "one"), (C, "two"))
-    assert store.reclassify(Reclassified(held_folded=[*ids(known, A, C), 4711]), now=NOW) == replace(Effects(), pushes=1)
-    assert known.orders() == [("push", B)], "an equal page stands for itself"
+    assert store.reclassify(Reclassified(held_folded=[*ids(known, A, C), 4711]), now=NOW) == Effects()
+    assert known.orders() == []
     state = known.get(A)
     assert (state.state, state.held, state.indexed, state.next_fetch) == (State.DONE, Held.FOLDED, True, None)
     assert {state.url for state in store.urls(held=True)} == {f"http://{A}", f"http://{C}"}
-    assert (store.counts().held, store.counts().indexed) == (2, 3)
-    known.acknowledge_all()
+    assert (store.counts().held, store.counts().indexed) == (2, 2)
+    assert store.get_by_id(*ids(known, B)).duplicate_of == known.get(A).id, "it stands for an equal page as before"
     store.reclassify(Reclassified(forgotten=ids(known, A)), now=NOW)
-    assert ("delete", A) in known.orders()
-    assert store.counts().held == 1
+    assert known.orders() == [("delete", A), ("push", B)]
+    assert (store.counts().held, store.counts().indexed) == (1, 2)
+
+
+JOINED = [
+    # an equal page that appears while a document waits: its URL, the orders, and those when the document goes
+    ("x.example/longer", [("push", "x.example/page")], [("delete", "x.example/page"), ("push", "x.example/longer")]),
+    ("x.example/1", [("delete", "x.example/page"), ("push", "x.example/1")], [("push", "x.example/1")]),
+]
+
+
+@pytest.mark.parametrize(("url", "orders", "at_the_end"), JOINED)
+def test_a_document_that_waits_is_one_of_its_group(
+    known: Known, store: Store, url: str, orders: list[tuple[str, str]], at_the_end: list[tuple[str, str]]
+) -> None:
+    known.crawled(("x.example/page", "one"))
+    store.reclassify(Reclassified(held_folded=ids(known, "x.example/page")), now=NOW)
+    known.discover(url)
+    known.record(known.page(url, "one"))
+    assert known.orders() == orders
+    known.acknowledge_all()
+    store.reclassify(Reclassified(forgotten=ids(known, "x.example/page")), now=NOW)
+    assert known.orders() == at_the_end
+    assert {state.url for state in store.urls() if state.indexed} == {f"http://{url}"}
 
 
 ENDS = [

@@ -62,12 +62,12 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
     forgotten = _sharing(db, [id for id in found.forgotten if id not in noted])
     names.update(_forget(db, found.forgotten, forgotten, noted, tally))
     db.execute(f"DELETE FROM link_metadata WHERE {_IDS}", (integers(found.forgotten),))
-    for ids, values, mark in ((found.held, HELD, 0), (found.held_unindexed, HELD, 1), (found.held_folded, HELD_FOLDED, 0)):
+    for ids, mark in ((found.held, 0), (found.held_unindexed, 1)):
         others = _sharing(db, ids)
-        _hold(db, ids, others, values, mark, tally, effects)
+        _hold_apart(db, ids, others, mark, tally, effects)
         for state in by_ids(db, others):
-            held = structs.replace(state, **values, held_mark=mark)
-            changes.append(Change(held, keep_in_index=True))
+            changes.append(Change(structs.replace(state, **HELD, held_mark=mark), keep_in_index=True))
+    _hold(db, found.held_folded, f"{_set(HELD_FOLDED)}, held_mark = 0", tally, effects)
     _return(db, found.returned, now, tally, effects)
     db.execute(
         f"UPDATE url SET {_set(DUE)}, {_AT_ONCE}, lease_until = NULL"
@@ -153,13 +153,9 @@ def _forget(
     return names
 
 
-def _hold(
-    db: apsw.Connection, ids: Sequence[int], but: Sequence[int], values: Values, mark: int, tally: Tally, effects: Effects
-) -> None:
-    """Hold the deletions of URLs whose group has no other members; what they have in the index stays as it is (see `held_checksum`)."""
-    left_out = set(but)
-    chosen = [id for id in ids if id not in left_out] if left_out else ids
-    bound = integers(chosen)
+def _hold(db: apsw.Connection, ids: Sequence[int], values: str, tally: Tally, effects: Effects) -> None:
+    """Hold the deletions of URLs."""
+    bound = integers(ids)
     leased = f"state = {int(State.PENDING)} AND lease_until IS NOT NULL"
     ((retrying, has_leased),) = db.execute(
         f"SELECT ifnull(sum(retries > 0), 0), ifnull(max({leased}), 0) FROM url WHERE {_IDS}", (bound,)
@@ -167,16 +163,22 @@ def _hold(
     tally["retrying"] -= retrying
     if has_leased:
         _count_pending(db, bound, leased, effects)
+    db.execute(f"UPDATE url SET {values}, lease_until = NULL WHERE {_IDS}", (bound,))
+
+
+def _hold_apart(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
+    """The same for URLs whose group has no other members, and which leave it; what they have in the index stays (see `held_checksum`)."""
+    left_out = set(but)
+    chosen = [id for id in ids if id not in left_out] if left_out else ids
     outbox.keep(db, chosen)
-    _drop_texts(db, bound)
+    _drop_texts(db, integers(chosen))
     without = "checksum IS NULL"
-    db.execute(
-        f"UPDATE url SET {_set(values)}, held_mark = ?2, lease_until = NULL,"
+    values = (
+        f"{_set(HELD)}, held_mark = {mark},"
         f" checksum = iif({without}, NULL, {_HELD_CHECKSUM}), grp = iif({without}, grp, {_HELD_CHECKSUM}),"
         f" canonical = iif({without}, canonical, {NO_PAGE}), aside = iif({without}, aside, 0), named = iif({without}, named, 0)"
-        f" WHERE {_IDS}",
-        (bound, mark),
     )
+    _hold(db, chosen, values, tally, effects)
 
 
 def _drop_refused_links(db: apsw.Connection, ids: apsw.CArrayBinding | None, tally: Tally) -> None:

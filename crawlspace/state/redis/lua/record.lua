@@ -318,7 +318,7 @@ end
 
 function ops.reclassify(args)
   for _, list in ipairs({args.excluded, args.given_up, args.unindexed, args.forgotten}) do prefetch(list) end
-  for _, list in ipairs({args.given_up, args.held, args.held_unindexed, args.held_folded}) do record.keep_documents(list) end
+  for _, list in ipairs({args.given_up, args.held, args.held_unindexed}) do record.keep_documents(list) end
   local function each(ids, make)
     for _, id in ipairs(ids) do
       local row = get(id)
@@ -341,12 +341,12 @@ function ops.reclassify(args)
     record.apply(id, {state = row, forget = true})
     later("HDEL", keys.link_metadata, id)
   end)
-  local holds = {{args.held, WRITES.HELD, 0}, {args.held_unindexed, WRITES.HELD, 1}, {args.held_folded, WRITES.HELD_FOLDED, 0}}
+  local holds = {{args.held, WRITES.HELD, 0, true}, {args.held_unindexed, WRITES.HELD, 1, true}, {args.held_folded, WRITES.HELD_FOLDED, 0}}
   for _, hold in ipairs(holds) do
-    local ids, values, mark = unpack(hold)
+    local ids, values, mark, apart = unpack(hold, 1, 4)
     prefetch(ids)
     each(ids, function(id, row)
-      record.apply(id, {state = record.with(row, values, {[HELD_MARK] = mark}), keep = true, apart = true})
+      record.apply(id, {state = record.with(row, values, {[HELD_MARK] = mark}), keep = true, apart = apart})
     end)
   end
   prefetch(args.returned)

@@ -38,7 +38,7 @@ def peak_when_changed(path: Path, change: Callable[[list[int]], Reclassified], p
 
 
 CHANGES = {
-    "held_folded": lambda ids: Reclassified(held_folded=ids),
+    "held": lambda ids: Reclassified(held=ids),
     "given_up": lambda ids: Reclassified(given_up=ids),
 }
 
