@@ -3,6 +3,8 @@
 A page that names none costs one entry in a look-up for the whole transaction: whether another page names it.
 """
 
+# Statements are put together of constants only, and values are always bound.
+# ruff: noqa: S608
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping

@@ -65,8 +65,7 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
     for ids, mark in ((found.held, 0), (found.held_unindexed, 1)):
         others = _sharing(db, ids)
         _hold_apart(db, ids, others, mark, tally, effects)
-        for state in by_ids(db, others):
-            changes.append(Change(structs.replace(state, **HELD, held_mark=mark), keep_in_index=True))
+        changes += [Change(structs.replace(state, **HELD, held_mark=mark), keep_in_index=True) for state in by_ids(db, others)]
     _hold(db, found.held_folded, f"{_set(HELD_FOLDED)}, held_mark = 0", tally, effects)
     _return(db, found.returned, now, tally, effects)
     db.execute(
