@@ -186,8 +186,11 @@ class DepthStore(Protocol):
     def scan_links(self, after: int, limit: int) -> list[PageLinks]:
         """Return the next pages whose links count (`leads_on`), in order of discovery, from the one after that id on."""
 
-    def set_depths(self, new: Sequence[NewDepth]) -> None:
-        """Write depths in one transaction; what they lead to is not changed, and nothing becomes due."""
+    def set_depths(self, new: Sequence[NewDepth]) -> list[int]:
+        """Write depths in one transaction; what they lead to is not changed, and nothing becomes due.
+
+        Returns the ids of those that stay as they are: they are leased, or have another depth meanwhile.
+        """
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         """Write the keys that pages lead to, by id, in one transaction; no depth is lowered or marked for it."""

@@ -10,6 +10,7 @@ from crawlspace.crawl.depths.end_of_run import end_run, start_keys
 from crawlspace.crawl.depths.settlement import last_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.model import Held, State, UrlState
+from crawlspace.state.depths import DepthMark
 from tests.histories.configuration import ELSEWHERE, OUTSIDE
 from tests.histories.fate import Run
 
@@ -18,6 +19,7 @@ _NOINDEX = 2004
 
 class HasLinks(Protocol):
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
+    def depth_marks(self) -> dict[int, DepthMark]: ...
     def urls(self) -> Iterator[UrlState]: ...
 
 
@@ -49,8 +51,11 @@ def _depth_differences(store: HasLinks, states: dict[str, UrlState], starts: Col
     """
     longest = _distances(store, states.values(), starts)
     shortest = _distances(store, states.values(), starts, may_redirect=True)
+    marks = store.depth_marks()
     for url, state in states.items():
         if state.held is Held.FOLDED or (state.key in starts and _is_refused_start(state)):
+            continue
+        if state.lease_until is not None and state.key in marks:  # it is settled once it has been fetched
             continue
         found, least = longest.get(state.key), shortest.get(state.key)
         if state.status in (OUTSIDE, ELSEWHERE):

@@ -6,6 +6,7 @@ Of several pages whose addresses are folded into one, the one counts that is the
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from crawlspace.model import Held, State, UrlState
 from tests.histories.configuration import Configuration
 from tests.histories.documents import Indexed
 from tests.histories.oracle import Oracle
-from tests.histories.web import Page, Site, Web, host_of, path_of
+from tests.histories.web import REFUSALS, Page, Site, Web, host_of, path_of
 
 _SPELLINGS = ("?v=1", "?utm_a=1", "?utm_a=1&v=2", "?b=1&a=2", "?a=2&b=1", "?a=2&b=1&v=3", "/")
 _OPTIONS: Mapping[str, tuple[object, ...]] = {
@@ -118,15 +119,17 @@ def lost(
     """After any crawl: what left the index because its address is folded is there under the folded one, if a page is there."""
     there = {configuration.content_key(one.title, one.text) for one in index.values()}
     there_or_noted = index.keys() | {url for one in index.values() for url in one.duplicates}
+    found = dict[str, str]()
     for url in before.keys() - index.keys():
         into = configuration.folded(url)
         if into == url or into in there_or_noted:
             continue
         page = oracle.document_at(into)
-        if page is None or oracle.stands_aside(page) or oracle.is_refused(into):
+        if page is None or oracle.stands_aside(page) or oracle.outage(into) in REFUSALS:
             continue
         if configuration.content_key(page.title, page.text) not in there:
-            yield f"LOST    {url}: folded into {into}, which is there and not in the index"
+            found[url] = f"LOST    {url}: folded into {into}, which is there and not in the index"
+    yield from _too_many(found, oracle, configuration)
 
 
 def needlessly_held(states: Mapping[str, UrlState], configuration: Configuration) -> Iterator[str]:
@@ -141,12 +144,28 @@ def forgotten(
     before: Mapping[str, UrlState], after: Mapping[str, UrlState], oracle: Oracle, configuration: Configuration
 ) -> Iterator[str]:
     """After any crawl: an address is not forgotten with its document before the folded one has its own, if a page is there."""
+    found = dict[str, str]()
     for url in before.keys() - after.keys():
         into = configuration.folded(url)
         if into == url or not before[url].indexed or (into in after and after[into].checksum is not None):
             continue
-        if oracle.document_at(into) is not None and not oracle.is_refused(into):
-            yield f"LOST    {url}: forgotten, and {into} has no document yet"
+        if oracle.document_at(into) is not None and oracle.outage(into) not in REFUSALS:
+            found[url] = f"LOST    {url}: forgotten, and {into} has no document yet"
+    yield from _too_many(found, oracle, configuration)
+
+
+def _too_many(found: Mapping[str, str], oracle: Oracle, configuration: Configuration) -> Iterator[str]:
+    """Yield what is said of addresses, without the few that a site may lose that mostly fails: as many as without folding (`checks.py`)."""
+    few: defaultdict[str, list[str]] = defaultdict(list)
+    for url, said in found.items():
+        into = configuration.folded(url)
+        if oracle.outage(into) == "mostly":
+            few[host_of(into)].append(said)
+        else:
+            yield said
+    for of_host in few.values():
+        if len(of_host) > configuration.host_fetches // 2 + 1:
+            yield from of_host
 
 
 def _folded_page(page: Page, fold: Callable[[str], str]) -> Page:

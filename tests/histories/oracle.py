@@ -14,7 +14,7 @@ from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of,
 from tests.histories.files import OF_BEFORE, UNREADABLE, done
 from tests.histories.inherited import fields_of
 from tests.histories.past import Kept, Past
-from tests.histories.web import REFUSALS, Page, Web, distances, host_of, name_of
+from tests.histories.web import Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
 """State and status of an address."""
@@ -68,9 +68,9 @@ class Oracle:
         is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done(page)}
         return page if is_sure else None
 
-    def is_refused(self, url: str) -> bool:
-        """Whether the whole site of an address answers that its pages are gone, or forbidden: what it loses by that is looked at elsewhere."""
-        return self._web.site_of(url).outage in REFUSALS
+    def outage(self, url: str) -> str:
+        """How the whole site of an address fails."""
+        return self._web.site_of(url).outage
 
     def stands_aside(self, page: Page) -> bool:
         """Whether a page names another one in its place."""
@@ -199,7 +199,7 @@ class Oracle:
         documents: dict[str, Document] = {}
         for kept in past.kept:
             key = kept.key or self._configuration.content_key(kept.title, kept.text)
-            if kept.why in ("rules", "folded"):  # what the rules exclude is equal to nothing; it only stays where it is
+            if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
                 key = (IN_NO_GROUP, kept.url)
             # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
             sure = kept.key is None and kept.url not in past.of_other
@@ -339,6 +339,8 @@ class Oracle:
         A page that is missing together with much of its site may be the host's failure, too.
         """
         into = self._configuration.folded(kept.url)
+        if self._web.site_of(into).is_dead:
+            return
         page = self._web.page(into)
         waits = page is not None and (fails(page) or page.location == into or page.status in _REFUSALS)
         missing = [
@@ -363,13 +365,15 @@ class Oracle:
         return page is not None and fails(page)
 
     def _may_seem_down(self, url: str, memory: Mapping[str, Remembered]) -> bool:
-        """Whether half of the last fetches of its site may have failed: what the rules keep out tells nothing of the site.
+        """Whether half of the last fetches of its site may have failed: what the rules or robots.txt keep out tells nothing of it.
 
         Pages that fail have intervals of their own, so that the last fetches may be of all those and few others.
         """
         site = self._web.site_of(url)
         pages = [page for page in (self._web.home(site), *self._web.pages_of(site)) if page.url in memory]
-        asked = [page for page in pages if self.verdicts(page.url) == {None}]
+        asked = [
+            page for page in pages if self.verdicts(page.url) == {None} and not self._configuration.bars(page.url, self._web)
+        ]
         failing = sum(fails(page) or page.status in _REFUSALS for page in asked)
         return failing >= _MANY_FAIL * len(asked) or 2 * failing >= self._configuration.host_fetches
 

@@ -47,7 +47,7 @@ class DepthReader(Protocol):
 class DepthWriter(DepthReader, OrphanStore, Protocol):
     """The same, to be written."""
 
-    def set_depths(self, new: Sequence[NewDepth]) -> None: ...
+    def set_depths(self, new: Sequence[NewDepth]) -> list[int]: ...
     def set_depth_marks(self, marks: dict[int, DepthMark | None]) -> None: ...
     def set_meta(self, name: str, value: str) -> None: ...
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
@@ -128,12 +128,19 @@ def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
         store.set_depth_marks(dict.fromkeys((*found.outside, *found.nearer), DepthMark(ANY_PAGE)))
     release_linked(store, found.linked_again, now=now)  # first: after a kill they are still orphans, and found again
     effects = Effects(lowered=_lower(store, found.lowered_outside, now=now))  # for the same reason
+    left = list[int]()
     for first in range(0, len(found.changes), BATCH):
-        store.set_depths(found.changes[first : first + BATCH])
+        left += store.set_depths(found.changes[first : first + BATCH])
+    changing = {state.key for id in left if (state := store.get_by_id(id)) is not None}
+    if changing:  # by a worker: the next settlement finds their depths
+        store.set_depth_marks(dict.fromkeys(changing, DepthMark(ANY_PAGE)))
     effects.lowered += _lower(store, found.lowered, now=now)
     if found.marks:
         marks_now = store.depth_marks()  # another worker may have written some meanwhile
-        store.set_depth_marks({key: None for key, mark in found.marks.items() if marks_now.get(key) == mark})
+        done: dict[int, DepthMark | None] = {
+            key: None for key, mark in found.marks.items() if marks_now.get(key) == mark and key not in changing
+        }
+        store.set_depth_marks(done)
     if store.get_meta(ANY_GIVER):
         store.set_meta(ANY_GIVER, "")
     return effects

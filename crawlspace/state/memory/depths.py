@@ -81,11 +81,15 @@ class MemoryDepths:
     def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
         return (page for page in self.scan_links(0, len(self._urls)) if not set(keys).isdisjoint(page.targets))
 
-    def set_depths(self, new: Sequence[NewDepth]) -> None:
+    def set_depths(self, new: Sequence[NewDepth]) -> list[int]:
+        left = []
         for one in new:
             row = self._urls.get(one.id)
             if row is not None and row.lease_until is None and row.depth == one.depth_before:
                 row.depth, row.depth_from, row.orphaned = one.depth, one.depth_from, one.orphaned
+            else:
+                left.append(one.id)
+        return left
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         for id, keys in links.items():

@@ -112,8 +112,8 @@ class RedisDepths(ABC):
             if not after:
                 return
 
-    def set_depths(self, new: Sequence[NewDepth]) -> None:
-        self._write("set_depths", new=[tuple(one) for one in new])
+    def set_depths(self, new: Sequence[NewDepth]) -> list[int]:
+        return list(self._write("set_depths", new=[tuple(one) for one in new]))
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         self._write("relink", links=[(id, raw(pack_keys(keys))) for id, keys in links.items()])

@@ -78,12 +78,15 @@ class SqliteDepths(SqlitePart):
                 last, pages = _links_to(db, wanted, after=last)
             yield from pages
 
-    def set_depths(self, new: Sequence[NewDepth]) -> None:
+    def set_depths(self, new: Sequence[NewDepth]) -> list[int]:
         with self._writing() as db:
-            db.executemany(
-                "UPDATE url SET depth = ?, depth_from = ?, orphaned = ? WHERE id = ? AND depth = ? AND lease_until IS NULL",
+            written = db.executemany(
+                "UPDATE url SET depth = ?, depth_from = ?, orphaned = ? WHERE id = ? AND depth = ? AND lease_until IS NULL"
+                " RETURNING id",
                 [(one.depth, one.depth_from, one.orphaned, one.id, one.depth_before) for one in new],
             )
+            ids = {id for (id,) in written}
+        return [one.id for one in new if one.id not in ids]
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         with self._writing() as db:

@@ -327,8 +327,24 @@ def test_a_leased_url_keeps_its_depth(web: LinkedPages) -> None:
     assert state is not None
     web.store.record([Change(structs.replace(state, next_fetch=NOW))], now=NOW)
     assert [one.id for one in web.store.lease(state.site, 9, now=NOW, until=NOW + 9)] != []
-    web.store.set_depths([NewDepth(state.id, 1, 5, 0, None)])
+    assert web.store.set_depths([NewDepth(state.id, 1, 5, 0, None)]) == [state.id]
     assert web.depths()["e"] == 1
+
+
+def test_a_leased_url_is_settled_once_it_is_back(web: LinkedPages) -> None:
+    chain(web)
+    state = web.store.get(new("e").url)
+    assert state is not None
+    web.store.record([Change(structs.replace(state, next_fetch=NOW))], now=NOW)
+    web.fetch("s", "c")
+    (leased,) = web.store.lease(state.site, 9, now=NOW, until=NOW + 9)
+    web.settle()
+    assert web.depths()["e"] == 1
+    assert set(web.store.depth_marks()) == {state.key}
+    web.store.release([leased.id])
+    web.settle()
+    assert web.depths() == web.true_depths()
+    assert web.store.depth_marks() == {}
 
 
 class KilledError(Exception):
@@ -346,14 +362,14 @@ def test_killed_half_way(web: LinkedPages, steps: int, monkeypatch: pytest.Monke
     expected = web.true_depths()
     monkeypatch.setattr("crawlspace.crawl.depths.settlement.BATCH", 1)
     left = steps
-    whole: Callable[..., None] = web.store.set_depths
+    whole: Callable[..., list[int]] = web.store.set_depths
 
-    def set_depths(new: list[NewDepth]) -> None:
+    def set_depths(new: list[NewDepth]) -> list[int]:
         nonlocal left
         if not left:
             raise KilledError
         left -= 1
-        whole(new)
+        return whole(new)
 
     monkeypatch.setattr(web.store, "set_depths", set_depths)
     try:

@@ -82,8 +82,9 @@ function ops.relink(args)
   write_all()
 end
 
+-- Returns the ids of those that are left as they are: leased, or of another depth meanwhile.
 function ops.set_depths(args)
-  local ids = {}
+  local ids, left = {}, {}
   for n, new in ipairs(args.new) do ids[n] = new[1] end
   prefetch(ids)
   for _, new in ipairs(args.new) do
@@ -92,7 +93,10 @@ function ops.set_depths(args)
     if row and not row[LEASE_UNTIL] and row[DEPTH] == before then
       row[DEPTH], row[DEPTH_FROM], row[ORPHANED] = depth, depth_from, orphaned
       touch(id)
+    else
+      left[#left + 1] = id
     end
   end
   flush()
+  return left
 end
