@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from crawlspace.crawl.rule_changes.folding import UrlDepths, folded_into, known_by_url
@@ -26,7 +26,7 @@ class FoldedStore(UrlDepths, Protocol):
     """Where the documents are found."""
 
     def get_by_id(self, id: int) -> UrlState | None: ...
-    def urls(self, *, held: bool = False) -> Iterator[UrlState]: ...
+    def folded_urls(self) -> Iterator[UrlState]: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
 
 
@@ -49,7 +49,8 @@ class FoldedDocuments:
     def read(self, folding: UrlFolding | None, *, now: int) -> tuple[Effects, list[NewUrl]]:
         """Find those that wait, at a start; return what was ordered, and URLs that were folded into and are not known any more.
 
-        Those for which the other URL has a document leave: the last run was killed, or could not write them together.
+        Those for which the other URL has a document leave: the last run was killed, or could not write them together. So do those that
+        another URL has come to stand for: nothing of theirs is in the index.
         """
         effects, lost = Effects(), list[NewUrl]()
         self._folding = folding
@@ -57,14 +58,17 @@ class FoldedDocuments:
             return effects, lost
         found: list[tuple[int, int]] = []
         batch: dict[int, NewUrl] = {}
-        for state in self._store.urls(held=True):
+        idle = set[int]()
+        for state in self._store.folded_urls():
             into = self._into(state)
             if into is not None:
                 batch[state.id] = folded_into(state, into, key=into.key)
+                if state.duplicate_of is not None:
+                    idle.add(state.id)
                 if len(batch) == _BATCH:
-                    found += self._still_waiting(batch, effects, lost, now=now)
-                    batch = {}
-        found += self._still_waiting(batch, effects, lost, now=now)
+                    found += self._still_waiting(batch, idle, effects, lost, now=now)
+                    batch, idle = {}, set()
+        found += self._still_waiting(batch, idle, effects, lost, now=now)
         found.sort()
         self._keys.extend(key for key, _ in found)
         self._ids.extend(id for _, id in found)
@@ -105,14 +109,14 @@ class FoldedDocuments:
         return self._folding.folded(parse(state.url, host_as_written=state.host_as_written))
 
     def _still_waiting(
-        self, into: dict[int, NewUrl], effects: Effects, lost: list[NewUrl], *, now: int
+        self, into: dict[int, NewUrl], idle: Collection[int], effects: Effects, lost: list[NewUrl], *, now: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield key and id of those that wait on."""
+        """Yield key and id of those that wait on; `idle` are those that wait for nothing."""
         known = {url: one.state for url, one in known_by_url(self._store, into.values()).items()}
         lost += [new for new in into.values() if new.url not in known]
-        replaced = [id for id, new in into.items() if known.get(new.url) == State.DONE]
-        if replaced:
-            done = self._store.revise(replaced, lambda state: Change(state, forget=True), now=now)
+        leaving = {id for id, new in into.items() if id in idle or known.get(new.url) == State.DONE}
+        if leaving:
+            done = self._store.revise(sorted(leaving), lambda state: Change(state, forget=True), now=now)
             effects.pushes += done.pushes
             effects.deletes += done.deletes
-        yield from ((new.key, id) for id, new in into.items() if known.get(new.url) != State.DONE)
+        yield from ((new.key, id) for id, new in into.items() if id not in leaving)

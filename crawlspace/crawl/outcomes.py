@@ -145,6 +145,8 @@ class OutcomePolicy:
         transition = advance(state, outcome, policy=policy, now=int(self._clock.now()), site=health, is_small_site=small)
         if not _deletes(transition, outcome):
             return False
+        if state.duplicate_of is not None:  # nothing of its own is in the index
+            return True
         room = self._room()
         if self._displacements.lost(room=room) < room:
             self.deleted += 1

@@ -234,6 +234,9 @@ class UrlStore(Protocol):
         """Yield URL states in order of discovery; `host` is the host without port. `leased` selects only leased ones, `held`
         only those in the index whose deletion is held."""
 
+    def folded_urls(self) -> Iterator[UrlState]:
+        """Return the URLs that are held for Held.FOLDED, also those that another one stands for in the index."""
+
     def counts(self) -> Counts: ...
 
     def known_of_host(self, host: str) -> int:

@@ -166,8 +166,12 @@ def test_a_document_that_waits_is_one_of_its_group(
     known.discover(url)
     known.record(known.page(url, "one"))
     assert known.orders() == orders
+    (waiting,) = store.folded_urls()
+    assert waiting == known.get("x.example/page")
+    assert [state.url for state in store.urls(held=True)] == ([waiting.url] if waiting.indexed else [])
     known.acknowledge_all()
     store.reclassify(Reclassified(forgotten=ids(known, "x.example/page")), now=NOW)
+    assert list(store.folded_urls()) == []
     assert known.orders() == at_the_end
     assert {state.url for state in store.urls() if state.indexed} == {f"http://{url}"}
 

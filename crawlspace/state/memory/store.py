@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
+from crawlspace.model import UNCOUNTED, Held, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
 from crawlspace.state import refused_links, rule_change_values
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import leads_again
@@ -238,6 +238,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
                 and (host is None or _host(row.site) == host)
             ):
                 yield self._copy(row)
+
+    def folded_urls(self) -> Iterator[UrlState]:
+        return (state for state in self.urls() if state.held is Held.FOLDED)
 
     def counts(self) -> Counts:
         rows = self._urls.values()

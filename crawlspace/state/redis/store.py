@@ -217,14 +217,23 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
 
     def counts(self) -> Counts:
         reply = self._read("counts")
+        held = self._held(folded=False)
+        with understood("its numbers"):
+            return counts_of(reply, held=len(held))
+
+    def folded_urls(self) -> Iterator[UrlState]:
+        ids = sorted(self._held(folded=True))
+        for first in range(0, len(ids), _PAGE):
+            yield from self.get_by_ids(ids[first : first + _PAGE])
+
+    def _held(self, *, folded: bool) -> set[int]:
         held: set[int] = set()
         cursor = None
         while cursor != "0":
-            next_, ids = self._read("held_some", cursor=cursor or "0", limit=AT_ONCE)
+            next_, ids = self._read("held_some", cursor=cursor or "0", limit=AT_ONCE, folded=folded)
             cursor = next_.decode()
             held.update(ids)
-        with understood("its numbers"):
-            return counts_of(reply, held=len(held))
+        return held
 
     def known_of_host(self, host: str) -> int:
         return self._number_of(Key.HOST, host)

@@ -14,6 +14,7 @@ from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.sqlite import counters
 from crawlspace.state.sqlite.rows import SOURCES, URL_COLUMNS, integers, url_states
+from crawlspace.state.sqlite.schema import IS_FOLDED
 from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 
 PAGE = 1_000
@@ -61,6 +62,17 @@ def pages(
         + f" ORDER BY url.id LIMIT {PAGE}"
     )
     return lambda db, after: url_states(db.execute(statement, (after, *chosen.values())))
+
+
+def folded_urls(db: apsw.Connection, after: int) -> list[UrlState]:
+    """Read the next of the URLs that are held for Held.FOLDED."""
+    return url_states(
+        db.execute(
+            f"SELECT {URL_COLUMNS} FROM url INDEXED BY url_folded CROSS JOIN site ON site.id = url.site"
+            f" WHERE {IS_FOLDED} AND url.id > ? ORDER BY url.id LIMIT {PAGE}",
+            (after,),
+        )
+    )
 
 
 def scan(db: apsw.Connection, after: int, limit: int) -> list[KnownUrl]:

@@ -7,7 +7,7 @@ What only a crawled URL has stands in tables and partial indexes of its own.
 from __future__ import annotations
 
 from crawlspace.asked import Asked
-from crawlspace.model import Source
+from crawlspace.model import Held, Source
 from crawlspace.state.duplicates import NO_PAGE
 
 APPLICATION_ID = 0x63727365
@@ -29,6 +29,8 @@ _DUE_INDEX = """CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, 
 NAMES_A_PAGE = f"canonical <> {NO_PAGE} AND grp IS NOT NULL"
 """Of which URLs url_canonical has an entry, as a condition: SQLite uses the index only where a statement has it, too."""
 _CANONICAL_INDEX = f"CREATE INDEX url_canonical ON url (canonical, grp) WHERE {NAMES_A_PAGE};"
+IS_FOLDED = f"held = {int(Held.FOLDED)}"
+_FOLDED_INDEX = f"CREATE INDEX url_folded ON url (id) WHERE {IS_FOLDED};"
 
 SCHEMA = f"""
 CREATE TABLE site (
@@ -130,6 +132,7 @@ CREATE INDEX url_group ON url (grp, aside, named DESC, rank, id) WHERE grp IS NO
 CREATE INDEX url_aside ON url (checksum) WHERE aside = 2;
 -- A held deletion may be that of a document that was left in the index for another collection.
 CREATE INDEX url_held ON url (id) WHERE held IS NOT NULL AND (indexed OR left_behind);
+{_FOLDED_INDEX}
 CREATE INDEX url_left ON url (id) WHERE left_behind;
 CREATE INDEX url_orphaned ON url (id) WHERE orphaned IS NOT NULL;
 
@@ -217,6 +220,7 @@ ALTER TABLE url ADD COLUMN waits_in INTEGER AS ({_WAITS_IN}) VIRTUAL;
     2: f"""
 DROP INDEX url_canonical;
 {_CANONICAL_INDEX}
+{_FOLDED_INDEX}
 """,
 }
 """By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for

@@ -238,7 +238,12 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
         held: bool = False,
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor a snapshot is occupied while the caller works."""
-        page_after = reading.pages(state=state, leased=leased, status=status, host=host, held=held)
+        return self._in_pages(reading.pages(state=state, leased=leased, status=status, host=host, held=held))
+
+    def folded_urls(self) -> Iterator[UrlState]:
+        return self._in_pages(reading.folded_urls)
+
+    def _in_pages(self, page_after: Callable[[apsw.Connection, int], list[UrlState]]) -> Iterator[UrlState]:
         last = 0
         while True:
             with self._file.reading() as db:

@@ -95,7 +95,8 @@ function ops.is_duplicate(args)
   return 0
 end
 
--- Return some of the held deletions, and the cursor for the next call; "0": there are no more.
+-- Return some of the held deletions, or of all URLs that are held because they are `folded`, and the cursor for the next call; "0": there
+-- are no more.
 function ops.held_some(args)
   local found, held = call("SSCAN", keys.held, args.cursor, "COUNT", args.limit), {}
   local ids = {}
@@ -103,7 +104,13 @@ function ops.held_some(args)
   prefetch(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
-    if row and (groups.winner_of(id, row) == id or groups.is_left_in_index(id)) then held[#held + 1] = id end
+    local is_wanted
+    if args.folded then
+      is_wanted = row and row[HELD] == HELD_FOR.FOLDED
+    else
+      is_wanted = row and (groups.winner_of(id, row) == id or groups.is_left_in_index(id))
+    end
+    if is_wanted then held[#held + 1] = id end
   end
   return {found[1], held}
 end

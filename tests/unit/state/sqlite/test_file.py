@@ -312,6 +312,7 @@ if __name__ == "__main__":
 
 
 _OF_VERSION_2 = (
+    "DROP INDEX url_folded",
     "DROP INDEX url_canonical",
     "CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL",
     "PRAGMA user_version = 2",
