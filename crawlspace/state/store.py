@@ -275,6 +275,9 @@ class SiteStore(Protocol):
 
     def save_robots(self, entry: RobotsEntry) -> None: ...
 
+    def forget_robots(self, *, read_after: int) -> None:
+        """Remove what was read after a time, which has not come yet."""
+
 
 class OrderStore(Protocol):
     """For the index: the outbox."""

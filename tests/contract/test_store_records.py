@@ -369,6 +369,11 @@ def test_odds_and_ends_last(known: Known, store: Store) -> None:
     entry = RobotsEntry("a.example:80", "http", 200, "User-agent: *\n", NOW)
     store.save_robots(replace(entry, body=""))
     store.save_robots(entry)
+    later = RobotsEntry("b.example:80", "https", 200, "", NOW + 1)
+    store.save_robots(later)
+    assert store.robots("b.example:80", "https") == later
+    store.forget_robots(read_after=NOW)
+    assert store.robots("b.example:80", "https") is None
     store.set_meta("rules", "old")
     store.set_meta("rules", "new")
     assert (store.robots("a.example:80", "http"), store.robots("a.example:80", "https")) == (entry, None)

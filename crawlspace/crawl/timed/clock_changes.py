@@ -1,4 +1,7 @@
-"""Detect that the clock was set back, or the longest interval reduced, and make URLs due within that interval from now."""
+"""Detect that the clock was set back, or the longest interval reduced, and make URLs due within that interval from now.
+
+After a clock was set back, a robots.txt that was read later than now is read again: once that time has come, it would count as new.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ class DueTimeStore(Protocol):
     def counts(self) -> Counts: ...
     def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, until: int | None = None) -> Hastened: ...
     def hasten_retries(self, latest: int) -> int: ...
+    def forget_robots(self, *, read_after: int) -> None: ...
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
 
@@ -69,6 +73,8 @@ class ClockWatch:
         seen_at, longest = get_integer(self._store, SEEN_AT), get_integer(self._store, LONGEST)
         set_back = seen_at is not None and now < seen_at - _SET_BACK_S
         shortened = longest is not None and self._longest_s < longest
+        if set_back:
+            self._store.forget_robots(read_after=now)
         has_more, after = set_back or shortened, 0
         while has_more:
             step = self._store.hasten(now + self._longest_s, after=after, until=NOT_BY_AGE)

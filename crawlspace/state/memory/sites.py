@@ -57,3 +57,6 @@ class MemorySites:
 
     def save_robots(self, entry: RobotsEntry) -> None:
         self._robots[entry.site, entry.scheme] = entry
+
+    def forget_robots(self, *, read_after: int) -> None:
+        self._robots = {key: entry for key, entry in self._robots.items() if entry.fetched_at <= read_after}

@@ -49,7 +49,7 @@ class RedisDepths(ABC):
         while True:
             cursor, some = self._command("HSCAN", Key.DEPTH_MARK, cursor, "COUNT", _SOME)
             with understood("its marks of depths"):
-                found |= {_key(key): DepthMark(*map(int, text.split())) for key, text in _pairs(some)}
+                found |= {_key(key): DepthMark(*map(int, text.split())) for key, text in pairs(some)}
             if not int(cursor):
                 return found
 
@@ -143,7 +143,7 @@ def _parts(items: Sequence[_T]) -> Iterable[Sequence[_T]]:
     return (items[first : first + _SOME] for first in range(0, len(items), _SOME))
 
 
-def _pairs(found: Sequence[bytes] | Mapping[bytes, bytes]) -> Iterable[tuple[bytes, bytes]]:
+def pairs(found: Sequence[bytes] | Mapping[bytes, bytes]) -> Iterable[tuple[bytes, bytes]]:
     return found.items() if isinstance(found, Mapping) else zip(found[::2], found[1::2], strict=True)
 
 

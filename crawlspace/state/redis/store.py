@@ -18,7 +18,7 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis import sites as redis_sites
 from crawlspace.state.redis.archive import RedisArchive
-from crawlspace.state.redis.depths import RedisDepths
+from crawlspace.state.redis.depths import RedisDepths, pairs
 from crawlspace.state.redis.due_times import RedisDueTimes
 from crawlspace.state.redis.encoding import (
     batch_of,
@@ -52,6 +52,8 @@ from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownU
 from crawlspace.urls import url_key
 
 _PAGE = 500
+_FILES = 20
+"""robots.txt read at once: one may have half a megabyte."""
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 
 
@@ -267,6 +269,16 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
 
     def save_robots(self, entry: RobotsEntry) -> None:
         self._write("save_robots", **encode_robots(entry))
+
+    def forget_robots(self, *, read_after: int) -> None:
+        cursor = 0
+        while True:
+            cursor, some = self._command("HSCAN", Key.ROBOTS, cursor, "COUNT", _FILES)
+            late = [key for key, body in pairs(some) if robots_entry("", "", body).fetched_at > read_after]
+            if late:
+                self._command("HDEL", Key.ROBOTS, *late)
+            if not int(cursor):
+                return
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:

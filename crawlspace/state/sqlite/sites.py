@@ -53,3 +53,7 @@ def robots(db: apsw.Connection, site: str, scheme: str) -> RobotsEntry | None:
 
 def save_robots(db: apsw.Connection, entry: RobotsEntry) -> None:
     db.execute("INSERT OR REPLACE INTO robots VALUES (?, ?, ?, ?, ?)", astuple(entry))
+
+
+def forget_robots(db: apsw.Connection, read_after: int) -> None:
+    db.execute("DELETE FROM robots WHERE fetched_at > ?", (read_after,))

@@ -291,6 +291,10 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
         with self._writing() as db:
             sqlite_sites.save_robots(db, entry)
 
+    def forget_robots(self, *, read_after: int) -> None:
+        with self._writing() as db:
+            sqlite_sites.forget_robots(db, read_after)
+
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
         self._file.make_durable()  # an index may keep what it is sent longer than this file would after a power failure

@@ -10,6 +10,7 @@ from crawlspace.model import State
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import new
 
 DAY = 86_400
@@ -31,3 +32,17 @@ def test_a_glance_concerns_no_more_urls_than_it_may() -> None:
         clock.advance(1)
     assert steps == [AT_ONCE, AT_ONCE + 200, AT_ONCE + 200]
     assert {row.next_fetch for row in store.urls()} == {now}
+
+
+def test_what_was_read_later_than_now_is_no_robots_txt_any_more() -> None:
+    clock, store = FakeClock(), MemoryStore(sinks=())
+    now = int(clock.now())
+    for site, ago in (("a.example:80", 2 * DAY), ("b.example:80", 0)):
+        store.save_robots(RobotsEntry(site, "http", 200, "User-agent: *\nDisallow: /\n", now - ago))
+    watch = ClockWatch(store, clock, longest_s=DAY)
+    watch.look()
+    assert store.robots("b.example:80", "http") is not None
+    clock.set(now - DAY)
+    watch.look()
+    assert store.robots("a.example:80", "http") is not None
+    assert store.robots("b.example:80", "http") is None
