@@ -91,6 +91,8 @@ class UrlReport:
         """Why its deletion is held, by itself or with its whole site."""
         if self.state.held is None and self.state.indexed and self.site is not None and self.site.held:
             return Held.HOST
+        if self.state.held is Held.FOLDED and self.state.duplicate_of is not None:  # nothing of its own is in the index
+            return None
         return self.state.held
 
     def as_json(self) -> dict[str, object]:

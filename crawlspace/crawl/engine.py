@@ -374,7 +374,8 @@ class Engine:
         state = self._leased.pop(outcome.id)
         new, keys, refused, sample = self.admission.of_page(state, outcome)
         canonical = self.admission.canonical_key(state, outcome)
-        transition = self.outcome_policy.follow(state, outcome, policy=self.policy, canonical=canonical)
+        folded = self.folded.of(state)
+        transition = self.outcome_policy.follow(state, outcome, policy=self.policy, canonical=canonical, folded=folded)
         after = transition.state
         if outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
             after.rules = self.generation
@@ -394,7 +395,6 @@ class Engine:
             refused_links=sample if after.refused else (),
         )
         self.commits.add(self._ended.follow(change, policy=self.policy, now=self._now()), outcome, state)
-        if self.folded:
-            self.commits.batch.changes += self.outcome_policy.replaced(self.folded.of(state), change, outcome, policy=self.policy)
+        self.commits.batch.changes += self.outcome_policy.replaced(folded, change, outcome, policy=self.policy)
         self.commits.batch.new += new
         self.progress.count(state, outcome)

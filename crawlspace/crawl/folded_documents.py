@@ -2,7 +2,8 @@
 
 Each leaves in the transaction that records a document of that URL, so the index is never without it. If that URL turns out to have none,
 the document is deleted as if its own page had answered so, within the deletion limit; else it waits on, and is listed by
-`scrapy deletions`.
+`scrapy deletions`. Where an equal page at a better address takes its place in the index meanwhile, it waits for nothing any more, and
+its URL goes at the next start.
 """
 
 from __future__ import annotations
@@ -113,10 +114,18 @@ class FoldedDocuments:
     ) -> Iterator[tuple[int, int]]:
         """Yield key and id of those that wait on; `idle` are those that wait for nothing."""
         known = {url: one.state for url, one in known_by_url(self._store, into.values()).items()}
-        lost += [new for new in into.values() if new.url not in known]
-        leaving = {id for id, new in into.items() if id in idle or known.get(new.url) == State.DONE}
-        if leaving:
-            done = self._store.revise(sorted(leaving), lambda state: Change(state, forget=True), now=now)
+        lost += [new for id, new in into.items() if new.url not in known and id not in idle]
+        replaced = {id for id, new in into.items() if known.get(new.url) == State.DONE}
+
+        def forget(state: UrlState) -> Change | None:
+            """Return the change, if nothing has become of it since it was read: another worker may have recorded pages meanwhile."""
+            leaves = state.held is Held.FOLDED and (state.id in replaced or state.duplicate_of is not None)
+            return Change(state, forget=True) if leaves else None
+
+        if leaving := sorted(replaced.union(idle)):
+            done = self._store.revise(leaving, forget, now=now)
             effects.pushes += done.pushes
             effects.deletes += done.deletes
-        yield from ((new.key, id) for id, new in into.items() if id not in leaving)
+        yield from (
+            (new.key, id) for id, new in into.items() if id not in replaced
+        )  # of those that are idle most are not found any more

@@ -69,10 +69,18 @@ class OutcomePolicy:
         """Deletions of this run held because of the deletion limit."""
         self._reset_counts()
 
-    def follow(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
+    def follow(
+        self,
+        state: UrlState,
+        outcome: Outcome,
+        *,
+        policy: RecrawlPolicy,
+        canonical: int | None = None,
+        folded: Sequence[UrlState] = (),
+    ) -> Transition:
         """Return the transition of an outcome; beyond the deletion limit, with the deletion held.
 
-        `canonical` is the key of the canonical page named by the page.
+        `canonical` is the key of the canonical page named by the page; `folded` are the URLs that are folded into this one, and wait for it.
         """
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
@@ -85,16 +93,23 @@ class OutcomePolicy:
         if _concerns_site(outcome) and not again:
             health = health.after(failed=failed, missing=missing, window=policy.host_fetches)
             self._healths[state.site] = self._changed[state.site] = health
-        return self._within_limit(state, outcome, transition, canonical)
+        return self._within_limit(state, outcome, transition, canonical, folded)
 
     def make_anew(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
         """Return the same for an outcome that was made of a stored response: it shows nothing of the site."""
         transition = made_anew(state, advance(state, outcome, policy=policy, now=int(self._clock.now())))
         return self._within_limit(state, outcome, transition, canonical)
 
-    def _within_limit(self, state: UrlState, outcome: Outcome, transition: Transition, canonical: int | None) -> Transition:
+    def _within_limit(
+        self, state: UrlState, outcome: Outcome, transition: Transition, canonical: int | None, folded: Sequence[UrlState] = ()
+    ) -> Transition:
         if outcome.kind is OutcomeKind.DOCUMENT and transition.state.checksum is not None:
             transition.state.canonical = canonical
+            if any(one.indexed and one.checksum == transition.state.checksum for one in folded):
+                self._displacements.add(
+                    transition.state
+                )  # what waits with the same text leaves, and this document takes its place
+                return transition
             return self._follow_document(state, transition)
         if not _deletes(transition, outcome) or not (state.indexed or self._takes_back(state, transition)):
             return transition
@@ -123,8 +138,9 @@ class OutcomePolicy:
     def replaced(self, folded: Sequence[UrlState], change: Change, outcome: Outcome, *, policy: RecrawlPolicy) -> list[Change]:
         """Return changes that delete documents of URLs that are folded into one with an outcome; `change` is what becomes of that.
 
-        They leave together with the push of its document. If it has none, they leave if the outcome would delete them as their own,
-        and the deletion limit allows it; a redirect onto itself deletes nothing.
+        They leave together with the push of its document; also where its new one is held back by the deletion limit and it keeps the one
+        that it had. If it has none, they leave if the outcome would delete them as their own, and the deletion limit allows it; a redirect
+        onto itself deletes nothing.
         """
         id = change.state.id
         if change.state.state is State.DONE:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import apsw
-
 from crawlspace.state.sqlite.file import SqliteFile
+from crawlspace.state.sqlite.lock_file import is_locked, lock_of, process_exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,34 +48,3 @@ def who_crawls(path: Path) -> Crawler | None:
         return None
     crawler = Crawler(*row)
     return crawler if process_exists(crawler.process) and is_locked(lock_of(path)) else None
-
-
-def process_exists(process: int) -> bool:
-    if os.name != "posix":
-        return True  # Windows has no signal without an effect
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def lock_of(path: Path) -> Path:
-    """Return the file that the process locks that crawls with a state file."""
-    return path.with_name(f"{path.name}.lock")
-
-
-def is_locked(lock: Path) -> bool:
-    """Return whether a process has locked a file."""
-    if not lock.exists():
-        return False
-    with closing(apsw.Connection(str(lock), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-        try:
-            db.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        except apsw.BusyError:
-            return True
-        except apsw.Error:
-            return False  # no lock of ours
-    return False

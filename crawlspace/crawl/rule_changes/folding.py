@@ -7,7 +7,8 @@ folds what is left:
 2. The other one is inserted if it is not known, pending, with the depth and the metadata of the folded one, and with its links until it
    has been fetched.
 3. The folded URL is forgotten, and its document deleted, if the other one has a document already, or it has none itself. Else its
-   document stays in the index, its deletion held (`Held.FOLDED`), until the other one has been fetched (`folded_documents.py`).
+   document stays in the index, its deletion held (`Held.FOLDED`), until the other one has been fetched, or an equal page at a better
+   address has taken its place (`folded_documents.py`).
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from crawlspace.runtime.stores.places import store_place
 from crawlspace.runtime.stores.sinks import give_orders_to
 from crawlspace.state.move.move import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
+from crawlspace.state.sqlite.lock_file import process_exists
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.who_crawls import process_exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,8 @@ from crawlspace.clock import Clock
 from crawlspace.errors import StoreError, StoreLocked
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.file import sqlite_errors
-from crawlspace.state.who_crawls import Crawler, is_locked, lock_of, who_crawls
+from crawlspace.state.sqlite.lock_file import is_locked, lock_of
+from crawlspace.state.who_crawls import Crawler, who_crawls
 
 WAIT_S = 60
 """A command that sends to the index makes way for a crawl after the batch that it is sending."""

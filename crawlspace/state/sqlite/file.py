@@ -5,6 +5,7 @@ Everything that can be wrong with a file is found before anything is written to 
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ import apsw
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
+from crawlspace.state.sqlite.lock_file import is_locked, lock_of, process_exists
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, UPGRADES, VERSION
 
 _BUSY_MS = 10_000
@@ -47,7 +49,7 @@ class SqliteFile:
                 if is_new:
                     self._make_tables()
                 elif not read_only:
-                    self._bring_up_to_date()
+                    self._bring_up_to_date(alone=alone)
             except BaseException:
                 self._close()
                 raise
@@ -137,12 +139,21 @@ class SqliteFile:
                 db.pragma("application_id", APPLICATION_ID)
                 db.pragma("user_version", VERSION)
 
-    def _bring_up_to_date(self) -> None:
+    def _bring_up_to_date(self, *, alone: bool) -> None:
+        if _user_version(self.db) in UPGRADES and not alone and self._is_crawled():
+            raise StoreLocked(
+                f"{self.path} is of an earlier version of crawlspace, which is crawling it: let that crawl end first, or stop it"
+            )
         while _user_version(self.db) in UPGRADES:
             with self.writing() as db:
                 if (version := _user_version(db)) in UPGRADES:  # else another process was faster
                     db.execute(UPGRADES[version])
                     db.pragma("user_version", version + 1)
+
+    def _is_crawled(self) -> bool:
+        """Return whether another process crawls with it."""
+        row = self.db.execute("SELECT process FROM crawl").fetchone()
+        return row is not None and row[0] != os.getpid() and process_exists(row[0]) and is_locked(lock_of(self.path))
 
 
 @contextmanager

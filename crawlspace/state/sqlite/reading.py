@@ -65,7 +65,7 @@ def pages(
 
 
 def folded_urls(db: apsw.Connection, after: int) -> list[UrlState]:
-    """Read the next of the URLs that are held for Held.FOLDED."""
+    """Read the next of the URLs that are held for Held.FOLDED, from a file of the present version."""
     return url_states(
         db.execute(
             f"SELECT {URL_COLUMNS} FROM url INDEXED BY url_folded CROSS JOIN site ON site.id = url.site"

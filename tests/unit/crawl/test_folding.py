@@ -161,36 +161,6 @@ def test_what_an_error_of_the_other_url_does(
     assert site.held() == held
 
 
-def test_a_document_that_waits_stands_for_equal_pages(site: FoldedSite) -> None:
-    drop_sid(site)
-    longer = f"{HOME}another-address-of-c"
-    site.pages |= {C: 503, longer: "c"}
-    site.links[HOME] = [*site.links[HOME], longer]
-    site.crawl(after=MONTH)
-    assert {"c?sid=1", "another-address-of-c"} & site.indexed == {"c?sid=1"}
-    assert site.held() == {"c?sid=1": Held.FOLDED}
-    site.pages[C] = "c"
-    site.crawl(after=MONTH)
-    assert {"c", "c?sid=1", "another-address-of-c"} & site.indexed == {"c"}
-    assert "c?sid=1" not in site.known
-
-
-def test_a_document_waits_no_more_once_an_equal_page_stands_for_it(site: FoldedSite) -> None:
-    drop_sid(site)
-    shorter = f"{HOME}e"
-    site.pages |= {C: 503, shorter: "c"}
-    site.links[HOME] = [*site.links[HOME], shorter]
-    engine = site.crawl(after=MONTH)
-    assert {"c", "c?sid=1", "e"} & site.indexed == {"e"}
-    assert site.held() == {}
-    assert engine.outcome_policy.deleted == 1, "its place went to another one, as that of any document may"
-    site.crawl()
-    assert "c?sid=1" not in site.known
-    site.pages[C] = "c is new"
-    site.crawl(after=MONTH)
-    assert {"c", "e"} <= site.indexed
-
-
 def test_deletions_beyond_the_limit_wait_for_a_person(site: FoldedSite) -> None:
     names = [f"{HOME}{number}" for number in range(4)]
     site.pages = {HOME: "home", **{f"{name}?sid=1": name for name in names}}

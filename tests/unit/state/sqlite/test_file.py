@@ -355,6 +355,17 @@ def test_a_file_of_version_2_is_brought_up_to_date_when_it_is_written_to(tmp_pat
     db.close()
 
 
+def test_a_file_that_an_earlier_version_crawls_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    with child(path, "hold") as process:
+        try:
+            statements(*_OF_VERSION_2)(path)
+            assert_refused(lambda: SqliteStore(path), StoreLocked, "let that crawl end first, or stop it", path)
+        finally:
+            process.kill()
+    SqliteStore(path).close()
+
+
 def test_a_file_of_version_1_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
     path = filled(tmp_path, urls=3)
     store = SqliteStore(path)
