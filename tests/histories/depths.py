@@ -15,6 +15,8 @@ from tests.histories.configuration import ELSEWHERE, OUTSIDE
 from tests.histories.fate import Run
 
 _NOINDEX = 2004
+_OF_A_REDIRECT = (Held.MANY, Held.RULES)
+"""Why the document of what is a redirect now may be held: there were too many, and by now perhaps the rules exclude it, too."""
 
 
 class HasLinks(Protocol):
@@ -84,7 +86,7 @@ def _distances(
             is_redirect = state.state is State.REDIRECTED or (
                 may_redirect
                 and state.state in (State.FAILED, State.PENDING)
-                and (state.checksum is None or state.held is Held.MANY)  # the document of a redirect, whose deletion is held
+                and (state.checksum is None or state.held in _OF_A_REDIRECT)
             )
             reach = distances[state.key] + (not is_redirect)
             for key in links.get(state.id, ()):
