@@ -126,6 +126,5 @@ class FoldedDocuments:
             done = self._store.revise(leaving, forget, now=now)
             effects.pushes += done.pushes
             effects.deletes += done.deletes
-        yield from (
-            (new.key, id) for id, new in into.items() if id not in replaced
-        )  # of those that are idle most are not found any more
+        # of those that are idle most are not found any more
+        yield from ((new.key, id) for id, new in into.items() if id not in replaced)

@@ -106,9 +106,8 @@ class OutcomePolicy:
         if outcome.kind is OutcomeKind.DOCUMENT and transition.state.checksum is not None:
             transition.state.canonical = canonical
             if any(one.indexed and one.checksum == transition.state.checksum for one in folded):
-                self._displacements.add(
-                    transition.state
-                )  # what waits with the same text leaves, and this document takes its place
+                # what waits with the same text leaves, and this document takes its place
+                self._displacements.add(transition.state)
                 return transition
             return self._follow_document(state, transition)
         if not _deletes(transition, outcome) or not (state.indexed or self._takes_back(state, transition)):
