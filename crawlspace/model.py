@@ -128,6 +128,7 @@ class Status(IntEnum):
     NO_SUCH_HOST = 680
     NO_DNS_ANSWER = 681
     REDIRECT_MALFORMED = 690
+    REDIRECT_LOOP = 691
     UNEXPECTED = 699
     ROBOTS_FORBIDDEN = 740
     ROBOTS_UNAVAILABLE = 741
@@ -164,7 +165,8 @@ _STATUS_SENTENCES = {
     Status.PROXY_FAILED: "the proxy cannot be reached, refuses, or has cut the connection",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
-    Status.REDIRECT_MALFORMED: "redirected to a malformed URL",
+    Status.REDIRECT_MALFORMED: "redirected to a malformed URL, or to none",
+    Status.REDIRECT_LOOP: "redirects that lead back to themselves",
     Status.UNEXPECTED: "an unexpected error",
     Status.ROBOTS_FORBIDDEN: "forbidden by robots.txt",
     Status.ROBOTS_UNAVAILABLE: "robots.txt cannot be read at present",
@@ -175,7 +177,7 @@ _STATUS_SENTENCES = {
     Status.UNREADABLE_FILE: "a file without readable text, found by its title, name and URL",
     Status.MALFORMED_URL: "the URL is malformed",
     Status.NOINDEX: "the page or a rule asks not to be indexed, or the spider gave no item",
-    Status.SOFT_REDIRECT: "200 with a Location, taken as a redirect",
+    Status.SOFT_REDIRECT: "200 with a Location, or an empty page with an immediate refresh, taken as a redirect",
 }
 
 
@@ -352,6 +354,10 @@ class Outcome:
     left_out: dict[Reason, int] = field(default_factory=dict)
     """Links, or the rest of the text, beyond a limit of one page."""
     redirect_to: str | None = None
+    sets_cookie: bool = False
+    """A redirect sets a cookie that the next request of the site carries."""
+    doubted: int = 0
+    """Signature of the page or text that is shown instead of the document, which is held until that is confirmed; 0: it is believed."""
     canonical: str | None = None
     """The canonical URL named by the page, absolute or relative to `base`."""
     checksum: bytes | None = None

@@ -128,6 +128,7 @@ class Collection:
     """The name matched with the groups of robots.txt."""
     lease_s: int
     max_redirects: int
+    keeps_cookies: bool
     max_backlog: int
     weights: Mapping[Source, int]
     timetable: Timetable | None
@@ -293,6 +294,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         robots_agent=_robots_agent(settings),
         lease_s=round(duration("CRAWLSPACE_LEASE_S", settings["CRAWLSPACE_LEASE_S"], low=10)),
         max_redirects=_redirects(settings),
+        keeps_cookies=boolean("COOKIES_ENABLED", settings["COOKIES_ENABLED"]),
         max_backlog=integer("CRAWLSPACE_MAX_BACKLOG", settings["CRAWLSPACE_MAX_BACKLOG"], low=100),
         weights=read_weights(settings[SOURCE_WEIGHTS]),
         timetable=read_timetable(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from crawlspace.content.html import refresh_of
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
 from crawlspace.content_type import declared
 from crawlspace.urls import MalformedUrl, join, parse
@@ -33,6 +34,8 @@ class PageHeaders(NamedTuple):
     """Absolute; None if the headers name no canonical page, or the page itself."""
     etag: str | None = None
     last_modified: str | None = None
+    refresh: tuple[float, str] | None = None
+    """Seconds, and the URL as written."""
 
     @property
     def concern_the_document(self) -> bool:
@@ -46,13 +49,14 @@ def read_headers(
     """Return the parsed headers of a page; `values` returns all values of a header, `agent_names` are our names for robots."""
     directives = values("X-Robots-Tag") if obey_robots else ()
     links = values("Link")
-    etag, last_modified = values("ETag"), values("Last-Modified")
+    etag, last_modified, refresh = values("ETag"), values("Last-Modified"), values("Refresh")
     return PageHeaders(
         content_type=declared(values("Content-Type")),
         robots=parse_robots_headers(directives, agent_names) if directives else NO_LIMITS,
         canonical=canonical_link(links, url=url) if links else None,
         etag=kept_validator(etag[-1]) if etag else None,
         last_modified=kept_validator(last_modified[-1]) if last_modified else None,
+        refresh=refresh_of(refresh[0][:_LONGEST_VALIDATOR]) if refresh else None,
     )
 
 

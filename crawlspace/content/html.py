@@ -255,18 +255,9 @@ class _Reader:
             self.pragma_language = self.pragma_language or _language(content)
 
     def _meta_refresh(self, content: str) -> None:
-        match = _REFRESH.match(content)
-        if match is None:
-            return
-        target = match[2]
-        if target[:1] in ("'", '"'):
-            target = target[1:].partition(target[0])[0]
-        target = _as_browsers_read(target)
-        if target:
-            whole, _, fraction = match[1].partition(".")
-            self.refresh = (float(f"{whole[:9] or 0}.{fraction.partition('.')[0][:9] or 0}"), target)
-            if "meta" in self._link_tags:
-                self._link(target.replace("&", "&amp;"), "meta")
+        self.refresh = refresh_of(content)
+        if self.refresh is not None and "meta" in self._link_tags:
+            self._link(self.refresh[1].replace("&", "&amp;"), "meta")
 
     # text
     def raw_start(self, _: str, at: int) -> None:
@@ -362,6 +353,21 @@ _HANDLERS: dict[str, Callable[[_Reader, str, int], None]] = {
     **dict.fromkeys(("/h1", "/h2", "/h3", "/h4", "/h5", "/h6"), _Reader.heading_end),
 }
 """The method for each tag; its arguments are the attributes as written and the index of the tag."""
+
+
+def refresh_of(content: str) -> tuple[float, str] | None:
+    """Return the seconds and the URL of a refresh, by a `meta` element or a header; None where it names no URL."""
+    match = _REFRESH.match(content)
+    if match is None:
+        return None
+    target = match[2]
+    if target[:1] in ("'", '"'):
+        target = target[1:].partition(target[0])[0]
+    target = _as_browsers_read(target)
+    if not target:
+        return None
+    whole, _, fraction = match[1].partition(".")
+    return float(f"{whole[:9] or 0}.{fraction.partition('.')[0][:9] or 0}"), target
 
 
 def _as_browsers_read(href: str) -> str:

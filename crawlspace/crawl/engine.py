@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.admission import Admission, check_start_urls
@@ -24,6 +26,7 @@ from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.outcomes import OutcomePolicy, excluded_status
 from crawlspace.crawl.ports import PageStore, WorkerView
+from crawlspace.crawl.redirects import Redirects
 from crawlspace.crawl.rendering import Rendering, keep_learned
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
@@ -88,6 +91,7 @@ class Engine:
             clock=clock,
             deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions),
         )
+        self.progress.moves = self.outcome_policy.moves
         self.policy = policy = self._time.policy()
         self.generation = generation(store)
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
@@ -126,6 +130,7 @@ class Engine:
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
+        self.redirects = Redirects(store, most=collection.max_redirects, keeps_cookies=collection.keeps_cookies)
         self._version, self._looked_at = self.results.version(), float("-inf")
 
     # --- inserting URLs -------------------------------------------------------------------------------------------
@@ -198,6 +203,7 @@ class Engine:
         """Take the outcome of a FetchPage into the batch that `commit` writes. Return False when it is not awaited any more."""
         if (state := self._leased.get(outcome.id)) is None:
             return False
+        again = self.redirects.check(state, outcome)
         self.turns.ended(state, outcome)
         self.progress.fetched += 1
         self.progress.by_kind[outcome.kind] += 1
@@ -206,6 +212,7 @@ class Engine:
             self.commits.add(Change(self._not_shown(state, outcome)), outcome, state)
         else:
             self._take(outcome)
+            self._fetch_with_cookie(again, state)
         return True
 
     def not_sent(self, id: int) -> None:
@@ -375,15 +382,27 @@ class Engine:
         new, keys, refused, sample = self.admission.of_page(state, outcome)
         canonical = self.admission.canonical_key(state, outcome)
         folded = self.folded.of(state)
-        transition = self.outcome_policy.follow(state, outcome, policy=self.policy, canonical=canonical, folded=folded)
+        target = self.redirects.target(state, outcome, new[0] if new else None)
+        transition = self.outcome_policy.follow(
+            state, outcome, policy=self.policy, canonical=canonical, folded=folded, target=target
+        )
         after = transition.state
-        if outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
+        if outcome.doubted:  # what is known of the page stays
+            outcome.document = None
+            if target is None:
+                new = []
+            elif new and not target.is_settled:
+                self.redirects.wait(after, target, key=new[0].key)
+            keys = None
+        elif outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
             after.rules = self.generation
             after.refused = packed(refused or {})
         elif after.state is State.GONE:
             after.refused = None
         wanted = transition.order is not None or after.canonical != state.canonical
-        after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)
+        has_other_fields = False
+        if not outcome.doubted:
+            after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)
         document = outcome.document if (wanted or has_other_fields) and after.checksum is not None else None
         change = Change(
             after,
@@ -392,9 +411,38 @@ class Engine:
             discovered=new,
             forget=transition.forget,
             keep_in_index=outcome.status == Status.EXCLUDED_HERE,
-            refused_links=sample if after.refused else (),
+            refused_links=sample if after.refused and keys is not None else (),
         )
         self.commits.add(self._ended.follow(change, policy=self.policy, now=self._now()), outcome, state)
         self.commits.batch.changes += self.outcome_policy.replaced(folded, change, outcome, policy=self.policy)
+        self._follow_waiting(after)
         self.commits.batch.new += new
         self.progress.count(state, outcome)
+
+    def _follow_waiting(self, after: UrlState) -> None:
+        """Let the documents leave that wait for what becomes of a URL; `after` is its state."""
+        for one in self.redirects.waiting(after):
+            if one.page.id in self._leased:
+                continue
+            change = self.outcome_policy.follow_waiting(one, after, policy=self.policy)
+            if change is not None:
+                change.state.rules, change.state.refused = self.generation, packed({})
+                self.commits.batch.changes.append(change)
+            if change is not None or one.target is None or one.target.is_settled:
+                self.redirects.end_wait(one.page)
+            elif one.target.url != after.url:
+                self.redirects.wait(one.page, one.target, key=one.key)
+
+    def _fetch_with_cookie(self, urls: Iterable[UrlState], last: UrlState) -> None:
+        """Have URLs be fetched once more in this run, of which a redirect leads back to them and has set a cookie; `last` is the one that does."""
+        for state in urls:
+            if state.id not in self._leased:
+                failed = structs.replace(
+                    state,
+                    state=State.FAILED,
+                    status=int(Status.REDIRECT_LOOP),
+                    retries=1,
+                    next_fetch=self._now(),
+                    lease_until=None,
+                )
+                self.commits.batch.changes.append(Change(failed, together_with=last.id))

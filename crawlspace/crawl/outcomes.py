@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.displaced_documents import Displacements
+from crawlspace.crawl.redirects import Target, Waiting, hosts_of_move, signature_of_target, signature_of_text, signatures_of_page
 from crawlspace.decision import Decision
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
@@ -16,12 +19,12 @@ from crawlspace.rules.space import refused_by_domain_only
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
-from crawlspace.state.lifecycle import Transition, advance, is_retry, made_anew, withhold
+from crawlspace.state.lifecycle import Transition, advance, is_confirmed, is_retry, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE
 from crawlspace.state.views import Counts
-from crawlspace.urls import parse
+from crawlspace.urls import MalformedUrl, join, parse
 
 DAY_S = 86_400.0
 _KEPT = 20_000
@@ -60,6 +63,8 @@ class OutcomePolicy:
         self._displacements = Displacements(store)
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
+        self.moves: Counter[tuple[str, str]] = Counter()
+        """Pages that were found at another address in this run, by the old and the new scheme and host."""
         self._small: dict[str, bool] = {}
         """By site, computed before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
@@ -77,23 +82,95 @@ class OutcomePolicy:
         policy: RecrawlPolicy,
         canonical: int | None = None,
         folded: Sequence[UrlState] = (),
+        target: Target | None = None,
     ) -> Transition:
         """Return the transition of an outcome; beyond the deletion limit, with the deletion held.
 
-        `canonical` is the key of the canonical page named by the page; `folded` are the URLs that are folded into this one, and wait for it.
+        `canonical` is the key of the canonical page named by the page; `folded` are the URLs that are folded into this one, and wait for it;
+        `target` is where a page with a document redirects to. What is not believed yet is marked (`Outcome.doubted`).
         """
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
-        missing = outcome.kind is OutcomeKind.GONE and outcome.status in MISSING
+        shown = self._shown(state, outcome, target)
+        if shown and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):
+            outcome.doubted = shown
+        judged = replace(outcome, kind=OutcomeKind.GONE) if outcome.doubted else outcome
+        missing = judged.kind is OutcomeKind.GONE and judged.status in MISSING
         small = missing and state.checksum is not None and self._is_small(state.site, health, policy)
-        transition = advance(state, outcome, policy=policy, now=int(now), site=health, is_small_site=small)
-        failed = _is_failure(outcome) or (outcome.kind is OutcomeKind.GONE and outcome.status in REFUSALS)
-        # A confirmed miss is no new evidence about the site: a removed section is deleted completely, whatever its size.
-        again = ((failed or missing) and is_retry(state)) or (missing and transition.forget and state.held is Held.HOST)
+        transition = advance(state, judged, policy=policy, now=int(now), site=health, is_small_site=small)
+        failed = _is_failure(judged) or (judged.kind is OutcomeKind.GONE and judged.status in REFUSALS)
+        # What is confirmed is no new evidence about the site: a removed section is deleted completely, whatever its size.
+        confirmed = state.held is Held.HOST and ((missing and transition.forget) or (shown and not outcome.doubted))
+        again = ((failed or missing or outcome.doubted) and is_retry(state)) or confirmed
         if _concerns_site(outcome) and not again:
-            health = health.after(failed=failed, missing=missing, window=policy.host_fetches)
+            is_instead = (
+                target is None and not outcome.doubted and bool(health.shown) and _is_shown_instead(state, outcome, health)
+            )
+            health = health.after(
+                failed=failed,
+                missing=missing,
+                answered=target is None and not outcome.doubted and not is_instead,
+                shown=None if state.checksum is None or is_instead else shown,
+                window=policy.host_fetches,
+            )
             self._healths[state.site] = self._changed[state.site] = health
-        return self._within_limit(state, outcome, transition, canonical, folded)
+        if target is not None and not outcome.doubted and _is_move(state, target, health):
+            self.moves[hosts_of_move(state.url, target.url)] += 1
+            return transition
+        return self._within_limit(state, judged, transition, canonical, folded)
+
+    def follow_waiting(self, one: Waiting, by: UrlState, *, policy: RecrawlPolicy) -> Change | None:
+        """Return the change by which the document of a page leaves that waits for what becomes of a URL; None: it waits on.
+
+        `by` is that URL after its outcome. The document leaves in the same transaction: at another address the index has it, or the site is
+        so small that its redirects are believed.
+        """
+        page, target = one.page, one.target
+        assert target is not None
+        if by.checksum is not None and target.state is by and by.held is None and not self._displacements.is_lost(by):
+            target = replace(target, state=structs.replace(by, indexed=True))
+        health = self._healths.get(page.site) or self._read(page.site)
+        is_small = target.is_settled and self._is_small(page.site, health, policy)
+        has_moved = target.has(page) or (is_small and _is_move(page, target, health))
+        if not has_moved and not is_small:
+            return None
+        outcome = Outcome(page.id, page.url, OutcomeKind.REDIRECTED, page.status or 0)
+        transition = advance(page, outcome, policy=policy, now=int(self._clock.now()), site=health)
+        if has_moved:
+            self.moves[hosts_of_move(page.url, target.url)] += 1
+        else:
+            transition = self._within_limit(page, outcome, transition, None)
+        return Change(transition.state, links=[one.key], together_with=by.id)
+
+    def _shown(self, state: UrlState, outcome: Outcome, target: Target | None) -> int:
+        """Return the signature of what is shown instead of the document of a URL; 0 where that is nothing, or the document itself."""
+        if target is not None:
+            return 0 if target.has(state) else target.signature
+        if outcome.status == Status.REDIRECT_MALFORMED and state.checksum is not None:
+            return int(Status.REDIRECT_MALFORMED)
+        changed = outcome.kind is OutcomeKind.DOCUMENT and outcome.index and outcome.checksum != state.checksum
+        if not changed or outcome.checksum is None or state.checksum is None:
+            return 0
+        return signature_of_text(outcome.checksum)
+
+    def _is_doubted(
+        self, state: UrlState, outcome: Outcome, shown: int, health: Health, *, policy: RecrawlPolicy, target: Target | None
+    ) -> bool:
+        """Return whether what a URL shows instead of its document is not believed yet.
+
+        On a small site a redirect is believed as soon as it is known what its target is.
+        """
+        if outcome.kind is OutcomeKind.DOCUMENT and not (shown in health.shown and self._has_other(state, outcome)):
+            return False
+        if self._is_small(state.site, health, policy):
+            return target is not None and not target.is_settled
+        if not is_confirmed(state, health) or health.is_failing(policy.host_failed_percent):
+            return True
+        return health.mostly_shows(shown, policy.host_fetches)
+
+    def _has_other(self, state: UrlState, outcome: Outcome) -> bool:
+        """Return whether another URL has the text that a document has now."""
+        return self._displacements.is_lost(structs.replace(state, checksum=outcome.checksum, canonical=None))
 
     def make_anew(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
         """Return the same for an outcome that was made of a stored response: it shows nothing of the site."""
@@ -225,6 +302,26 @@ class OutcomePolicy:
     def _read(self, site: str) -> Health:
         health = self._healths[site] = self._changed.get(site) or self._read_health(site)
         return health
+
+
+def _is_move(page: UrlState, target: Target, health: Health) -> bool:
+    """Return whether the target of a redirect takes the place of a page: the index has its document there, or one of no other page."""
+    if target.has(page):
+        return True
+    return target.state is not None and target.state.indexed and health.shown.count(target.signature) <= 1
+
+
+def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:
+    """Return whether an outcome is what the site shows instead of documents, so that it is no normal answer."""
+    shown = set(signatures_of_page(state.url))
+    if outcome.checksum is not None and outcome.checksum != state.checksum:
+        shown.add(signature_of_text(outcome.checksum))
+    if outcome.redirect_to is not None:
+        try:
+            shown.add(signature_of_target(parse(join(state.url, outcome.redirect_to)), parse(state.url)))
+        except MalformedUrl:
+            return False
+    return not shown.isdisjoint(health.shown)
 
 
 def _is_failure(outcome: Outcome) -> bool:

@@ -85,6 +85,8 @@ class RunCounters:
     refused: Counter[str] = field(default_factory=Counter)
     without_item: int = 0
     """Pages that had a document, and for which the spider or an item pipeline gave none."""
+    moves: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Pages whose document was found at another address, by the old and the new scheme and host."""
     own_requests: Counter[str] = field(default_factory=Counter)
     """Requests of the spider's own: `yielded`, and of these `failed`, `refused` and `left_out`."""
     browser_pages: dict[str, str] = field(default_factory=dict)

@@ -225,12 +225,14 @@ def _error(
 ) -> Transition:
     """An error is retried within the run, then counted; at a refresh, the last allowed one deletes and forgets the URL.
 
-    A refusal, or a page that is missing together with most of its site, counts as the host's failure as long as the URL has a document.
-    It is not retried at once where a retry could confirm nothing.
+    A refusal, a redirect or text that is doubted, or a page that is missing together with most of its site, counts as the host's failure
+    as long as the URL has a document. It is not retried at once where a retry could confirm nothing. A redirect that leads back to itself is
+    retried once if it sets a cookie, with that.
     """
     passing = outcome.kind is OutcomeKind.FAILED
     failing = site.is_failing(policy.host_failed_percent, own=1 if is_retry(state) else 0)
-    refused = state.checksum is not None and outcome.status in REFUSALS
+    failing = failing or (outcome.doubted != 0 and site.mostly_shows(outcome.doubted, policy.host_fetches))
+    refused = state.checksum is not None and (outcome.status in REFUSALS or outcome.doubted != 0)
     missing = outcome.status in MISSING and not is_small_site and _is_missing_with_most(state, site, policy)
     failure = passing or outcome.host_failure
     may_be_the_hosts = failure or refused or missing
@@ -243,7 +245,9 @@ def _error(
     of_proxy = outcome.status == Status.PROXY_FAILED  # which tells nothing about the page, or how long it has failed
     errors = state.errors + (not of_proxy)
     doomed = _crawled_before(state) and not keep and not of_proxy and errors >= borne
-    if retries is None:
+    if retries is None and outcome.status == Status.REDIRECT_LOOP:
+        retries = int(outcome.sets_cookie)
+    elif retries is None:
         may_pass = outcome.status in policy.retry_codes if policy.retry_codes is not None and outcome.status < 600 else failure
         retries = policy.retry_times if (may_pass and not outcome.code_failed) or (refused and doomed and not failing) else 0
     held, mark = state.held, state.held_mark
@@ -252,7 +256,7 @@ def _error(
     if state.retries < retries:
         return _retry(state, outcome, policy, now, held, mark)
     failing = failing or (missing and site.is_mostly_missing(policy.host_fetches))
-    confirmed = state.held is Held.HOST and site.answers > state.held_mark and not failing
+    confirmed = is_confirmed(state, site) and not failing and not outcome.doubted
     if doomed and (confirmed or not may_be_the_hosts):
         return replace(_left(state, outcome, State.GONE, policy, now), forget=True)
     into = State.FAILED if passing or state.checksum is not None or held is not None else State.GONE
@@ -264,6 +268,11 @@ def _error(
         new.next_fetch = next_fetch(now, error_wait(errors, interval_s=new.interval_s, policy=policy), policy)
     new.errors, new.held, new.held_mark = errors, held, mark
     return Transition(_without_validators(new, before=state))
+
+
+def is_confirmed(state: UrlState, site: Health) -> bool:
+    """Return whether a deletion is held for the host, and the site has answered normally since."""
+    return state.held is Held.HOST and site.answers > state.held_mark
 
 
 def _is_missing_with_most(state: UrlState, site: Health, policy: RecrawlPolicy) -> bool:

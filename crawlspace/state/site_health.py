@@ -25,20 +25,38 @@ MISSING = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 class Health:
     """`answers` counts normal answers since the site is known. `recent` holds the last fetches as bits, the newest lowest:
     1 for a failure or a refusal; above the oldest stands a 1 that marks where they begin. `missing` holds the same fetches:
-    1 for a 404 or 410, which is neither a failure nor a normal answer."""
+    1 for a 404 or 410, which is neither a failure nor a normal answer. `shown` holds what the last fetches of documents showed
+    instead of them, the newest last: the signature of another page or text (`crawl/redirects.py`), else 0; it is empty where all are 0."""
 
     answers: int = 0
     recent: int = 1
     missing: int = 0
+    shown: tuple[int, ...] = ()
 
-    def after(self, *, failed: bool = False, missing: bool = False, window: int) -> Health:
-        """Return the health after one more fetch, of which the last `window` count."""
+    def after(
+        self,
+        *,
+        failed: bool = False,
+        missing: bool = False,
+        answered: bool = True,
+        shown: int | None = None,
+        window: int,
+    ) -> Health:
+        """Return the health after one more fetch, of which the last `window` count.
+
+        `answered`: whether a fetch that neither failed nor was missing is a normal answer. `shown`: what came instead of a document, 0 if
+        nothing did; None where the URL had no document.
+        """
         recent = self.recent << 1 | failed
         pages = self.missing << 1 | missing
         if recent.bit_length() > window + 1:
             recent = recent & ((1 << window) - 1) | 1 << window
             pages &= (1 << window) - 1
-        return Health(self.answers + (not failed and not missing), recent, pages)
+        signatures = self.shown
+        if shown or (shown is not None and signatures):
+            signatures = (*signatures, shown)[-window:]
+            signatures = signatures if any(signatures) else ()
+        return Health(self.answers + (answered and not failed and not missing), recent, pages, signatures)
 
     @property
     def fetches(self) -> int:
@@ -61,14 +79,33 @@ class Health:
         """Whether more than half of the last `window` fetches were answered with 404 or 410."""
         return self.misses * 2 > window
 
+    def mostly_shows(self, signature: int, window: int) -> bool:
+        """Whether more than half of the last `window` fetches of documents showed the same page or text instead."""
+        return self.shown.count(signature) * 2 > window
+
+    @property
+    def shown_as_text(self) -> str:
+        """Return `shown` as `signatures_of` reads it."""
+        return ",".join(map(str, self.shown))
+
     def as_text(self) -> str:
         """Return it as `health_of` reads it."""
-        return f"{self.answers} {self.recent} {self.missing}" if self.missing else f"{self.answers} {self.recent}"
+        numbers = f"{self.answers} {self.recent}"
+        if self.shown:
+            return f"{numbers} {self.missing} {self.shown_as_text}"
+        return f"{numbers} {self.missing}" if self.missing else numbers
 
 
 NEW_SITE = Health()
 
 
 def health_of(text: str | bytes) -> Health:
-    """Return what `as_text` wrote, which leaves out a last number of 0."""
-    return Health(*map(int, text.split()))
+    """Return what `as_text` wrote, which leaves out last values of 0. Raises ValueError."""
+    answers, recent, *more = text.split()
+    missing, shown = (*more, b"", b"")[:2]
+    return Health(int(answers), int(recent), int(missing or 0), signatures_of(shown))
+
+
+def signatures_of(text: str | bytes) -> tuple[int, ...]:
+    """Return what `shown_as_text` wrote. Raises ValueError."""
+    return tuple(map(int, text.split("," if isinstance(text, str) else b","))) if text else ()  # type: ignore[arg-type]

@@ -48,7 +48,9 @@ checksums = st.sampled_from([None, b"one", b"one", b"two", b"three"])
 canonicals = st.none() | places.map(key)
 seldom = st.integers(0, 4).map(lambda n: n == 0)
 healths = st.dictionaries(
-    st.sampled_from([*SITES, "new.example:80"]), st.builds(Health, st.integers(0, 9), st.integers(1, 7)), max_size=2
+    st.sampled_from([*SITES, "new.example:80"]),
+    st.builds(Health, st.integers(0, 9), st.integers(1, 7), shown=st.sampled_from([(), (0, 7), (7, 7, 9)])),
+    max_size=2,
 )
 given_documents = st.builds(
     Document, st.just(""), title=st.sampled_from("pqr"), text=st.sampled_from("stu"), fields=fields.map(dict)

@@ -93,8 +93,8 @@ def test_held_deletions(known: Known, store: Store) -> None:
 def test_the_health_of_sites_comes_with_the_outcomes(known: Known, store: Store, open_store: Callable[[], Store]) -> None:
     known.discover(A, D)
     store.record([known.change(A)], now=NOW, health={"a.example:80": Health(3, 0b101), "new.example:80": Health(1, 0b10)})
-    store.record([], now=NOW, health={"a.example:80": Health(4, 0b1010, 0b10)})
-    assert [store.health(f"{host}.example:80") for host in "abnew"[:2]] == [Health(4, 0b1010, 0b10), NEW_SITE]
+    store.record([], now=NOW, health={"a.example:80": Health(4, 0b1010, 0b10, (0, 4_294_967_295))})
+    assert [store.health(f"{host}.example:80") for host in "abnew"[:2]] == [Health(4, 0b1010, 0b10, (0, 4_294_967_295)), NEW_SITE]
     assert (store.health("new.example:80"), store.health("other.example:80")) == (Health(1, 0b10), NEW_SITE)
     assert (store.counts().hosts, len(list(store.sites()))) == (2, 1)
 

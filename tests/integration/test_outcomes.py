@@ -13,6 +13,7 @@ from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Reply
 from tests.integration.stored import FAST, collection, indexed, refusals, states, unreachable
 from tests.sites import (
+    Answer,
     Server,
     Site,
     binary,
@@ -49,6 +50,16 @@ TABLE: list[tuple[str, Reply, State, int, bool]] = [
     ("/unasked", status(304), State.GONE, 304, False),
     ("/moved", redirect("/page", 301), State.REDIRECTED, 301, False),
     ("/soft", html("x", headers={"Location": "/page"}), State.REDIRECTED, 3020, False),
+    ("/soft-itself", html("<p>soft and itself", headers={"Location": "/soft-itself#top"}), State.DONE, 200, True),
+    ("/soft-broken", html("<p>soft and broken", headers={"Location": "http://[/"}), State.DONE, 200, True),
+    ("/soft-nowhere", html("<p>soft and nowhere", headers={"Location": ""}), State.DONE, 200, True),
+    ("/created", Answer(201, {"Location": "/page", "Content-Type": "text/html"}, b"<p>created"), State.DONE, 201, True),
+    ("/refresh", html("<p>soon another page", headers={"Refresh": "5; url='/from-refresh'"}), State.DONE, 200, True),
+    ("/refresh-at-once", html('<meta http-equiv="refresh" content="0;url=/page">'), State.REDIRECTED, 3020, False),
+    ("/refresh-header-at-once", html("<title>Wait</title>", headers={"Refresh": "0;/page"}), State.REDIRECTED, 3020, False),
+    ("/refresh-itself", html('<title>Clock</title><meta http-equiv="refresh" content="0">'), State.DONE, 200, True),
+    ("/choices", Answer(300, {"Content-Type": "text/html"}, b'<a href="/from-choices">one</a>'), State.GONE, 690, False),
+    ("/itself", redirect("/itself#top"), State.FAILED, 691, False),
     ("/nowhere", redirect("http://[/"), State.GONE, 690, False),
     ("/no-location", status(302), State.GONE, 690, False),
     ("/loop1", redirect("/loop2"), State.REDIRECTED, 302, False),
@@ -75,7 +86,7 @@ TABLE: list[tuple[str, Reply, State, int, bool]] = [
     ("/twin-longer-path", page("Twin", text="the same words"), State.DONE, 200, False),
 ]  # fmt: skip
 
-FOUND_ON_PAGES = ["/from-noindex", "/from-deep", "/from-one-line"]
+FOUND_ON_PAGES = ["/from-refresh", "/from-choices", "/from-noindex", "/from-deep", "/from-one-line"]
 ODD_LINKS = [
     "http://nohost.invalid/", "http://127.0.0.1:1/refused", "http://h:" + "9" * 1000 + "/", "http://%/\udcff", "mailto:x@y", "/a.zip", "javascript:x()",
     "http://user:password@other.example/",

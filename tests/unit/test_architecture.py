@@ -48,7 +48,7 @@ FLOORS: tuple[frozenset[str], ...] = (
 GROUND = FLOORS[0]
 ALSO = {("frontier", "state.store"), ("frontier", "state.views")}
 """Who may import what of its own floor: the frontier is kept by the store."""
-MOST_MODULES = 24
+MOST_MODULES = 30
 """In one folder, without its packages."""
 ONE_MODULE_EACH = frozenset({"crawlspace/commands"})
 """Folders in which Scrapy looks for a module of each name, so that they cannot be divided."""
@@ -278,8 +278,8 @@ def test_private_names_of_scrapy_and_twisted_are_used_in_one_module() -> None:
 
 
 def long_files(*folders: str) -> set[str]:
-    """Return the dotted names of the Python files that are longer than 400 lines."""
-    return {name for name, path in modules(*folders).items() if len(path.read_text(encoding="utf-8").splitlines()) > 400}
+    """Return the dotted names of the Python files that are longer than 600 lines."""
+    return {name for name, path in modules(*folders).items() if len(path.read_text(encoding="utf-8").splitlines()) > 600}
 
 
 def test_modules_are_short() -> None:

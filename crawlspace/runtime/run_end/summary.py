@@ -38,6 +38,7 @@ def summary(session: Session) -> str:
             f"  in the index: {counted(counts.indexed, 'document')} ({progress.pushes:,} pushed, {progress.deletes:,} deleted in this run)"
             + (f"; {more} of these" if counts.duplicates else "")
         )
+        lines += _moved(progress)
         lines += _left(session, counts)
     else:
         lines.append(
@@ -67,6 +68,19 @@ def summary(session: Session) -> str:
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
     return "\n".join(lines)
+
+
+def _moved(progress: RunCounters) -> list[str]:
+    """Return the line on pages that were found at another address."""
+    if not progress.moves:
+        return []
+    parts = [
+        f"{count:,} within {printable(old)}" if old == new else f"{count:,} from {printable(old)} to {printable(new)}"
+        for (old, new), count in progress.moves.most_common(SITES_SHOWN)
+    ]
+    rest = progress.moves.total() - sum(count for _, count in progress.moves.most_common(SITES_SHOWN))
+    more = f", {rest:,} of other hosts" if rest else ""
+    return [f"  moved: {counted(progress.moves.total(), 'page')} that the index has at a new address: {', '.join(parts)}{more}"]
 
 
 def _renders(session: Session) -> str:

@@ -18,6 +18,7 @@ from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
+from crawlspace.content_type import essence
 from crawlspace.crawl.files.unreadable import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
@@ -33,7 +34,7 @@ from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
 from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, is_conditional
 from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED
-from crawlspace.urls import parse
+from crawlspace.urls import MalformedUrl, join, parse
 
 if TYPE_CHECKING:
     from logging import LoggerAdapter
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+IMMEDIATE_S = 1.0
+"""A refresh after so many seconds at most is one that nobody is meant to read the page before."""
 
 
 class DocumentSpider(Protocol):
@@ -143,8 +146,8 @@ class Responses:
             keep_out(fetched)
 
     def _answered(self, response: Response, state: UrlState) -> Fetched:
-        if b"Location" in response.headers:
-            return Fetched(self.redirected(response, state, int(Status.SOFT_REDIRECT)))
+        if response.status == 200 and self._names_another(target := _location(response), state):
+            return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
         headers = self._headers(response, state)
         declared = headers.content_type
         contents: FileContents | None = response.meta.get(CONTENTS)
@@ -160,6 +163,8 @@ class Responses:
         page = (
             self._reader.read(response, mime=mime, declared=declared) if contents is None else self._page_of(contents, response)
         )
+        if self._names_another(target := _refreshed_at_once(page, headers), state):
+            return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
         left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(state))
         if left_out:
             self._session.engine.discovery.refused.update(left_out)
@@ -201,9 +206,13 @@ class Responses:
         return Fetched(outcome, None, page, response.body, _on_disk(response), mime, modified)
 
     def _links(self, page: Page, headers: PageHeaders) -> list[str]:
-        """Return the links to follow. The canonical page of a Link header is one, as that of a link element."""
+        """Return the links to follow. The canonical page of a Link header, and the URL of a Refresh header, are such as those of elements."""
         links = page.followed if self._obey_meta_robots else list(page.hrefs)
-        return links if headers.canonical is None or "link" not in self._reader.link_tags else [*links, headers.canonical]
+        if headers.canonical is not None and "link" in self._reader.link_tags:
+            links = [*links, headers.canonical]
+        if headers.refresh is not None and "meta" in self._reader.link_tags:
+            links = [*links, headers.refresh[1]]
+        return links
 
     def _type_of(
         self, response: Response, declared: str | None, contents: FileContents | None, *, stopped: bool
@@ -237,14 +246,35 @@ class Responses:
         return why
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
-        """Return the outcome of a redirect; without a target that is a URL, the page counts as gone."""
-        location = response.headers.get(b"Location")
-        target = location.decode("utf-8", "replace").strip() if location is not None else ""
+        """Return the outcome of a redirect; without a target that is a URL, the page counts as gone, and its links are taken."""
+        return self._redirect(_location(response), state, status, response)
+
+    def _redirect(self, target: str, state: UrlState, status: int, response: Response) -> Outcome:
         url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
         if url is None:
-            return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=printable(target))
+            outcome = Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=printable(target))
+            self._add_links(outcome, response, state)
+            return outcome
         # As written, because domain rules may heed the case of a host.
-        return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=printable(url.text))
+        outcome = Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=printable(url.text))
+        outcome.sets_cookie = b"Set-Cookie" in response.headers
+        return outcome
+
+    def _add_links(self, outcome: Outcome, response: Response, state: UrlState) -> None:
+        """Add the links of a page that is none of the collection itself, as that of a redirect without a target."""
+        headers = self._headers(response, state)
+        if STOPPED in response.flags or essence(headers.content_type) not in HTML_TYPES:
+            return
+        page = self._reader.read(response, mime=essence(headers.content_type), declared=headers.content_type)
+        directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
+        if directives.follow and self._session.engine.discovery.recheck(state).follow:
+            outcome.links = self._links(page, headers)
+            outcome.base = page.base if page.base != state.url else ""
+
+    def _names_another(self, target: str, state: UrlState) -> bool:
+        """Return whether a target is a URL, and not that of the page itself."""
+        url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
+        return url is not None and url.text != state.url
 
     def error(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of an error status, or of 304."""
@@ -299,6 +329,22 @@ class Responses:
             several,
         )
         return failed(outcome, why=f"document() returned a {kind}")
+
+
+def _location(response: Response) -> str:
+    location = response.headers.get(b"Location")
+    return location.decode("utf-8", "replace").strip() if location is not None else ""
+
+
+def _refreshed_at_once(page: Page, headers: PageHeaders) -> str:
+    """Return the URL that takes the place of a page without text at once; empty if there is none."""
+    refresh = page.meta_refresh or headers.refresh
+    if refresh is None or refresh[0] > IMMEDIATE_S or page.text:
+        return ""
+    try:
+        return join(page.base, refresh[1])
+    except MalformedUrl:
+        return ""
 
 
 def _left_out(page: Page, *, needs_browser: bool) -> dict[Reason, int]:

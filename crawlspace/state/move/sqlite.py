@@ -24,7 +24,7 @@ from crawlspace.state.move.records import (
     ValueRecord,
     refused_links_records,
 )
-from crawlspace.state.site_health import Health
+from crawlspace.state.site_health import Health, signatures_of
 from crawlspace.state.sqlite import reading, refused_links
 from crawlspace.state.sqlite.counters import Tally, add
 from crawlspace.state.sqlite.crawl_lock import CrawlLock
@@ -39,7 +39,7 @@ from crawlspace.urls import url_key
 
 _PAGE = 250
 _SITES = (
-    "SELECT site.site, wait_until, iif(wait_until IS NULL, 0, wait_s), answers, recent, missing, status, since, runs, counted_at"
+    "SELECT site.site, wait_until, iif(wait_until IS NULL, 0, wait_s), answers, recent, missing, shown, status, since, runs, counted_at"
     " FROM site LEFT JOIN unreachable ON unreachable.site = site.id ORDER BY site.site"
 )
 _KEPT = (
@@ -108,9 +108,9 @@ class SqliteSide:
 
     def records(self) -> Iterator[Record]:
         with self._file.reading() as db:
-            for site, until, wait_s, answers, recent, missing, *failed in db.execute(_SITES):
+            for site, until, wait_s, answers, recent, missing, shown, *failed in db.execute(_SITES):
                 unreachable = None if failed[0] is None else UnreachableSite(site, *failed)
-                found = SiteRecord(site, until, wait_s, Health(answers, recent, missing), unreachable)
+                found = SiteRecord(site, until, wait_s, Health(answers, recent, missing, signatures_of(shown)), unreachable)
                 if found != SiteRecord(site):
                     yield found
             for row in db.execute("SELECT site, scheme, status, body, fetched_at FROM robots ORDER BY site, scheme"):
@@ -175,8 +175,8 @@ class SqliteSide:
     def _add_site(self, db: apsw.Connection, one: SiteRecord) -> None:
         site = self._sites.find_or_add(db, one.site)
         db.execute(
-            "UPDATE site SET wait_until = ?, wait_s = ?, answers = ?, recent = ?, missing = ? WHERE id = ?",
-            (one.wait_until, one.wait_s, *astuple(one.health), site),
+            "UPDATE site SET wait_until = ?, wait_s = ?, answers = ?, recent = ?, missing = ?, shown = ? WHERE id = ?",
+            (one.wait_until, one.wait_s, *astuple(one.health)[:3], one.health.shown_as_text, site),
         )
         set_unreachable(db, site, one.unreachable)
 

@@ -14,7 +14,7 @@ APPLICATION_ID = 0x63727365
 """Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers mean other tables."""
-VERSION = 3
+VERSION = 4
 """Stands there as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
 _WAITS_IN = (
@@ -45,6 +45,7 @@ CREATE TABLE site (
     answers    INTEGER NOT NULL DEFAULT 0,
     recent     INTEGER NOT NULL DEFAULT 1,
     missing    INTEGER NOT NULL DEFAULT 0,
+    shown      TEXT NOT NULL DEFAULT '',
     -- of its URLs: bits of their schemes (1 http, 2 https), how many documents of theirs are in the index, and how many do not count
     -- towards the limit of their host
     schemes    INTEGER NOT NULL DEFAULT 0,
@@ -221,6 +222,9 @@ ALTER TABLE url ADD COLUMN waits_in INTEGER AS ({_WAITS_IN}) VIRTUAL;
 DROP INDEX url_canonical;
 {_CANONICAL_INDEX}
 {_FOLDED_INDEX}
+""",
+    3: """
+ALTER TABLE site ADD COLUMN shown TEXT NOT NULL DEFAULT '';
 """,
 }
 """By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for

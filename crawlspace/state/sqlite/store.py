@@ -19,7 +19,7 @@ from crawlspace.errors import StoreDamaged
 from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.refused_links import RefusedLink
-from crawlspace.state.site_health import NEW_SITE, Health
+from crawlspace.state.site_health import NEW_SITE, Health, signatures_of
 from crawlspace.state.sqlite import counters, outbox, reading, refused_links, rule_change
 from crawlspace.state.sqlite import queue as sqlite_queue
 from crawlspace.state.sqlite import record as sqlite_record
@@ -147,8 +147,11 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
             writing = Writing(db, self._sites, now)
             effects = self._finish(writing, sqlite_record.record(writing, changes))
             if health:
-                rows = [(how.answers, how.recent, how.missing, self._sites.find_or_add(db, site)) for site, how in health.items()]
-                db.executemany("UPDATE site SET answers = ?, recent = ?, missing = ? WHERE id = ?", rows)
+                rows = [
+                    (how.answers, how.recent, how.missing, how.shown_as_text, self._sites.find_or_add(db, site))
+                    for site, how in health.items()
+                ]
+                db.executemany("UPDATE site SET answers = ?, recent = ?, missing = ?, shown = ? WHERE id = ?", rows)
             return effects
 
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
@@ -182,8 +185,11 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
 
     def health(self, site: str) -> Health:
         with self._file.reading() as db:
-            row = db.execute("SELECT answers, recent, missing FROM site WHERE site = ?", (site,)).fetchone()
-        return Health(*row) if row else NEW_SITE
+            row = db.execute("SELECT answers, recent, missing, shown FROM site WHERE site = ?", (site,)).fetchone()
+        if row is None:
+            return NEW_SITE
+        answers, recent, missing, shown = row
+        return Health(answers, recent, missing, signatures_of(shown))
 
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
         with self._file.reading() as db:

@@ -144,7 +144,7 @@ def fill(store: Store) -> None:
             )
         ],
         now=NOW,
-        health={"a.example:80": Health(3, 5, 2)},
+        health={"a.example:80": Health(3, 5, 2, (0, 4_294_967_295, 7))},
     )
     store.push_again({known.get("a.example/z").id: Document("http://a.example/z", text="archived")})
     store.park("index", store.orders("index", 100, now=NOW)[-1], "too large")

@@ -225,10 +225,18 @@ end
 -- A folded URL is never leased: it is forgotten together with what becomes of the URL that it was folded into.
 function record.is_folded(row, change) return change.forget and row[HELD] == HELD_FOR.FOLDED and not row[LEASE_UNTIL] end
 
--- Whether a worker may record a change: it holds the URL, or that is folded into one of which the change is recorded.
+-- A redirect that nobody has leased changes together with the URL that it leads to.
+function record.is_redirect(id, row, change)
+  local waits = row[STATE] == FAILED and row[HELD] == HELD_FOR.HOST
+  return change.together_with and not cache.holders[id] and (waits or row[STATE] == REDIRECTED)
+end
+
+-- Whether a worker may record a change: it holds the URL, or that is recorded together with one of which the change is recorded.
 function record.may_change(change, number, is_recorded)
-  if cache.holders[change.id] == number then return true end
-  return record.is_folded(rows[change.id], change) and (not change.together_with or is_recorded[change.together_with])
+  local id, row = change.id, rows[change.id]
+  if cache.holders[id] == number then return true end
+  local follows = record.is_folded(row, change) or record.is_redirect(id, row, change)
+  return follows and (not change.together_with or is_recorded[change.together_with])
 end
 
 function record.completed(state)

@@ -311,7 +311,9 @@ if __name__ == "__main__":
     {"hold": hold, "record": record}[sys.argv[2]](SqliteStore.open_for_crawl(Path(sys.argv[1])))
 
 
+_OF_VERSION_3 = ("ALTER TABLE site DROP COLUMN shown", "PRAGMA user_version = 3")
 _OF_VERSION_2 = (
+    *_OF_VERSION_3,
     "DROP INDEX url_folded",
     "DROP INDEX url_canonical",
     "CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL",

@@ -1,0 +1,303 @@
+"""Redirects: a site that sends every URL to one page keeps its documents, a page or a site that moves is replaced, loops are named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.engine import Engine
+from crawlspace.crawl.run import FetchPage
+from crawlspace.model import Document, Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state.changes import Change
+from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Store
+from crawlspace.urls import parse
+from tests.servers import another_client, emptied
+from tests.unit.crawl.test_engine_life import HOME, Web
+
+MONTH = 31
+SECURE = "https://a.example/"
+OTHER = "http://b.example/"
+
+
+@dataclass(frozen=True)
+class To:
+    """A redirect; `cookie`: it sets one."""
+
+    target: str
+    cookie: bool = False
+
+
+class RedirectingWeb(Web):
+    """What a site answers is a function of the URL: None is as before, text is a page with that text, a number an error, else a redirect.
+
+    `gate`: the redirect of a URL to a client that sends the cookie of the site, or does not; None: the page.
+    """
+
+    def __init__(self, folder: Path, store: Store, **settings: object) -> None:
+        super().__init__(folder, store, **settings)
+        self.shows: Callable[[str], To | str | int | None] = lambda url: None
+        self.gate: Callable[[str, bool], To | None] | None = None
+        self.has_cookie = False
+
+    def crawl(self, *, after: int = 0) -> Engine:
+        self.has_cookie = False
+        return super().crawl(after=after)
+
+    def _answer(self, fetch: FetchPage) -> Outcome:
+        state, url = fetch.state, fetch.state.url
+        shown = self.shows(url)
+        if self.gate is not None:
+            shown = self.gate(url, self.has_cookie)
+        if isinstance(shown, To):
+            self.has_cookie = self.has_cookie or (shown.cookie and bool(self.settings.get("COOKIES_ENABLED")))
+            outcome = Outcome(state.id, url, OutcomeKind.REDIRECTED, 302, redirect_to=shown.target)
+            outcome.sets_cookie = shown.cookie
+            return outcome
+        if isinstance(shown, int):
+            return Outcome(state.id, url, OutcomeKind.GONE, shown, host_failure=shown >= 500)
+        if shown is None:
+            return super()._answer(fetch)
+        outcome = Outcome(state.id, url, OutcomeKind.DOCUMENT, 200, checksum=shown[:16].ljust(16).encode())
+        outcome.document, outcome.links = Document(url, title=shown, text=shown), []
+        return outcome
+
+    def states(self) -> dict[str, UrlState]:
+        return {state.url: state for state in self.store.urls()}
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    made: Store
+    if request.param == "redis":
+        emptied().close()
+        made = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
+    elif request.param == "sqlite":
+        made = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+    else:
+        made = MemoryStore(sinks=(EMBEDDED,))
+    yield made
+    made.close()
+
+
+def site(folder: Path, store: Store, pages: int, *, root: str = HOME, **settings: object) -> RedirectingWeb:
+    """A site of so many documents, crawled once."""
+    web = RedirectingWeb(folder, store, **settings)
+    names = [f"{root}{number:03}" for number in range(pages - 1)]
+    web.write(start=root)
+    web.pages = {root: "home", **{name: name[-3:] for name in names}}
+    web.links = {root: names}
+    web.crawl()
+    assert len(web.sink.documents) == pages
+    return web
+
+
+def path(url: str) -> str:
+    return parse(url).path
+
+
+LOOP = "its URLs"
+WHOLE_SITE = [
+    # title, what each URL shows, whether the home page is as ever
+    ("itself", lambda url: To(url), False),
+    ("itself, with a fragment", lambda url: To(url + "#top"), False),
+    ("a page of maintenance", lambda url: None if path(url) == "/maintenance" else To("/maintenance"), False),
+    ("a page of maintenance, but the home page", lambda url: None if path(url) in ("/", "/maintenance") else To("/maintenance"), True),
+    ("a log-in that repeats the URL", lambda url: "log in" if path(url) == "/login" else To(f"/login?back={path(url)}"), False),
+    ("a log-in with a number", lambda url: "log in" if path(url) == "/login" else To(f"/login?state={hash(url)}"), False),
+    ("a log-in in the path", lambda url: "log in" if "/login/" in url else To(f"/login{path(url)}"), False),
+    ("a log-in of another host", lambda url: "log in" if OTHER in url else To(f"{OTHER}login?back={url}"), False),
+    ("a host outside", lambda url: To("http://sso.example/"), False),
+    ("its home page", lambda url: None if path(url) == "/" else To("/"), True),
+    ("its home page, over another URL", lambda url: None if path(url) == "/" else To("/" if path(url) == "/go" else f"/go?to={url}"), True),
+    ("a target that is missing", lambda url: 404 if path(url) == "/error" else To("/error"), False),
+    ("a target that fails", lambda url: 500 if path(url) == "/error" else To("/error"), False),
+    ("a text", lambda url: "maintenance", False),
+    ("a text, but the home page", lambda url: None if path(url) == "/" else "maintenance", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pages", [60, 300])
+@pytest.mark.parametrize(("title", "shows", "has_home"), WHOLE_SITE, ids=[row[0] for row in WHOLE_SITE])
+def test_a_site_that_shows_one_thing_for_every_url_keeps_its_documents(
+    tmp_path: Path, title: str, shows: Callable[[str], To | str | int | None], has_home: bool, pages: int
+) -> None:
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), pages, CRAWLSPACE_MAX_DELETIONS=pages)
+    web.write(start=HOME, rules="forbid domain sso.example\nallow domain *")
+    web.pages[HOME + "maintenance"] = "closed for maintenance"
+    well = set(web.indexed)
+    web.shows = shows
+    for number in range(3):
+        if has_home:
+            web.pages[HOME] = f"welcome {number}"
+        web.crawl(after=MONTH)
+        assert well <= web.indexed, f"in run {number + 1}"
+        assert len(web.asked) <= 3 * pages + 50
+    web.shows = lambda url: None
+    for _ in range(3):
+        web.crawl(after=MONTH)
+    assert well <= web.indexed
+    assert {name: held for name, held in web.held().items() if name in well} == {}
+
+
+def test_a_site_that_moves_to_one_text_loses_one_document_at_most(tmp_path: Path) -> None:
+    """That of the first page, which has the same address there."""
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 60)
+    web.shows = lambda url: "log in" if url.startswith(SECURE) else To(SECURE + url.removeprefix(HOME))
+    for _ in range(3):
+        web.crawl(after=MONTH)
+        assert (len(web.indexed), SECURE in web.indexed) == (60, True)
+
+
+def test_both_stores_keep_them(tmp_path: Path, store: Store) -> None:
+    web = site(tmp_path, store, 60, CRAWLSPACE_MAX_DELETIONS=60)
+    well = set(web.indexed)
+    web.pages[HOME + "maintenance"] = "closed for maintenance"
+    web.shows = lambda url: None if path(url) == "/maintenance" else To("/maintenance")
+    for _ in range(2):
+        web.crawl(after=MONTH)
+        assert well <= web.indexed
+        assert {name: held for name, held in web.held().items() if name in well} == dict.fromkeys(well, Held.HOST)
+    web.shows = lambda url: None
+    web.crawl(after=MONTH)
+    assert (well <= web.indexed, web.held()) == (True, {})
+
+
+@pytest.mark.parametrize("pages", [60, 300])
+def test_pages_that_are_due_one_at_a_time_are_kept_too(tmp_path: Path, pages: int) -> None:
+    """The first redirects look like those of pages that have moved."""
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), pages)
+    well = set(web.indexed)
+    web.shows = lambda url: None if path(url) == "/maintenance" else To("/maintenance")
+    web.pages[HOME + "maintenance"] = "closed for maintenance"
+    for state in list(web.store.urls())[:30]:
+        now = int(web.clock.now())
+        web.store.revise([state.id], lambda state: Change(structs.replace(state, next_fetch=now)), now=now)  # noqa: B023
+        web.crawl()
+        assert well <= web.indexed
+
+
+MOVES = [
+    # title, pages of the site, where each page goes, whether its text is another one there
+    ("to https", 60, lambda url: SECURE + url.removeprefix(HOME), False),
+    ("to https, with other texts", 60, lambda url: SECURE + url.removeprefix(HOME), True),
+    ("to a new host", 60, lambda url: OTHER + url.removeprefix(HOME), False),
+    ("to new addresses", 60, lambda url: HOME + "new/" + url.removeprefix(HOME), False),
+    ("of a small site", 12, lambda url: SECURE + url.removeprefix(HOME), False),
+    ("of a small site to new addresses, with other texts", 12, lambda url: HOME + "new/" + url.removeprefix(HOME), True),
+    ("of 300 pages", 300, lambda url: SECURE + url.removeprefix(HOME), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "pages", "there", "other_text"), MOVES, ids=[row[0] for row in MOVES])
+def test_a_site_that_moves_leaves_nothing_behind_and_needs_no_approval(
+    tmp_path: Path, store: Store, title: str, pages: int, there: Callable[[str], str], other_text: bool
+) -> None:
+    web = site(tmp_path, store, pages, CRAWLSPACE_MAX_DELETIONS=5, CRAWLSPACE_MAX_DELETIONS_PERCENT=1)
+    old = dict(web.pages)
+    web.pages |= {there(url): f"new {text}" if other_text else text for url, text in old.items() if isinstance(text, str)}
+    web.shows = lambda url: To(there(url)) if url in old else None
+    engine = web.crawl(after=MONTH)
+    assert set(web.sink.documents) == {there(url) for url in old}
+    assert web.held() == {}
+    assert sum(engine.progress.moves.values()) == pages
+    assert {state.state for url, state in web.states().items() if url in old} == {State.REDIRECTED}
+
+
+def test_a_page_that_moves_for_itself_is_replaced(tmp_path: Path, store: Store) -> None:
+    web = site(tmp_path, store, 60)
+    web.pages[HOME + "moved"] = "another text"
+    web.shows = lambda url: To("/moved") if path(url) == "/007" else None
+    web.crawl(after=MONTH)
+    assert "007" not in web.indexed
+    assert "moved" in web.indexed
+    assert len(web.indexed) == 60
+
+
+def test_a_section_that_leads_to_one_page_leaves_when_the_site_is_well(tmp_path: Path) -> None:
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 300)
+    web.pages[HOME + "section"] = "closed"
+    web.shows = lambda url: To("/section") if path(url)[1:2] == "2" and path(url)[2:3] in "012" else None
+    web.crawl(after=MONTH)
+    web.crawl(after=MONTH)
+    assert len(web.indexed) == 300 - 30 + 1
+    assert web.held() == {}
+
+
+def over(url: str, has_cookie: bool, *, first: bool = False) -> To | None:
+    """A wall: a client without its cookie is sent to a second URL that sets it and sends it back."""
+    if "?set=" in url:
+        return To(url.partition("?set=")[2], cookie=True)
+    return None if has_cookie else To(f"/?set={path(url)}", cookie=first)
+
+
+LOOPS = [
+    # title, cookies kept, what each URL shows without a cookie, how often the home page is requested, what is known of it
+    ("a redirect to itself", False, lambda url, has: To(url), 1, (State.FAILED, 691)),
+    ("a redirect to itself that sets a cookie", True, lambda url, has: None if has else To(url, cookie=True), 2, (State.DONE, 200)),
+    ("the same, without cookies", False, lambda url, has: None if has else To(url, cookie=True), 1, (State.FAILED, 691)),
+    ("a second URL, and the first sets a cookie", True, lambda url, has: over(url, has, first=True), 2, (State.DONE, 200)),
+    ("a second URL that sets a cookie", True, lambda url, has: over(url, has), 2, (State.DONE, 200)),
+    ("the same, without cookies", False, lambda url, has: over(url, has), 1, (State.REDIRECTED, 302)),
+    ("a second URL and back", True, lambda url, has: To("/?set=/") if url == HOME else To("/"), 1, (State.REDIRECTED, 302)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("title", "cookies", "gate", "times", "expected"), LOOPS, ids=[f"{row[0]} {row[1]}" for row in LOOPS])
+def test_a_redirect_that_leads_back_is_requested_once_more_if_it_sets_a_cookie(
+    tmp_path: Path,
+    store: Store,
+    title: str,
+    cookies: bool,
+    gate: Callable[[str, bool], To | None],
+    times: int,
+    expected: tuple[State, int],
+) -> None:
+    web = RedirectingWeb(tmp_path, store, COOKIES_ENABLED=cookies)
+    web.pages = {HOME: "home"}
+    web.gate = gate
+    web.crawl()
+    state = web.states()[HOME]
+    assert (state.state, state.status) == expected
+    assert web.asked_for(HOME) == times
+
+
+def test_a_cookie_that_does_not_help_is_sent_once(tmp_path: Path, store: Store) -> None:
+    web = RedirectingWeb(tmp_path, store, COOKIES_ENABLED=True)
+    web.shows = lambda url: To(url, cookie=True)
+    web.crawl()
+    assert web.asked_for(HOME) == 2
+    assert web.states()[HOME].status == Status.REDIRECT_LOOP
+
+
+@pytest.mark.parametrize("pages", [5, 60])
+def test_a_wall_of_cookies_costs_no_document_in_later_runs(tmp_path: Path, store: Store, pages: int) -> None:
+    web = site(tmp_path, store, pages, COOKIES_ENABLED=True)
+    web.gate = over
+    pushed = len(web.sink.documents)
+    for _ in range(3):
+        engine = web.crawl(after=MONTH)
+        assert (len(web.indexed), engine.progress.deletes) == (pushed, 0)
+
+
+WHY = [
+    # cookies kept, what the URL shows, the end of the sentence
+    (False, To(HOME), "it redirects to itself"),
+    (True, To(HOME, cookie=True), "it redirects to itself, and sets a cookie each time"),
+    (False, To(HOME, cookie=True), "COOKIES_ENABLED = True keeps cookies"),
+]
+
+
+@pytest.mark.parametrize(("cookies", "shows", "end"), WHY)
+def test_the_loop_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture, cookies: bool, shows: To, end: str) -> None:
+    web = RedirectingWeb(tmp_path, MemoryStore(sinks=(EMBEDDED,)), COOKIES_ENABLED=cookies)
+    web.shows = lambda url: shows
+    web.crawl()
+    assert f"{end} (691)" in caplog.text
