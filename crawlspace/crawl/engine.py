@@ -130,7 +130,9 @@ class Engine:
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
-        self.redirects = Redirects(store, most=collection.max_redirects, keeps_cookies=collection.keeps_cookies)
+        self.redirects = Redirects(
+            store, most=collection.max_redirects, keeps_cookies=collection.keeps_cookies, folding=collection.url_folding
+        )
         self._version, self._looked_at = self.results.version(), float("-inf")
 
     # --- inserting URLs -------------------------------------------------------------------------------------------
@@ -389,11 +391,13 @@ class Engine:
         after = transition.state
         if outcome.doubted:  # what is known of the page stays
             outcome.document = None
-            if target is None:
-                new = []
-            elif new and not target.is_settled:
-                self.redirects.wait(after, target, key=new[0].key)
-            keys = None
+            if target is not None and new and not target.is_settled:
+                self.redirects.wait(after, target, link=new[0])
+        if outcome.doubted or (outcome.status == Status.REDIRECT_LOOP and after.checksum is not None):
+            keys, new = None, new if outcome.redirect_to is not None else []
+            if new:
+                keys, new[0] = self.redirects.links_of_kept(state, new[0], deepest=self.space.limits.max_link_depth)
+                after.etag = after.last_modified = None  # its links are to be read again
         elif outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
             after.rules = self.generation
             after.refused = packed(refused or {})
@@ -431,7 +435,7 @@ class Engine:
             if change is not None or one.target is None or one.target.is_settled:
                 self.redirects.end_wait(one.page)
             elif one.target.url != after.url:
-                self.redirects.wait(one.page, one.target, key=one.key)
+                self.redirects.wait(one.page, one.target, link=one.link)
 
     def _fetch_with_cookie(self, urls: Iterable[UrlState], last: UrlState) -> None:
         """Have URLs be fetched once more in this run, of which a redirect leads back to them and has set a cookie; `last` is the one that does."""

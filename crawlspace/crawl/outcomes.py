@@ -140,7 +140,7 @@ class OutcomePolicy:
             self.moves[hosts_of_move(page.url, target.url)] += 1
         else:
             transition = self._within_limit(page, outcome, transition, None)
-        return Change(transition.state, links=[one.key], together_with=by.id)
+        return Change(transition.state, links=[one.link.key], discovered=[one.link], together_with=by.id)
 
     def _shown(self, state: UrlState, outcome: Outcome, target: Target | None) -> int:
         """Return the signature of what is shown instead of the document of a URL; 0 where that is nothing, or the document itself."""
@@ -162,8 +162,11 @@ class OutcomePolicy:
         """
         if outcome.kind is OutcomeKind.DOCUMENT and not (shown in health.shown and self._has_other(state, outcome)):
             return False
-        if self._is_small(state.site, health, policy):
-            return target is not None and not target.is_settled
+        is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
+        if target is not None and not target.is_settled:
+            return True
+        if is_small:
+            return False
         if not is_confirmed(state, health) or health.is_failing(policy.host_failed_percent):
             return True
         return health.mostly_shows(shown, policy.host_fetches)
@@ -339,8 +342,10 @@ def excluded_status(decision: Decision, state: UrlState, global_space: GlobalSpa
 
 
 def site_failed(outcome: Outcome) -> bool | None:
-    """Return whether a site failed; None if the outcome does not concern the site."""
-    return _is_failure(outcome) if _concerns_site(outcome) else None
+    """Return whether a site failed; None if the outcome does not concern the site. One whose redirects lead back is not overloaded."""
+    if not _concerns_site(outcome):
+        return None
+    return _is_failure(outcome) and outcome.status != Status.REDIRECT_LOOP
 
 
 def site_answered(outcome: Outcome) -> bool | None:

@@ -20,6 +20,7 @@ from msgspec import structs
 from crawlspace.cache import Recent
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.printable import printable
+from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.depths import UrlDepth
 from crawlspace.urls import MalformedUrl, Url, join, parse
 
@@ -72,17 +73,18 @@ class Waiting:
 
     page: UrlState
     """Its state meanwhile."""
-    key: int
-    """Of the URL that it redirects to."""
+    link: NewUrl
+    """The URL that it redirects to."""
     target: Target | None = None
 
 
 class Redirects:
     """What is known of the redirects of this run."""
 
-    def __init__(self, store: RedirectStore, *, most: int, keeps_cookies: bool) -> None:
+    def __init__(self, store: RedirectStore, *, most: int, keeps_cookies: bool, folding: UrlFolding | None = None) -> None:
         """`most`: the redirects in a row that are followed. `keeps_cookies`: requests carry the cookies that responses have set."""
         self._store = store
+        self._folding = folding
         self._most = max(most, 1)
         self._keeps_cookies = keeps_cookies
         self._targets: Recent[str, tuple[str, bool]] = Recent(_KEPT)
@@ -106,8 +108,12 @@ class Redirects:
                 self._targets.drop(state.url)
             return []
         try:
-            target = parse(join(state.url, outcome.redirect_to)).text
+            written = parse(join(state.url, outcome.redirect_to))
         except MalformedUrl:
+            return []
+        folded = None if self._folding is None else self._folding.folded(written)
+        target = written.text if folded is None else folded.text
+        if folded is not None and target == state.url:  # only the URL options lead it back (`Admission`)
             return []
         is_first = self._targets.get(state.url) is None
         self._targets.put(state.url, (target, outcome.sets_cookie))
@@ -122,7 +128,7 @@ class Redirects:
         self._warn(state, outcome)
         if not (outcome.sets_cookie and is_first):
             return []
-        return [found for url in loop if (found := self._store.get(url)) is not None and found.state is State.REDIRECTED]
+        return [found for url in loop if (found := self._store.get(url)) is not None and _redirects(found)]
 
     def target(self, state: UrlState, outcome: Outcome, admitted: NewUrl | None) -> Target | None:
         """Return where a page that has a document redirects to; None where that is of no importance."""
@@ -136,11 +142,23 @@ class Redirects:
             return None
         return Target(url.text, signature_of_target(url, parse(state.url)), is_same_path=False, is_refused=True)
 
-    def wait(self, page: UrlState, target: Target, *, key: int) -> None:
-        """Have a page wait for what becomes of the target; `page` is its state meanwhile, `key` that of the URL that it redirects to."""
+    def links_of_kept(self, state: UrlState, target: NewUrl, *, deepest: int | None) -> tuple[list[int], NewUrl]:
+        """Return the links that are stored for a page whose redirect is not believed, and the target as one of them.
+
+        It counts as a link of the page, so that its depth is settled when the page is there again. `deepest` is the limit of link depth.
+        """
+        links = list(self._store.links_of([state.id]).get(state.id, ()))
+        if target.key not in links:
+            links.append(target.key)
+        if deepest is None or target.depth < deepest:
+            target = structs.replace(target, depth=target.depth + 1)
+        return links, target
+
+    def wait(self, page: UrlState, target: Target, *, link: NewUrl) -> None:
+        """Have a page wait for what becomes of the target; `page` is its state meanwhile, `link` the URL that it redirects to."""
         self.end_wait(page)
         if len(self._waits_for) < _KEPT:  # else its retry decides
-            self._waiting.setdefault(target.url, {})[page.id] = Waiting(page, key)
+            self._waiting.setdefault(target.url, {})[page.id] = Waiting(page, link)
             self._waits_for[page.id] = target.url
 
     def end_wait(self, state: UrlState) -> None:
@@ -165,7 +183,7 @@ class Redirects:
                 target = self._target(page, after.url)
             else:
                 target = _target_at(parse(after.url), parse(page.url), after)
-            found.append(Waiting(page, one.key, target))
+            found.append(Waiting(page, one.link, target))
         return found
 
     def _target(self, state: UrlState, text: str) -> Target:
@@ -221,6 +239,11 @@ class Redirects:
             outcome.detail,
             state.site,
         )
+
+
+def _redirects(state: UrlState) -> bool:
+    """Return whether a URL redirected when it was fetched last, even if that is not believed."""
+    return state.state is State.REDIRECTED or (state.state is State.FAILED and state.status in range(300, 400))
 
 
 def _target_at(url: Url, asked: Url, state: UrlState | None) -> Target:

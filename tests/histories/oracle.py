@@ -280,7 +280,8 @@ class Oracle:
         if page.status >= _ERRORS:
             return {ABSENT, ("gone", page.status), ("failed", page.status)}
         if page.status != 200:
-            return {("redirected", page.status)}
+            looping = {ABSENT, ("failed", 691), ("gone", 691)} if self._leads_back(page) else set()
+            return {("redirected", page.status), *looping}
         if not configuration.takes(page):
             return {("excluded", 780)}
         if configuration.is_soft_error(page):
@@ -327,7 +328,9 @@ class Oracle:
         elif page is not None and remembered == {done(page)} and not (kept.why == "many" and self._may_be_lost(page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
         failed_once = kept.url in past.returned  # the next fetch shows whether it was the host
-        is_well = page is None or not fails(page) or not (failed_once or self._may_seem_down(kept.url, memory))
+        may_fail = page is not None and (fails(page) or self._leads_back(page))
+        is_well = not may_fail or not (failed_once or self._may_seem_down(kept.url, memory))
+        is_well = is_well and not (page is not None and page.location and self._may_be_doubted(page, memory))
         if kept.why == "host" and is_well:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
@@ -362,7 +365,7 @@ class Oracle:
 
     def _may_be_its_host(self, url: str) -> bool:
         page = self._web.page(url)
-        return page is not None and fails(page)
+        return page is not None and (fails(page) or bool(page.location))
 
     def _may_seem_down(self, url: str, memory: Mapping[str, Remembered]) -> bool:
         """Whether half of the last fetches of its site may have failed: what the rules or robots.txt keep out tells nothing of it.
@@ -374,8 +377,34 @@ class Oracle:
         asked = [
             page for page in pages if self.verdicts(page.url) == {None} and not self._configuration.bars(page.url, self._web)
         ]
-        failing = sum(fails(page) or page.status in _REFUSALS for page in asked)
+        failing = sum(fails(page) or page.status in _REFUSALS or self._leads_back(page) for page in asked)
         return failing >= _MANY_FAIL * len(asked) or 2 * failing >= self._configuration.host_fetches
+
+    def _leads_back(self, page: Page) -> bool:
+        """Whether the redirect of a page leads back to it, directly or over others."""
+        seen, url = {page.url}, page.location
+        while url:
+            url = self._configuration.folded(url)
+            if url in seen:
+                return True
+            seen.add(url)
+            following = self._web.page(url)
+            url = "" if following is None else following.location
+        return False
+
+    def _may_be_doubted(self, page: Page, memory: Mapping[str, Remembered]) -> bool:
+        """Whether the redirect of a page may not be believed: nothing else on its site may have answered, or it is not known what its target is."""
+        site = self._web.site_of(page.url)
+        pages = [one for one in (self._web.home(site), *self._web.pages_of(site)) if one.url in memory and one.url != page.url]
+        leading = sum(bool(one.location) for one in pages)
+        well = [one for one in pages if not one.location and not fails(one) and one.url != page.location]
+        target = self._web.page(page.location)
+        is_unsettled = target is not None and (
+            fails(target) or self._leads_back(target) or bool(self._web.site_of(target.url).outage)
+        )
+        return (
+            not well or 2 * leading >= self._configuration.host_fetches or is_unsettled or self._may_seem_down(page.url, memory)
+        )
 
     def _all_pages(self) -> list[Page]:
         return [*map(self._web.home, self._web.homed()), *self._web.pages.values()]

@@ -96,7 +96,7 @@ def test_there_and_back_again(stores: Stores, here: str, there: str) -> None:
 
 def test_a_header_says_what_it_is(stores: Stores, filled: bytes) -> None:
     header = DumpReader(io.BytesIO(filled), "backup.dump").header
-    assert (header.format, header.collection, header.source, header.urls) == (1, NAME, str(stores.file), 14)
+    assert (header.format, header.collection, header.source, header.urls) == (2, NAME, str(stores.file), 14)
 
 
 def test_a_restore_that_was_killed_goes_on_where_it_was(stores: Stores, filled: bytes) -> None:
@@ -235,7 +235,7 @@ def test_one_of_another_version(filled: bytes) -> None:
     write_part(file, ["what nobody knows yet"])
     file.seek(0)
     with pytest.raises(
-        StoreVersionError, match=r"another version of crawlspace \(dump format 7, this one reads 1\): use that version"
+        StoreVersionError, match=r"another version of crawlspace \(dump format 7, this one reads 2\): use that version"
     ):
         DumpReader(file, "backup.dump")
 
