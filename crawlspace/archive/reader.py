@@ -19,7 +19,7 @@ from crawlspace.model import Document
 
 MOST_BYTES = 1 << 30
 """Of a record that is read: a larger one counts as not archived."""
-_MOST_DOCUMENT = 1 << 28
+MOST_DOCUMENT = 1 << 28
 """Bytes of the record of a document, whose text has at most 10,000,000 characters."""
 _MOST_OPEN = 50
 _decode = msgspec.json.Decoder(Document).decode
@@ -199,7 +199,7 @@ def read_record(fd: int, offset: int) -> Record | None:
     """Read the record that begins at an offset; None where there is none, one that is too large, or a damaged one."""
     try:
         record = RecordParts(fd, offset)
-        if record.length > (_MOST_DOCUMENT if record.fields.get("WARC-Type") == "metadata" else MOST_BYTES):
+        if record.length > (MOST_DOCUMENT if record.fields.get("WARC-Type") == "metadata" else MOST_BYTES):
             return None
         return record.made(b"".join(record.parts()))
     except DamagedRecord:

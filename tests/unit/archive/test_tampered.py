@@ -90,7 +90,7 @@ def little_memory() -> Iterator[None]:
 def tampered(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, int]:
     """A folder with a file, what is found in it, and how many versions are read."""
     monkeypatch.setattr(module, "MOST_BYTES", 7 * MIB)
-    monkeypatch.setattr(module, "_MOST_DOCUMENT", 2 * MIB)
+    monkeypatch.setattr(module, "MOST_DOCUMENT", 2 * MIB)
     folder, other = tmp_path / "archive", tmp_path / "other"
     for place in (folder, other):
         place.mkdir()
