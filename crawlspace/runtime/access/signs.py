@@ -10,6 +10,7 @@ from scrapy.http import HtmlResponse, TextResponse
 from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import bare, shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, has_form, tree_of
+from crawlspace.runtime.download.headers import location_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -53,7 +54,7 @@ class LoggedOut:
         return ""
 
     def _redirects(self, response: Response) -> str:
-        location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
+        location = location_of(response.headers.get(b"Location"))
         target = target_of(response.url, location)
         if (
             location

@@ -26,7 +26,7 @@ from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.runtime.download.headers import header_values
+from crawlspace.runtime.download.headers import header_values, location_of
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.files.body import FileBody
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
@@ -238,8 +238,7 @@ class Responses:
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of a redirect; without a target that is a URL, the page counts as gone."""
-        location = response.headers.get(b"Location")
-        target = location.decode("utf-8", "replace").strip() if location is not None else ""
+        target = location_of(response.headers.get(b"Location"))
         url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
         if url is None:
             return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=printable(target))
