@@ -6,10 +6,9 @@ leaves each place with its records, and at most copies that the next compaction 
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import Protocol
 
 from crawlspace.archive.files import archive_files, size_of
+from crawlspace.archive.members import copied, records_of
 from crawlspace.archive.new_files import ROTATED_BYTES, FileSeries, NewFile
 from crawlspace.archive.places import file_and_offset, place_of
-from crawlspace.archive.reader import Record, read_record
 
 Move = tuple[int, int, int | None]
 """Id of a URL, its place up to now, and the new one."""
@@ -135,7 +134,8 @@ class Compaction:
         moves: list[Move] = []
         with path.open("rb") as file:
             for group in groups:
-                new = self._copy(os.pread(file.fileno(), group.end - group.offset, group.offset), group, documents_only)
+                end = group.offset + group.document_bytes if documents_only else group.end
+                new = self._copy(file.fileno(), group.offset, end)
                 self.done.pages += documents_only and group.has_response
                 moves.append((live[group.offset], place_of(number, group.offset), new))
         if self._file is not None:
@@ -145,10 +145,9 @@ class Compaction:
         path.unlink(missing_ok=True)
         self.done.freed_bytes += size - kept
 
-    def _copy(self, content: bytes, group: _Fetch, documents_only: bool) -> int | None:  # noqa: FBT001
-        if documents_only:
-            content = content[: group.document_bytes]
-        if not content:
+    def _copy(self, fd: int, offset: int, end: int) -> int | None:
+        """Copy records, and return their new place; None for none."""
+        if offset == end:
             return None
         if self._file is not None and self._file.end >= self._rotated_bytes:
             self._close()
@@ -156,7 +155,7 @@ class Compaction:
             self._file = self._series.begin()
             self._number = self._store.add_archive_file(self._file.name)
         place = place_of(self._number, self._file.end)
-        self._file.write([content])
+        self._file.write(copied(fd, offset, end))
         return place
 
     def _close(self) -> None:
@@ -174,15 +173,6 @@ class _Fetch:
     end: int
     document_bytes: int
     has_response: bool
-
-
-def records_of(path: Path) -> Iterator[tuple[int, Record]]:
-    """Yield the records of a file with their offsets; stops at a damaged one."""
-    with path.open("rb") as file:
-        offset = 0
-        while (record := read_record(file.fileno(), offset)) is not None:
-            yield offset, record
-            offset = record.end
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ except ImportError:  # Windows, where no two processes write to one folder anywa
 
 ENDING = ".warc.gz"
 OPEN = ".open"
-_READ_BYTES = 1 << 18
+_READ_BYTES, _INFLATED_BYTES = 1 << 18, 1 << 20
 
 
 def archive_files(folder: Path) -> list[Path]:
@@ -48,9 +48,11 @@ def size_of(folder: Path) -> int:
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """Return the file of that name, wherever it stands; None if it is not here."""
+    """Return the file of that name, wherever it stands; None if it is not here, or the name is none of an archive."""
+    if not name.endswith(ENDING) or "/" in name or "\0" in name:
+        return None
     final, open_one = folder / name, folder / (name + OPEN)
-    return next((path for path in (final, open_one, final) if path.exists()), None)  # it may be closed between two looks
+    return next((path for path in (final, open_one, final) if path.is_file()), None)  # it may be closed between two looks
 
 
 def plain_name(text: str) -> str:
@@ -93,7 +95,9 @@ def ends_of_records(file: BinaryIO) -> Iterator[int]:
     member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     while data := unread or file.read(_READ_BYTES):
         try:
-            member.decompress(data)
+            part = member.decompress(data, _INFLATED_BYTES)  # no member is ever inflated as a whole
+            while member.unconsumed_tail or len(part) == _INFLATED_BYTES:
+                part = member.decompress(member.unconsumed_tail, _INFLATED_BYTES)
         except zlib.error:
             return
         unread = member.unused_data

@@ -10,34 +10,19 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
-from isal import isal_zlib
 
 from crawlspace.archive.files import find
+from crawlspace.archive.members import MOST_HEAD, DamagedRecord, Record, RecordParts, copied, number, record_without_block
 from crawlspace.archive.places import file_and_offset
 from crawlspace.archive.records import DOM, PREVIOUS, Location, Original
 from crawlspace.model import Document
 
-_AT_ONCE = 1 << 15
-_COPIED_AT_ONCE = 1 << 20
+MOST_BYTES = 1 << 30
+"""Of a record that is read: a larger one counts as not archived."""
+MOST_DOCUMENT = 1 << 28
+"""Bytes of the record of a document, whose text has at most 10,000,000 characters."""
 _MOST_OPEN = 50
 _decode = msgspec.json.Decoder(Document).decode
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record: its fields, its block, and where the next one begins."""
-
-    fields: Mapping[str, str]
-    block: bytes
-    end: int
-
-    @property
-    def kind(self) -> str:
-        return self.fields.get("WARC-Type", "")
-
-    @property
-    def url(self) -> str:
-        return self.fields.get("WARC-Target-URI", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +87,10 @@ class ArchiveReader:
 
     def is_at(self, place: int, url: str) -> bool:
         """Return whether a record of a URL is at a place."""
-        return self._at(place, url) is not None
+        location = self.location(place)
+        fd = None if location is None else self._descriptor(location.file)
+        record = None if fd is None or location is None else record_without_block(fd, location.offset)
+        return record is not None and _is_of(record, url)
 
     def _is_here(self, file: str) -> bool:
         is_here = find(self._folder, file) is not None
@@ -137,8 +125,7 @@ class ArchiveReader:
             if record is None or not _belongs(record, response):
                 break
             end = record.end
-        for offset in range(location.offset, end, _COPIED_AT_ONCE):
-            yield os.pread(fd, min(_COPIED_AT_ONCE, end - offset), offset)
+        yield from copied(fd, location.offset, end)
 
     def original(self, place: int, url: str) -> Original | None:
         """Return what is needed of the response of a URL to write a revisit record; None where that of another URL stands for it."""
@@ -146,7 +133,8 @@ class ArchiveReader:
         if found is None or found[1].url != url:
             return None
         fields = found[1].fields
-        return Original(fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""), fields.get(DOM))
+        id, date = fields.get("WARC-Record-ID"), fields.get("WARC-Date")
+        return None if not (id and date) else Original(id, date, fields.get("WARC-Payload-Digest", ""), fields.get(DOM))
 
     def response(self, place: int, url: str) -> StoredResponse | None:
         """Return the response that was stored for a URL."""
@@ -167,9 +155,10 @@ class ArchiveReader:
 
     def versions(self, place: int, url: str) -> Iterator[StoredResponse]:
         """Yield the responses of a URL that are still there, the newest first."""
-        location = self.location(place)
-        while (found := self.response_at(location, url)) is not None:
+        location, seen = self.location(place), set[Location | None]()
+        while location not in seen and (found := self.response_at(location, url)) is not None:
             yield found
+            seen.add(location)
             location = found.previous
 
     def _fetch(self, location: Location | None, url: str) -> tuple[Record | None, Record, Location] | None:
@@ -191,7 +180,7 @@ class ArchiveReader:
     def _read(self, location: Location, url: str) -> Record | None:
         fd = self._descriptor(location.file)
         record = None if fd is None else read_record(fd, location.offset)
-        return record if record is not None and (record.url == url or _may_be_folded(record.url, into=url)) else None
+        return record if record is not None and _is_of(record, url) else None
 
     def _descriptor(self, name: str) -> int | None:
         fd = self._open.get(name)
@@ -207,37 +196,24 @@ class ArchiveReader:
 
 
 def read_record(fd: int, offset: int) -> Record | None:
-    """Read the record that begins at an offset; None where there is none, or a damaged one."""
-    member, parts, end = isal_zlib.decompressobj(isal_zlib.MAX_WBITS | 16), [], offset
+    """Read the record that begins at an offset; None where there is none, one that is too large, or a damaged one."""
     try:
-        while not member.eof:
-            data = os.pread(fd, _AT_ONCE, end)
-            if not data:
-                return None
-            parts.append(member.decompress(data))
-            end += len(data)
-    except (OSError, isal_zlib.error):  # type: ignore[misc]  # the stub has it as an instance
+        record = RecordParts(fd, offset)
+        if record.length > (MOST_DOCUMENT if record.fields.get("WARC-Type") == "metadata" else MOST_BYTES):
+            return None
+        return record.made(b"".join(record.parts()))
+    except DamagedRecord:
         return None
-    return parsed(b"".join(parts), end - len(member.unused_data))
 
 
-def parsed(whole: bytes, end: int) -> Record | None:
-    """Return a record from its text."""
-    head, mark, block = whole.partition(b"\r\n\r\n")
-    first, *lines = head.decode("utf-8", "replace").split("\r\n")
-    if not mark or not first.startswith("WARC/"):
-        return None
-    fields = dict(line.split(": ", 1) for line in lines if ": " in line)
-    length = fields.get("Content-Length", "")
-    if not length.isdigit() or len(block) < int(length):
-        return None
-    return Record(fields, block[: int(length)], end)
+def _is_of(record: Record, url: str) -> bool:
+    return record.url == url or _may_be_folded(record.url, into=url)
 
 
 def _document(record: Record, url: str) -> Document | None:
     try:
         document = _decode(record.block)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):  # the latter where it is nested too deep
         return None
     document.url = url
     return document
@@ -264,18 +240,22 @@ def _belongs(record: Record, response: Record) -> bool:
     return record.fields.get("WARC-Concurrent-To") == response.fields.get("WARC-Record-ID")
 
 
-def _stored(record: Record, dom: bytes | None = None) -> StoredResponse:
-    head, _, body = record.block.partition(b"\r\n\r\n")
+def _stored(record: Record, dom: bytes | None = None) -> StoredResponse | None:
+    at = record.block.find(b"\r\n\r\n", 0, MOST_HEAD)
+    head, body = (record.block, b"") if at < 0 else (record.block[:at], record.block[at + 4 :])
+    if len(head) > MOST_HEAD:
+        return None
     first, *lines = head.decode("latin-1").split("\r\n")
     status = first.split(" ", 2)[1:2]
     file, _, offset = record.fields.get(PREVIOUS, "").partition(" ")
+    before = number(offset)
     return StoredResponse(
         record.url,
         record.fields.get("WARC-Date", ""),
-        int(status[0]) if status and status[0].isdigit() else 0,
+        (number(status[0]) or 0) if status and len(status[0]) == 3 else 0,
         [(name, value) for name, mark, value in (line.partition(": ") for line in lines) if mark],
         head,
         body,
-        Location(file, int(offset)) if offset.isdigit() else None,
+        None if before is None else Location(file, before),
         dom,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from itertools import islice
 
@@ -60,7 +60,7 @@ class Command(CollectionCommand):
             with closing(archive_reader(place, opened)) as archive:
                 versions = () if state.archived is None else archive.versions(state.archived, state.url)
                 if opts.versions:
-                    return _list(list(versions), state.url)
+                    return _list(versions, state.url)
                 found = next(islice(versions, opts.version - 1, None), None)
         if found is None:
             if opts.version == 1:
@@ -72,12 +72,13 @@ class Command(CollectionCommand):
         return 0
 
 
-def _list(versions: Sequence[StoredResponse], url: str) -> int:
-    if not versions:
-        raise StoreError(f"{url} has no record in the archive")
+def _list(versions: Iterable[StoredResponse], url: str) -> int:
+    number = 0
     for number, version in enumerate(versions, 1):
         rendered = "" if version.dom is None else f", rendered: {len(version.dom):,} bytes"
         print(f"{number:>3}  {version.date}  {version.status}  {len(version.body):>12,} bytes{rendered}")
+    if not number:
+        raise StoreError(f"{url} has no record in the archive")
     return 0
 
 

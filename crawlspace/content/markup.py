@@ -21,6 +21,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from html.entities import html5 as _references
+from itertools import islice
 
 RAW_TEXT = frozenset({"script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes", "plaintext"})
 """Elements whose content is text up to their end tag."""
@@ -241,6 +242,11 @@ def attributes_of(written: str) -> dict[str, str]:
     found = _ATTRIBUTE.findall(written)
     found.reverse()
     return {name.lower(): double or single or bare for name, double, single, bare in found}
+
+
+def first_attributes(written: str, most: int) -> str:
+    """Return the first attributes of a tag, as written."""
+    return " ".join(match[0] for match in islice(_ATTRIBUTE.finditer(written), most))
 
 
 def resolved_attribute(value: str) -> str:

@@ -137,6 +137,7 @@ def test_a_file_whose_converter_hangs_is_given_up(project: MakeProject) -> None:
     assert statuses(demo) == {"/hang": 782}
     found = documents(demo)["/hang"]
     assert (found.title, found.text, found.fields) == ("hang", "", {"text_status": "timed out"})
+    assert list((demo.data / "demo" / "files").iterdir()) == []
 
 
 def crawl_again(project: Project) -> None:
@@ -207,11 +208,12 @@ def test_a_spider_of_ones_own_gets_the_page_of_a_file(project: MakeProject) -> N
 def test_files_of_a_killed_crawl_are_removed(project: MakeProject, tmp_path: Path) -> None:
     with serve(Site({"/": page("Home")})) as server:
         demo = project(collection(server.url("/")))
-        left = demo.data / "demo" / "files" / "999999999-x.part"
-        left.parent.mkdir(parents=True)
-        left.write_bytes(b"x")
+        files = demo.data / "demo" / "files"
+        (files / "999999999-converter.part").mkdir(parents=True)
+        for left in ("999999999-x.part", "999999999-converter.part/file"):
+            (files / left).write_bytes(b"x")
         demo.crawl("demo").succeeded()
-        assert not left.exists()
+        assert list(files.iterdir()) == []
 
 
 def test_files_of_a_shared_crawl(project: MakeProject) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
@@ -40,13 +40,9 @@ def command_words(converter: str) -> list[str]:
     return shlex.split(converter)
 
 
-def convert(path: str, contents: FileContents, limits: FileLimits, *, converter: str, timeout_s: float) -> None:
-    """Complete the contents by what a converter returns for a file."""
-    most = limits.max_text * _BYTES_A_CHARACTER
-    if is_server(converter):
-        output = _ask_server(path, contents.kind, converter, most=most, timeout_s=timeout_s)
-    else:
-        output = _run(path, converter, most=most)
+def complete(contents: FileContents, output: bytes, limits: FileLimits) -> None:
+    """Complete the contents by what a converter has returned."""
+    most = _most_bytes(limits)
     contents.text_left_out = len(output) > most
     buffer = TextBuffer(limits)
     with suppress(TextFull):
@@ -54,10 +50,18 @@ def convert(path: str, contents: FileContents, limits: FileLimits, *, converter:
     buffer.complete(contents)
 
 
-def _run(path: str, converter: str, *, most: int) -> bytes:
+def run_command(path: str, converter: str, *, limits: FileLimits, folder: str) -> bytes:
+    """Return what a command prints for a file; of more than the limit, one byte more. Its temporary files go to `folder`."""
+    most = _most_bytes(limits)
     words = [word.replace(FILE, path) for word in command_words(converter)]
     try:
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603 - the user's command
+        process = subprocess.Popen(  # noqa: S603 - the user's command
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"TMPDIR": folder},
+        )
     except OSError as error:
         raise UnreadableFile(TextStatus.NO_READER, f"{words[0]} cannot be run: {error.strerror}") from error
     with process:
@@ -73,16 +77,16 @@ def _run(path: str, converter: str, *, most: int) -> bytes:
     return output
 
 
-def _ask_server(path: str, kind: str, url: str, *, most: int, timeout_s: float) -> bytes:
+def ask_server(file: BinaryIO, kind: str, url: str, *, limits: FileLimits, timeout_s: float) -> bytes:
+    """Return what a Tika server answers for a file; of more than the limit, one byte more."""
     parts = urlsplit(url)
     make = http.client.HTTPSConnection if parts.scheme.lower() == "https" else http.client.HTTPConnection
     connection = make(parts.hostname or "", parts.port, timeout=timeout_s)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        with Path(path).open("rb") as file:
-            connection.request("PUT", target, body=_chunks(file), headers={"Accept": "text/plain", "Content-Type": kind})
-            answer = connection.getresponse()
-            output = answer.read(most + 1)
+        connection.request("PUT", target, body=_chunks(file), headers={"Accept": "text/plain", "Content-Type": kind})
+        answer = connection.getresponse()
+        output = answer.read(_most_bytes(limits) + 1)
     except (OSError, http.client.HTTPException) as error:
         raise UnreadableFile(TextStatus.NO_READER, f"{parts.hostname} does not answer: {error}") from error
     finally:
@@ -91,6 +95,10 @@ def _ask_server(path: str, kind: str, url: str, *, most: int, timeout_s: float) 
         status = TextStatus.CRASHED if answer.status >= _SERVER_ERROR else TextStatus.DAMAGED
         raise UnreadableFile(status, f"{parts.hostname} answered {answer.status}")
     return output
+
+
+def _most_bytes(limits: FileLimits) -> int:
+    return limits.max_text * _BYTES_A_CHARACTER
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:

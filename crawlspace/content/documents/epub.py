@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from crawlspace.content.dates import iso_time
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.package import Leaves, Package, ignoring_damage, resolved
+from crawlspace.content.documents.package import Leaves, Package, resolved
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 from crawlspace.content.html import extract
 
@@ -24,8 +24,7 @@ def read_epub(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     book = next((given["full-path"] for name, given in container if name == "rootfile" and "full-path" in given), "")
     if book not in package:
         raise UnreadableFile(TextStatus.DAMAGED, "it has no package document")
-    leaves = Leaves()
-    package.parse(book, leaves)
+    leaves = Leaves.needed(package, book)
     contents.title, contents.author, contents.language = (leaves.get(name) for name in ("title", "creator", "language"))
     contents.created = iso_time(leaves.get("date"))
     contents.modified = iso_time(leaves.get("meta"))
@@ -33,20 +32,29 @@ def read_epub(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     pages = [files[given["idref"]] for name, given in leaves.elements if name == "itemref" and given.get("idref") in files]
     contents.text_left_out = len(pages) > limits.max_pages
     buffer = TextBuffer(limits)
+    is_whole = True
     try:
         for page in pages[: limits.max_pages]:
-            with ignoring_damage():
-                _read_page(package, resolved(book, page), buffer)
+            is_whole &= _read_page(package, resolved(book, page), buffer)
     except TextFull:
         pass
     buffer.complete(contents)
+    if not (is_whole or contents.text):
+        raise UnreadableFile(TextStatus.DAMAGED, "its pages cannot be read")
 
 
-def _read_page(package: Package, part: str, buffer: TextBuffer) -> None:
-    page = extract(package.read(part), url="http://book.invalid/", xhtml=True)
+def _read_page(package: Package, part: str, buffer: TextBuffer) -> bool:
+    """Add the text of a page. Return whether it could be read."""
+    try:
+        page = extract(package.read(part), url="http://book.invalid/", xhtml=True)
+    except UnreadableFile as error:
+        if error.status is not TextStatus.DAMAGED:
+            raise
+        return False
     for heading in page.headings:
         buffer.add_heading(heading)
     for href in page.hrefs:
         buffer.add_link(href)
     buffer.add(page.text)
     buffer.end_word()
+    return True

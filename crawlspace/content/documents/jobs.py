@@ -20,6 +20,8 @@ class FileJob(Struct, frozen=True):
     data: bytes = b""
     converter: str = ""
     """A command, or the URL of a Tika server; empty: by a reader of ours."""
+    folder: str = ""
+    """An empty folder for the files of a converter; whoever asks removes it with all that is in it."""
     timeout_s: float = 30.0
     limits: FileLimits = FileLimits()
 

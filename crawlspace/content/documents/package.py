@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import posixpath
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import BinaryIO, Protocol
@@ -43,7 +42,9 @@ class Package:
             raise UnreadableFile(TextStatus.ENCRYPTED)
         try:
             self._archive = zipfile.ZipFile(file)
-        except (zipfile.BadZipFile, OSError, ValueError, EOFError, NotImplementedError) as error:
+        except MemoryError:
+            raise
+        except Exception as error:
             raise UnreadableFile(TextStatus.DAMAGED, str(error)) from error
         members = self._archive.infolist()
         if len(members) > limits.max_members:
@@ -72,7 +73,9 @@ class Package:
                     if self._left < 0:
                         raise UnreadableFile(TextStatus.OVER_LIMITS, "it inflates to too much")
                     yield chunk
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, ValueError) as error:
+        except (UnreadableFile, MemoryError):
+            raise
+        except Exception as error:  # of zipfile, or of what inflates the member
             raise UnreadableFile(TextStatus.DAMAGED, str(error)) from error
 
     def read(self, part: str, *, most: int = 16 * 1024 * 1024) -> bytes:
@@ -88,35 +91,42 @@ class Package:
         """Give the events of an XML part to a handler; nothing if the part is missing."""
         parse_xml(self.chunks(part), handler)
 
+    def parse_readable(self, part: str, handler: XmlHandler) -> bool:
+        """Give the events of an XML part to a handler as far as it can be read. Return whether that is all of it."""
+        try:
+            self.parse(part, handler)
+        except UnreadableFile as error:
+            if error.status is not TextStatus.DAMAGED:
+                raise
+            return False
+        return True
+
 
 def parse_xml(chunks: Iterator[bytes], handler: XmlHandler) -> None:
     """Give the events of an XML document to a handler. Raises UnreadableFile if it is not well formed or declares entities."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
-    local: dict[str, str] = {}
+    local = _LocalNames()
     depth = 0
-
-    def local_name(name: str) -> str:
-        found = local.get(name)
-        if found is None:
-            found = name.rpartition(" ")[2]
-            if len(local) < 10_000:
-                local[name] = found
-        return found
+    handle_start, handle_end = handler.start, handler.end
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth
         depth += 1
         if depth > MAX_DEPTH:
             raise UnreadableFile(TextStatus.OVER_LIMITS, "its elements are nested too deep")
-        named = sorted(attributes, key=_has_namespace)  # `r:id` counts before `id`
-        handler.start(local_name(name), {local_name(key): attributes[key] for key in named})
+        if len(attributes) > 1:
+            named = sorted(attributes, key=_has_namespace)  # `r:id` counts before `id`
+            attributes = {local[key]: attributes[key] for key in named}
+        elif attributes:
+            attributes = {local[key]: value for key, value in attributes.items()}
+        handle_start(local[name], attributes)
 
     def end(name: str) -> None:
         nonlocal depth
         depth -= 1
-        handler.end(local_name(name))
+        handle_end(local[name])
 
     def refuse_entity(*_: object) -> None:
         raise UnreadableFile(TextStatus.OVER_LIMITS, "it declares XML entities")
@@ -136,12 +146,22 @@ def parse_xml(chunks: Iterator[bytes], handler: XmlHandler) -> None:
         raise UnreadableFile(TextStatus.DAMAGED, str(error)) from error
 
 
+class _LocalNames(dict[str, str]):
+    """Names by what expat calls them, which is the namespace and a space before each."""
+
+    def __missing__(self, name: str) -> str:
+        found = name.rpartition(" ")[2]
+        if len(self) < 10_000:
+            self[name] = found
+        return found
+
+
 def _has_namespace(name: str) -> bool:
     return " " in name
 
 
 class Leaves:
-    """Collects the text of elements by their name, as metadata has it. `of`: a part of that form."""
+    """Collects the text of elements by their name, as metadata has it. `of`: a part of that form, which may be damaged."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -156,6 +176,13 @@ class Leaves:
         leaves = cls()
         with ignoring_damage():  # the text counts, not its metadata
             package.parse(part, leaves)
+        return leaves
+
+    @classmethod
+    def needed(cls, package: Package, part: str) -> Leaves:
+        """Return those of a part without which the file cannot be read. Raises UnreadableFile."""
+        leaves = cls()
+        package.parse(part, leaves)
         return leaves
 
     def get(self, *names: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
-from crawlspace.content.documents.contents import FileContents, FileLimits
+from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
 from crawlspace.content.documents.drawing import read_drawings
 from crawlspace.content.documents.ooxml import Relationship, link_of, main_part, read_properties, relationships
 from crawlspace.content.documents.package import Leaves, Package, ignoring_damage
@@ -24,10 +24,11 @@ def read_pptx(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     slides = list(_slides(package, main))
     contents.pages = len(slides)
     contents.text_left_out = len(slides) > limits.max_pages
+    is_whole = True
     try:
         for slide in slides[: limits.max_pages]:
             related = relationships(package, slide)
-            package.parse(slide, SlideText(buffer, related))
+            is_whole &= package.parse_readable(slide, SlideText(buffer, related))
             for notes in (one.target for one in related.values() if one.kind == "notesSlide"):
                 with ignoring_damage():
                     package.parse(notes, SlideText(buffer, relationships(package, notes)))
@@ -38,12 +39,14 @@ def read_pptx(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     except TextFull:
         pass
     buffer.complete(contents)
+    if not (is_whole or contents.text):
+        raise UnreadableFile(TextStatus.DAMAGED, "its slides cannot be read")
 
 
 def _slides(package: Package, main: str) -> Iterator[str]:
     """Yield the slides in their order."""
     related = relationships(package, main)
-    for element, attributes in Leaves.of(package, main).elements:
+    for element, attributes in Leaves.needed(package, main).elements:
         if element == "sldId":
             slide = related.get(attributes.get("id", ""))
             if slide is not None and slide.target in package:

@@ -12,13 +12,14 @@ import resource
 import signal
 import socket
 import sys
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 from typing import BinaryIO
 
-from crawlspace.content.documents.contents import FileContents, UnreadableFile
-from crawlspace.content.documents.converters import convert
+from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
+from crawlspace.content.documents.converters import ask_server, complete, is_server, run_command
 from crawlspace.content.documents.jobs import HELLO, FileJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
@@ -75,20 +76,40 @@ def _opened(job: FileJob) -> BinaryIO:
 def _converted(job: FileJob) -> FileContents:
     with _opened(job) as file:
         contents = FileContents(file_kind(job.declared, file))
-    path = job.path
-    if not path:
-        handle, path = tempfile.mkstemp(prefix="crawlspace-")
-        os.write(handle, job.data)
-        os.close(handle)
     try:
-        convert(path, contents, job.limits, converter=job.converter, timeout_s=job.timeout_s)
+        if is_server(job.converter):
+            with _opened(job) as file:
+                output = ask_server(file, contents.kind, job.converter, limits=job.limits, timeout_s=job.timeout_s)
+        else:
+            with _ending_all_at_the_alarm():
+                output = run_command(_path_of(job), job.converter, limits=job.limits, folder=job.folder)
+        complete(contents, output, job.limits)
     except UnreadableFile as error:
         contents.status, contents.detail = error.status, error.detail
-    finally:
-        if not job.path:
-            Path(path).unlink(missing_ok=True)
     finish(contents)
     return contents
+
+
+def _path_of(job: FileJob) -> str:
+    """Return the path of a file, which is written to the folder of its converter if it is in memory."""
+    if job.path:
+        return job.path
+    path = Path(job.folder) / "file"
+    try:
+        path.write_bytes(job.data)
+    except OSError as error:
+        raise UnreadableFile(TextStatus.CRASHED, f"it cannot be written for its converter: {error.strerror}") from error
+    return str(path)
+
+
+@contextmanager
+def _ending_all_at_the_alarm() -> Iterator[None]:
+    """End the process group at the alarm, not this process alone: the crawl, which ends the group otherwise, may be gone."""
+    before = signal.signal(signal.SIGALRM, lambda *_: os.killpg(0, signal.SIGKILL))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from crawlspace.runtime.access.addresses import shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, filled
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
 from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.download.headers import location_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -100,7 +101,7 @@ class LogIn:
             cookies.add_to(request)
             response = await self.send(request)
             cookies.take_from(response, request)
-            location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
+            location = location_of(response.headers.get(b"Location"))
             is_redirect = 300 <= response.status < 400 and bool(location)
             self.tell(
                 f"{request.method:<5}{shown(request.url)}  {response.status}" + (f" to {shown(location)}" if is_redirect else "")

@@ -18,6 +18,7 @@ from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.access.signs import LoggedOut
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.download.headers import location_of
 
 if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess
@@ -82,7 +83,7 @@ def try_login(
         return Tried(failed=printable(str(error)))
     kind = (response.headers.get(b"Content-Type") or b"").decode("latin-1").partition(";")[0].strip()
     title = extract(response.body, url=url.text, charset=getattr(response, "encoding", None)).title if kind == "text/html" else ""
-    location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace")
+    location = location_of(response.headers.get(b"Location"))
     sign = LoggedOut(access.session).sign(response) if access.session is not None else ""
     return Tried(response.status, location, kind, title, sign=sign, session=session)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from parsel import Selector
 from scrapy.http import HtmlResponse, TextResponse
 
 from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import bare, shown, target_of
-from crawlspace.runtime.access.html_forms import has_form
+from crawlspace.runtime.access.html_forms import NoFormError, has_form, tree_of
+from crawlspace.runtime.download.headers import location_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -44,7 +46,7 @@ class LoggedOut:
             return f"the text {quoted(self._text)}"
         if not isinstance(response, HtmlResponse):
             return ""
-        if self._signs.selector and response.css(self._signs.selector):
+        if self._signs.selector and _selects(response, self._signs.selector):
             return f"what {quoted(self._signs.selector)} selects"
         form = self._form
         if form is not None and b"password" in response.body.lower() and has_form(response, form.fields, selector=form.form):
@@ -52,7 +54,7 @@ class LoggedOut:
         return ""
 
     def _redirects(self, response: Response) -> str:
-        location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
+        location = location_of(response.headers.get(b"Location"))
         target = target_of(response.url, location)
         if (
             location
@@ -61,3 +63,10 @@ class LoggedOut:
         ):
             return f"a redirect to {shown(target)}"
         return ""
+
+
+def _selects(response: HtmlResponse, selector: str) -> bool:
+    try:
+        return bool(Selector(root=tree_of(response)).css(selector))
+    except NoFormError:
+        return False

@@ -20,6 +20,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawlspace.cache import Recent
 from crawlspace.printable import printable
 from crawlspace.runtime.browser.cached_resources import CachedResources, Resource
+from crawlspace.runtime.download.headers import location_of
 from crawlspace.runtime.requests import RESOURCE, SLOT
 from crawlspace.urls import MalformedUrl, parse
 
@@ -137,7 +138,7 @@ class Resources:
             response = await self._response(asked, loads, is_needed=request.resource_type in _NEEDED)
             if response is None:
                 return None
-            location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
+            location = location_of(response.headers.get(b"Location"))
             if not (300 <= response.status < 400 and location):
                 loads.has_cookies = loads.has_cookies or b"Set-Cookie" in response.headers
                 return Resource(response.status, headers_given(response, without=_NOT_GIVEN), response.body)

@@ -19,7 +19,8 @@ from crawlspace.exchange import BodyFile
 
 IN_MEMORY = 1024 * 1024
 """Bytes beyond which a file is on disk."""
-_SUFFIX = ".part"
+SUFFIX = ".part"
+"""Of all that is kept in the folder until it is read."""
 
 
 class FileBody:
@@ -82,7 +83,7 @@ class FileBody:
     def kept(self) -> BodyFile:
         """Return a body on disk as a file of its own, which stays when this one is dropped. Raises OSError."""
         assert self.path is not None
-        kept = self.path.with_name(f"{self.path.name.removesuffix(_SUFFIX)}-kept{_SUFFIX}")
+        kept = self.path.with_name(f"{self.path.name.removesuffix(SUFFIX)}-kept{SUFFIX}")
         try:
             os.link(self.path, kept)
         except OSError:  # a file system without links
@@ -101,7 +102,7 @@ class FileBody:
         if self._is_page:
             return
         private_files.make_folder(self._folder)
-        handle, name = tempfile.mkstemp(prefix=f"{os.getpid()}-", suffix=_SUFFIX, dir=self._folder)
+        handle, name = tempfile.mkstemp(prefix=prefix(), suffix=SUFFIX, dir=self._folder)
         self.path = Path(name)
         self._file = os.fdopen(handle, "wb")
         self._remove = weakref.finalize(self, _remove, name)
@@ -115,16 +116,28 @@ class FileBody:
         self._checksum.update(data)
 
 
+def prefix() -> str:
+    """Return how the names begin of what this process keeps in the folder."""
+    return f"{os.getpid()}-"
+
+
 def remove_left(folder: Path) -> None:
-    """Remove the files of processes that were killed."""
+    """Remove the files, and the folders of converters, of processes that were killed. Before this process keeps any."""
     with suppress(OSError):
-        for path in folder.glob(f"*{_SUFFIX}"):
+        for path in list(folder.glob(f"*{SUFFIX}")):
             process = path.name.partition("-")[0]
-            if process.isdecimal() and not _is_running(int(process)):
+            if not process.isdecimal() or _is_running(int(process)):
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
                 path.unlink(missing_ok=True)
 
 
 def _is_running(process: int) -> bool:
+    """Return whether another process has that number. This one, as in a container, may have that of one which was killed."""
+    if process == os.getpid():
+        return False
     try:
         os.kill(process, 0)
     except ProcessLookupError:

@@ -8,18 +8,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 from msgspec import MsgspecError
+from msgspec.structs import replace
 
+from crawlspace import private_files
 from crawlspace.content.documents.contents import FileContents, TextStatus
+from crawlspace.content.documents.converters import is_server
 from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, contents_of
 from crawlspace.framing import LENGTH_BYTES, framed
+from crawlspace.runtime.files.body import SUFFIX, prefix
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +42,10 @@ _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "
 
 
 class FileProcesses:
-    """Reads files in up to `number` processes, which are started when they are needed."""
+    """Reads files in up to `number` processes, which are started when they are needed. `folder`: for the files of converters."""
 
-    def __init__(self, number: int, *, memory_bytes: int, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, number: int, *, memory_bytes: int, folder: Path, command: Sequence[str] = COMMAND) -> None:
+        self._folder = folder
         self._turns = asyncio.Semaphore(number)
         self._memory_bytes = memory_bytes
         self._command = command
@@ -45,22 +53,49 @@ class FileProcesses:
         self._all: set[_Process] = set()
         self._ending: list[_Process] = []
         """Killed, and perhaps not gone yet: to wait for them would hold up the crawl."""
+        self._folders: set[str] = set()
+        """Those of converters that run."""
         self._has_warned = False
 
     async def read(self, job: FileJob) -> FileContents:
         """Return the contents of a file; those of a file that cannot be read have a status."""
         async with self._turns:
             try:
-                process = self._idle.pop() if self._idle else self._start()
+                with self._prepared(job) as prepared:
+                    return await self._read(prepared)
             except OSError as error:
-                return self._not_started(job, error)
-            try:
-                return await self._ask(process, job)
-            finally:
-                if process.is_usable and process.files < MOST_FILES:
-                    self._idle.append(process)
-                else:
-                    self._end(process)
+                return _unread(job, TextStatus.CRASHED, f"there is no folder for its converter: {error.strerror or error}")
+
+    async def _read(self, job: FileJob) -> FileContents:
+        try:
+            process = self._idle.pop() if self._idle else self._start()
+        except OSError as error:
+            return self._not_started(job, error)
+        try:
+            return await self._ask(process, job)
+        finally:
+            if process.is_usable and process.files < MOST_FILES:
+                self._idle.append(process)
+            else:
+                self._end(process)
+
+    @contextmanager
+    def _prepared(self, job: FileJob) -> Iterator[FileJob]:
+        """Give a command a folder for its files, and remove it at the end, when the command has been killed too. Raises OSError."""
+        if not job.converter or is_server(job.converter):
+            yield job
+            return
+        private_files.make_folder(self._folder)
+        folder = tempfile.mkdtemp(prefix=prefix(), suffix=SUFFIX, dir=self._folder)
+        self._folders.add(folder)
+        try:
+            yield replace(job, folder=folder)
+        finally:
+            self._remove(folder)
+
+    def _remove(self, folder: str) -> None:
+        self._folders.discard(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
         """Kill all processes, and wait until they are gone."""
@@ -69,6 +104,8 @@ class FileProcesses:
         self._idle.clear()
         for process in self._ending:
             process.is_gone(within_s=END_S)
+        for folder in list(self._folders):  # what waits for them may not be continued any more
+            self._remove(folder)
 
     async def _ask(self, process: _Process, job: FileJob) -> FileContents:
         try:
@@ -162,9 +199,8 @@ class _Process:
             self._streams[1].close()
         else:
             self._socket.close()
-        if not self.is_gone():
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError, PermissionError):  # what it has started may outlive it
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def is_gone(self, *, within_s: float = 0.0) -> bool:
         """Return whether the process has ended, after waiting for that."""

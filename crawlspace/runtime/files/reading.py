@@ -41,9 +41,10 @@ class FileReading:
         self._session = session
         self._crawler = crawler
         self._settings = session.collection.files
-        self._processes = FileProcesses(self._settings.processes, memory_bytes=self._settings.memory_bytes)
+        folder = files_folder(session.collection)
+        remove_left(folder)
+        self._processes = FileProcesses(self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
         self._tasks: dict[asyncio.Task[None], Request] = {}
-        remove_left(files_folder(session.collection))
         self._continue = divert_responses(crawler, self.takes)
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.frontier.robots.cache import MAX_REDIRECTS
+from crawlspace.runtime.download.headers import location_of
 from crawlspace.runtime.requests import ROBOTS, robots_request
 from crawlspace.runtime.rule_middleware import may_redirect_robots_txt
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, join, parse
@@ -46,7 +47,7 @@ class BaseRobotsTxt:
             return response.replace(status=500)
         if not 300 <= response.status < 400 or response.status == 304:
             return response
-        location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace").strip()
+        location = location_of(response.headers.get(b"Location"))
         target = self._target(location, request.url) if location else None
         if target is None or target.scheme not in DEFAULT_PORTS:
             return response

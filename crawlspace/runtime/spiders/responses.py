@@ -27,7 +27,7 @@ from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.runtime.download.headers import header_values
+from crawlspace.runtime.download.headers import header_values, location_of
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.files.body import FileBody
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
@@ -146,7 +146,7 @@ class Responses:
             keep_out(fetched)
 
     def _answered(self, response: Response, state: UrlState) -> Fetched:
-        if response.status == 200 and self._names_another(target := _location(response), state):
+        if response.status == 200 and self._names_another(target := location_of(response.headers.get(b"Location")), state):
             return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
         headers = self._headers(response, state)
         declared = headers.content_type
@@ -247,7 +247,7 @@ class Responses:
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of a redirect; without a target that is a URL, the page counts as gone, and its links are taken."""
-        return self._redirect(_location(response), state, status, response)
+        return self._redirect(location_of(response.headers.get(b"Location")), state, status, response)
 
     def _redirect(self, target: str, state: UrlState, status: int, response: Response) -> Outcome:
         url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
@@ -329,11 +329,6 @@ class Responses:
             several,
         )
         return failed(outcome, why=f"document() returned a {kind}")
-
-
-def _location(response: Response) -> str:
-    location = response.headers.get(b"Location")
-    return location.decode("utf-8", "replace").strip() if location is not None else ""
 
 
 def _refreshed_at_once(page: Page, headers: PageHeaders) -> str:

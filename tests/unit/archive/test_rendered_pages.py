@@ -12,8 +12,8 @@ import pytest
 from warcio.checker import Checker
 from warcio.indexer import Indexer
 
-from crawlspace.archive.compaction import records_of
 from crawlspace.archive.files import archive_files, close_abandoned
+from crawlspace.archive.members import records_of
 from crawlspace.archive.new_documents import NewDocuments
 from crawlspace.archive.places import place_of
 from crawlspace.archive.reader import ArchiveReader

@@ -33,6 +33,16 @@ def zipped(parts: Mapping[str, str | bytes], *, encrypted: bool = False) -> byte
     )
 
 
+def broken(body: bytes, part: str) -> bytes:
+    """A zip file one of whose parts does not inflate any more: its last bytes are others."""
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        member = archive.getinfo(part)
+    name, extra = struct.unpack_from("<HH", body, member.header_offset + 26)
+    end = member.header_offset + 30 + name + extra + member.compress_size
+    size = min(member.compress_size, 12)
+    return body[: end - size] + b"\xff" * size + body[end:]
+
+
 def rels(*targets: tuple[str, str]) -> str:
     """The relationships rId1, rId2 … of a part: kind and target; one that is a URL is external."""
     lines = "".join(

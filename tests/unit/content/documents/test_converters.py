@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.converters import convert, converter_for
+from crawlspace.content.documents.converters import ask_server, complete, converter_for, is_server, run_command
 
 CONVERTERS = {"application/msword": "antiword {file}", "image/*": "http://tika.example.com/", "image/gif": "ocr {file}"}
 
@@ -106,5 +106,11 @@ def converted(folder: Path, converter: str) -> tuple[str, bool]:
     path = folder / "file"
     path.write_text("hello")
     contents = FileContents("application/x")
-    convert(str(path), contents, FileLimits(max_text=100), converter=converter, timeout_s=60)
+    limits = FileLimits(max_text=100)
+    if is_server(converter):
+        with path.open("rb") as file:
+            output = ask_server(file, contents.kind, converter, limits=limits, timeout_s=60)
+    else:
+        output = run_command(str(path), converter, limits=limits, folder=str(folder))
+    complete(contents, output, limits)
     return contents.text, contents.text_left_out

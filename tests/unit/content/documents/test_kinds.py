@@ -24,7 +24,7 @@ from crawlspace.content.documents.kinds import (
 )
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS
 from crawlspace.settings import CRAWLSPACE_MIME_TYPES
-from tests.unit.content.documents.made_files import compound, docx, epub, open_document, para, pdf, pptx, xlsx, zipped
+from tests.unit.content.documents.made_files import broken, compound, docx, epub, open_document, para, pdf, pptx, xlsx, zipped
 
 LATE = zipped({"docProps/" + "x" * 2000 + ".xml": "x", "word/document.xml": "x"})
 
@@ -46,6 +46,8 @@ LATE = zipped({"docProps/" + "x" * 2000 + ".xml": "x", "word/document.xml": "x"}
         (None, epub([]), EPUB),
         (None, zipped({"a.txt": "x"}), "application/zip"),
         (DOCX, b"PK\3\4 cut short", DOCX),
+        (ODT, broken(open_document("text", ""), "mimetype"), ODT),
+        (None, broken(open_document("text", ""), "mimetype"), ""),
         ("application/msword", rb"{\rtf1 x}", RTF),
         ("text/rtf; charset=x", b"x", RTF),
         ("application/vnd.ms-excel", compound("Workbook"), XLS),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Mapping
 
 import pytest
 
@@ -12,7 +13,9 @@ from crawlspace.content.documents.kinds import CSV, DOCX, EPUB, ODP, ODS, ODT, P
 from crawlspace.content.documents.readers import READERS, read_file
 from tests.growth import is_linear
 from tests.unit.content.documents.made_files import (
+    OFFICE,
     A,
+    broken,
     compound,
     docx,
     epub,
@@ -47,6 +50,30 @@ def read(body: bytes, declared: str | None = None, limits: FileLimits = LIMITS) 
     return read_file(io.BytesIO(body), declared, limits)
 
 
+SPREADSHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+STYLES = (
+    f'<styleSheet xmlns="{SPREADSHEET}"><numFmts><numFmt numFmtId="200" formatCode="[$-409]d.m.yyyy;@"/><numFmt numFmtId="201"'
+    ' formatCode="[h]:mm"/><numFmt numFmtId="202" formatCode="&quot;day&quot; 0.0"/></numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs>'
+    '<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="200"/><xf numFmtId="201"/><xf numFmtId="202"/></cellXfs></styleSheet>'
+)
+STRINGS = f'<sst xmlns="{SPREADSHEET}"><si><t>plain</t></si><si><r><t>ri</t></r><r><t>ch</t></r><rPh><t>kana</t></rPh></si></sst>'
+TYPES = (
+    '<row><c t="s"><v>0</v></c><c t="s"><v>1</v></c><c t="s"><v>2</v></c><c t="s"><v>x</v></c><c s="9"><f>1+6</f><v> 7 </v></c>'
+    '<c s="1"><v>-3</v></c><c><v>1.50</v></c><c s="1"><v>1e20</v></c><c t="b"><v>1</v></c><c t="b"><v>0</v></c><c t="e"><v>#N/A</v></c>'
+    '<c t="str"><v>a b</v></c><c t="d"><v>2024-05-01T12:00:00</v></c><c s="1"><v>45413</v></c><c s="2"><v>45413.5</v></c>'
+    '<c s="1"><v>0.25</v></c><c s="1"><v>59</v></c><c s="3"><v>1.5</v></c><c s="4"><v>0.5</v></c><c/></row>'
+)
+WORKBOOK_OF_1904 = f'<workbook xmlns="{SPREADSHEET}" xmlns:r="{OFFICE}"><workbookPr date1904="1"/><sheets><sheet name="Prices" sheetId="1" r:id="rId1"/></sheets></workbook>'
+
+
+def sheets(rows: str, parts: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The parts of a workbook with these rows."""
+    return {
+        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{SPREADSHEET}"><sheetData>{rows}</sheetData></worksheet>',
+        **(parts or {}),
+    }
+
+
 TEXTS: list[tuple[str, bytes, str, str]] = [
     # what, file, its type, its text
     ("runs of a word are one word", docx(para("wo", "rd") + para("next")), DOCX, "word next"),
@@ -75,6 +102,20 @@ TEXTS: list[tuple[str, bytes, str, str]] = [
             "ppt/slideMasters/slideMaster1.xml": slide(shape("Click to edit", placeholder="title") + shape("Our company"), "sldMaster"),
         },
     ), PPTX, "First text a note Sales Second Our company"),
+    ("cells far from each other", xlsx([], sheets(
+        '<row r="1"><c r="A1" t="inlineStr"><is><t>near</t></is></c></row>'
+        '<row r="1048576"><c r="XFD1048576"><v>1.50</v></c></row>'
+    )), XLSX, "Prices near 1.5"),
+    ("cells of all types", xlsx([], sheets(TYPES, {"xl/sharedStrings.xml": STRINGS, "xl/styles.xml": STYLES})), XLSX,
+        "Prices plain rich 7 -3 1.5 1e+20 TRUE FALSE a b 2024-05-01 12:00:00 2024-05-01 2024-05-01 12:00:00 06:00:00 1900-02-28 1 day, 12:00:00 0.5"),
+    ("cells with dates since 1904", xlsx([], sheets(
+        '<row><c s="1"><v>43951</v></c><c s="1"><v>0.25</v></c></row>', {"xl/styles.xml": STYLES, "xl/workbook.xml": WORKBOOK_OF_1904}
+    )), XLSX, "Prices 2024-05-01 06:00:00"),
+    ("a sheet that is damaged in the middle", xlsx([], sheets("<row><c t='str'><v>one</v></c><c t='str'><v>two")), XLSX, "Prices one"),
+    ("a slide that is broken", broken(pptx([shape("First"), shape("Second")]), "ppt/slides/slide1.xml"), PPTX, "Second"),
+    ("a page that is broken", broken(epub(["<p>One", "<p>two"]), "OPS/text/p 0.xhtml"), EPUB, "two"),
+    ("a comment that is broken", broken(xlsx([["a"]], {"xl/comments1.xml": COMMENTS}), "xl/comments1.xml"), XLSX, "Prices a"),
+    ("metadata that is broken", broken(docx(para("Body")), "docProps/core.xml"), DOCX, "Body"),
     ("cells, then comments and boxes", xlsx(
         [["Name", "Price"], ["Bolt", 1.5], ["Nut", 2.0]], {"xl/comments1.xml": COMMENTS, "xl/drawings/drawing1.xml": DRAWING}, after=MARGINS
     ), XLSX, "Prices Name Price Bolt 1.5 Nut 2 Top & bottom of a remark a box"),
@@ -225,6 +266,14 @@ UNREADABLE: list[tuple[str, bytes, str | None, TextStatus]] = [
     ("a body that is no XML", docx("<w:p>"), DOCX, TextStatus.DAMAGED),
     ("a body with entities", zipped({"word/document.xml": BOMB}), DOCX, TextStatus.OVER_LIMITS),
     ("elements within each other", docx("<w:p>" * 5000 + "</w:p>" * 5000), DOCX, TextStatus.OVER_LIMITS),
+    ("a broken body", broken(DOCX_BODY, "word/document.xml"), DOCX, TextStatus.DAMAGED),
+    ("a broken sheet", broken(xlsx([["a"]]), "xl/worksheets/sheet1.xml"), XLSX, TextStatus.DAMAGED),
+    ("a broken workbook", broken(xlsx([["a"]]), "xl/workbook.xml"), XLSX, TextStatus.DAMAGED),
+    ("broken slides", broken(pptx([shape("First")]), "ppt/slides/slide1.xml"), PPTX, TextStatus.DAMAGED),
+    ("broken content", broken(open_document("text", "<text:p>a</text:p>"), "content.xml"), ODT, TextStatus.DAMAGED),
+    ("a broken presentation", broken(pptx([shape("First")]), "ppt/presentation.xml"), PPTX, TextStatus.DAMAGED),
+    ("a broken book", broken(epub(["<p>One"]), "OPS/book.opf"), EPUB, TextStatus.DAMAGED),
+    ("a broken page", broken(epub(["<p>One"]), "OPS/text/p 0.xhtml"), EPUB, TextStatus.DAMAGED),
     ("members that are encrypted", zipped({"word/document.xml": "x"}, encrypted=True), DOCX, TextStatus.ENCRYPTED),
     ("a Word file with a password", compound("EncryptionInfo", "EncryptedPackage"), DOCX, TextStatus.ENCRYPTED),
     ("an OpenDocument file with a password", open_document(

@@ -51,12 +51,16 @@ def test_a_body_that_nobody_has_any_more_is_removed(tmp_path: Path) -> None:
 
 
 def test_only_what_was_left_by_a_process_that_has_ended_is_removed(tmp_path: Path) -> None:
+    """One that had the number of this process has ended, too: in a container each crawl may have the same."""
     for name in ("999999999-a.part", f"{os.getpid()}-b.part", f"{os.getppid()}-c.part", "x-d.part", "other"):
         (tmp_path / name).touch()
+    for process in (999_999_999, os.getppid()):
+        (tmp_path / f"{process}-folder.part").mkdir()
+        (tmp_path / f"{process}-folder.part" / "file").touch()
     remove_left(tmp_path)
     assert sorted(path.name.partition("-")[2] or path.name for path in tmp_path.iterdir()) == [
-        "b.part",
         "c.part",
         "d.part",
+        "folder.part",
         "other",
     ]

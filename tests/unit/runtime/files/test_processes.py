@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,6 +18,7 @@ from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.jobs import FileJob
 from crawlspace.runtime.files import processes as module
 from crawlspace.runtime.files.processes import COMMAND, FileProcesses
+from tests.memory import folder_in_memory
 from tests.notifications import LONGEST_WAIT_S
 from tests.unit.content.documents.made_files import docx, para, xlsx
 
@@ -23,14 +27,17 @@ MEMORY = 512 * 1024 * 1024
 
 
 def read(*jobs: FileJob, command: Sequence[str] = COMMAND, number: int = 1, memory: int = MEMORY) -> list[FileContents]:
-    async def all_of_them() -> list[FileContents]:
-        processes = FileProcesses(number, memory_bytes=memory, command=command)
+    async def all_of_them(folder: Path) -> list[FileContents]:
+        processes = FileProcesses(number, memory_bytes=memory, folder=folder, command=command)
         try:
             return await asyncio.gather(*(processes.read(job) for job in jobs))
         finally:
             processes.close()
 
-    return asyncio.run(all_of_them())
+    with TemporaryDirectory(dir=folder_in_memory()) as folder:
+        read = asyncio.run(all_of_them(Path(folder) / "files"))
+        assert not list(Path(folder).glob("*/*"))
+    return read
 
 
 def test_a_file_by_its_bytes_and_by_its_path(tmp_path: Path) -> None:
@@ -99,6 +106,73 @@ def test_a_process_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     (contents,) = read(FileJob("application/x", data=b"x", converter=as_program("import os; print(*os.environ)")))
     assert "PATH" in contents.text
     assert "SECRET" not in contents.text
+
+
+PAUSES = "sleep 1000 & wait"
+SCRIPT = "exec 9>{fifo}; cp {{file}} $TMPDIR/copy; echo $PPID $TMPDIR >&9; {then}"
+
+
+def names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def converted(files: Path, fifo: Path, *, then: str, ends: str, timeout_s: float) -> tuple[str, TextStatus | None, str]:
+    """Have a command read a file. Return the folder that it had for its files, the status of the file, and how it ended.
+
+    What it has started has ended too, when this returns. `ends`: what happens once it runs.
+    """
+    command = f"sh -c {shlex.quote(SCRIPT.format(fifo=fifo, then=then))}"
+    processes = FileProcesses(1, memory_bytes=MEMORY, folder=files)
+    reading, loop = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK), asyncio.get_running_loop()
+    pipe = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(pipe), os.fdopen(reading, "rb", 0))
+    task = asyncio.create_task(processes.read(FileJob("application/x", data=b"x", converter=command, timeout_s=timeout_s)))
+    written = asyncio.create_task(pipe.readline())
+    await asyncio.wait((task, written), return_when=asyncio.FIRST_COMPLETED)
+    if not written.done():
+        written.cancel()
+        processes.close()
+        return "", task.result().status, ""
+    parent, folder = written.result().decode().split()
+    if ends == "the alarm":
+        os.kill(int(parent), signal.SIGALRM)
+    elif ends == "the crawl ends":
+        task.cancel()
+        processes.close()
+        assert names(files) == []  # before anything that waits for it goes on
+    with suppress(asyncio.CancelledError):
+        await task
+    assert await pipe.read() == b""
+    assert (names(files), folder.startswith(f"{files}/")) == ([], True)
+    processes.close()
+    return folder, None if task.cancelled() else task.result().status, "" if task.cancelled() else task.result().detail
+
+
+@pytest.mark.parametrize(
+    ("then", "ends", "status", "detail"),
+    [
+        ("echo words", "", None, ""),
+        ("exit 3", "", TextStatus.DAMAGED, "sh ended with exit status 3"),
+        (f"echo words; exec 1>&-; {PAUSES}", "the time-out", TextStatus.TIMED_OUT, ""),
+        (PAUSES, "the time-out", TextStatus.TIMED_OUT, ""),
+        (f"kill -9 $PPID; {PAUSES}", "", TextStatus.CRASHED, "by signal 9"),
+        (PAUSES, "the alarm", TextStatus.CRASHED, "by signal 9"),
+        (PAUSES, "the crawl ends", None, ""),
+    ],
+)
+def test_nothing_is_left_of_a_converter(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: str, ends: str, status: TextStatus | None, detail: str
+) -> None:
+    monkeypatch.setattr(module, "LAST_WORDS_S", LONGEST_WAIT_S)
+    files, fifo = tmp_path / "files", tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for timeout_s in (0.5, 2, 10, 100) if ends == "the time-out" else (LONGEST_WAIT_S,):
+        folder, found, how = asyncio.run(converted(files, fifo, then=then, ends=ends, timeout_s=timeout_s))
+        if folder:  # else it was given up before it had begun
+            break
+    else:
+        pytest.fail("the converter has not begun")
+    assert (found, how) == (status, detail or how)
 
 
 def test_several_processes_and_their_end_which_this_waits_for() -> None:

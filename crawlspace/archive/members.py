@@ -1,0 +1,144 @@
+"""Inflates the records of a file in parts of bounded size: a file that was tampered with may hold a member of any size.
+
+A gzip member inflates to a thousand times its size, and a record may claim any length. What is not needed is not kept in memory, and
+a record that is longer than it says is damaged as soon as that shows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from isal import isal_zlib
+
+_READ_AT_ONCE = 1 << 15
+_INFLATED_AT_ONCE = 1 << 20
+_COPIED_AT_ONCE = 1 << 20
+MOST_HEAD = 1 << 20
+"""Bytes of the fields of a record, and of status line and headers of a response: a crawl takes headers of 256 KiB."""
+_MOST_DIGITS = 15
+_AFTER_BLOCK = 16
+"""Bytes that may follow the block of a record: there are four."""
+
+
+class DamagedRecord(Exception):
+    """There is no record at an offset, or it is not as it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record: its fields, its block, and where the next one begins."""
+
+    fields: Mapping[str, str]
+    block: bytes
+    end: int
+
+    @property
+    def kind(self) -> str:
+        return self.fields.get("WARC-Type", "")
+
+    @property
+    def url(self) -> str:
+        return self.fields.get("WARC-Target-URI", "")
+
+
+class _Member:
+    """One gzip member."""
+
+    def __init__(self, fd: int, offset: int) -> None:
+        self._member = isal_zlib.decompressobj(isal_zlib.MAX_WBITS | 16)
+        self._fd, self._at = fd, offset
+        self._unread, self._has_more = b"", False
+
+    def part(self) -> bytes:
+        """Return the next bytes, inflated; none at the end. Raises DamagedRecord."""
+        member = self._member
+        try:
+            while not member.eof:
+                if not (self._unread or self._has_more):
+                    self._unread = os.pread(self._fd, _READ_AT_ONCE, self._at)
+                    self._at += len(self._unread)
+                    if not self._unread:
+                        raise DamagedRecord
+                part = member.decompress(self._unread, _INFLATED_AT_ONCE)
+                self._unread, self._has_more = member.unconsumed_tail, len(part) == _INFLATED_AT_ONCE
+                if part:
+                    return part
+        except (OSError, isal_zlib.error) as error:  # type: ignore[misc]  # the stub has it as an instance
+            raise DamagedRecord from error
+        return b""
+
+    @property
+    def end(self) -> int:
+        """The offset behind the member, once all of it was read."""
+        return self._at - len(self._member.unused_data)
+
+
+class RecordParts:
+    """A record at an offset of a file: its fields, the length of its block, and then the block in parts. Raises DamagedRecord."""
+
+    def __init__(self, fd: int, offset: int) -> None:
+        self._member = _Member(fd, offset)
+        read = bytearray()
+        while (at := read.find(b"\r\n\r\n")) < 0:
+            part = self._member.part()
+            if not part or len(read) > MOST_HEAD:
+                raise DamagedRecord
+            read += part
+        first, *lines = read[:at].decode("utf-8", "replace").split("\r\n")
+        self.fields = dict(line.split(": ", 1) for line in lines if ": " in line)
+        length = number(self.fields.get("Content-Length", ""))
+        if length is None or at > MOST_HEAD or not first.startswith("WARC/"):
+            raise DamagedRecord
+        self.length = length
+        self._begin = bytes(memoryview(read)[at + 4 :])
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield the block. Raises DamagedRecord at its end at the latest if it is not of its length."""
+        left, part = self.length, self._begin
+        while part or (part := self._member.part()):
+            if left:
+                yield part if len(part) <= left else part[:left]
+            left -= len(part)
+            if left < -_AFTER_BLOCK:
+                raise DamagedRecord
+            part = b""
+        if left > 0:
+            raise DamagedRecord
+
+    def made(self, block: bytes) -> Record:
+        """Return the record with a block, once all parts were read."""
+        return Record(self.fields, block, self._member.end)
+
+
+def records_of(path: Path) -> Iterator[tuple[int, Record]]:
+    """Yield the records of a file with their offsets, without their blocks; stop at a damaged one."""
+    with path.open("rb") as file:
+        offset = 0
+        while (record := record_without_block(file.fileno(), offset)) is not None:
+            yield offset, record
+            offset = record.end
+
+
+def record_without_block(fd: int, offset: int) -> Record | None:
+    """Return the record at an offset, whose block is read and not kept; None where there is none, or a damaged one."""
+    try:
+        record = RecordParts(fd, offset)
+        for _ in record.parts():
+            pass
+    except DamagedRecord:
+        return None
+    return record.made(b"")
+
+
+def copied(fd: int, offset: int, end: int) -> Iterator[bytes]:
+    """Yield the bytes of a file between two offsets."""
+    for at in range(offset, end, _COPIED_AT_ONCE):
+        yield os.pread(fd, min(_COPIED_AT_ONCE, end - at), at)
+
+
+def number(digits: str) -> int | None:
+    """Return a number as it is written in a record; None for what is none, or has more digits than a length or offset."""
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
