@@ -14,9 +14,14 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}"
 """The maximal length of a type or subtype (RFC 6838, 4.2)."""
 _ONE_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;[^,]*)?")
 _GENERIC = frozenset(
-    {"", "application/octet-stream", "binary/octet-stream", "application/unknown", "unknown/unknown", "application/x-unknown"}
+    (
+        " application/octet-stream application/x-octet-stream application/octetstream binary/octet-stream application/unknown"
+        " unknown/unknown application/x-unknown application/download application/x-download application/force-download"
+        " application/x-force-download application/x-forcedownload text/pdf text/x-pdf"
+    ).split(" ")
 )
-"""Types that servers send for files of unknown type (MIME Sniffing standard, 5.1 and 7)."""
+"""Types that servers send for files of unknown type (MIME Sniffing standard, 5.1 and 7), or to have a file saved; the empty one too.
+PDF is no text, but what is sent as `text/pdf` may be."""
 
 
 def declared(values: Sequence[str]) -> str | None:

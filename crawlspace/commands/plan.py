@@ -48,8 +48,8 @@ _FIELDS = (
     "that inherit other fields. `scrapy recrawl` makes them due now."
 )
 _CONTENT = (
-    "Settings have changed by which a page may yield other links, another text or another status (CRAWLSPACE_LINK_TAGS is one of them): each page is "
-    "fetched with an unconditional GET next time. `scrapy recrawl` makes them due now."
+    "A page may yield other links, another text or another status than before, by settings (CRAWLSPACE_LINK_TAGS is one of them) or by what this "
+    "version takes from pages: each page is fetched with an unconditional GET next time. `scrapy recrawl` makes them due now."
 )
 _ROWS = 20
 _NAME = 40

@@ -167,7 +167,7 @@ class Collection:
         """Hexadecimal; changes whenever an unchanged page may yield another document, other links or another status."""
         content = self.content
         fields = (
-            content.links_from,
+            content.extraction,
             content.max_links,
             content.checksum_cut_off,
             content.checksum_title,

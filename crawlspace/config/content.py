@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from crawlspace import settings as defaults
 from crawlspace.content.link_attributes import ANY, LinkAttributes
+from crawlspace.content.page import EXTRACTION
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import boolean, integer, optional_boolean, words
 from crawlspace.printable import quoted
@@ -36,9 +37,9 @@ class ContentSettings:
         return LinkAttributes(self.link_pairs)
 
     @property
-    def links_from(self) -> list[str]:
-        """What links are taken from, sorted: `a`, `img@src`."""
-        return sorted([*self.link_tags, *map("@".join, self.link_pairs)])
+    def extraction(self) -> tuple[int, list[str]]:
+        """The version of what is taken from pages, and what links are taken from, sorted: `a`, `img@src`."""
+        return EXTRACTION, sorted([*self.link_tags, *map("@".join, self.link_pairs)])
 
 
 def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> ContentSettings:

@@ -3,8 +3,8 @@
 Choices that the standards leave open:
 
 * A URL that is linked twice is one link, at its first position; it is nofollow only if every link to it is.
-* Links in `template` are ignored (they are not part of the page); links in `noscript` count, because a crawler runs no scripts.
-  The text of `noscript` is ignored: mostly it only asks to enable scripts.
+* Links in `template` are ignored (they are not part of the page), unless it is a declarative shadow root, which browsers show.
+  Links in `noscript` count, because a crawler runs no scripts. Its text is ignored: mostly it only asks to enable scripts.
 * Inline elements (`b`, `span` …) do not separate words; all others do, unknown ones too. So `th<b>re</b>e` is `three`, and
   neighbouring `<td>`, `<br>` and `<my-card>` separate words.
 """
@@ -17,6 +17,7 @@ from itertools import repeat
 
 from crawlspace.content.charset import charset_parameter, decode
 from crawlspace.content.link_attributes import MARK, NO_OTHERS, LinkAttributes
+from crawlspace.content.link_targets import is_link, page_target, refresh, target
 from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
@@ -42,15 +43,7 @@ _NOT_SHOWN = (
 _ALONG = frozenset(["", *_NOT_SHOWN.split(), *_INLINE_NAMES.split(), *(f"/{name}" for name in _INLINE_NAMES.split())])
 """Tags that don't separate words."""
 
-_LINK_RELATIONS = frozenset({"next", "prev", "alternate", "canonical"})
-_NO_PAGES = (
-    "javascript:", "mailto:", "data:", "tel:", "sms:", "about:", "blob:", "callto:", "fax:", "skype:", "whatsapp:", "vbscript:",
-    "view-source:",
-)  # fmt: skip
-_LONGEST_SCHEME = max(map(len, _NO_PAGES))
 _SPACE = r"\t\n\f\r "
-_CONTROL_OR_SPACE = "".join(map(chr, range(0x21)))
-_TAB_OR_NEWLINE = str.maketrans("", "", "\t\n\r")
 _USUAL = rf"""[{_SPACE}]++(?!href=|rel=)[a-z-]++="[^"\0]*+\""""
 _USUAL_HREFS = re.compile(
     rf"""\0(?:(?:{_USUAL})*+[{_SPACE}]++href="((?:https?:)?[!#-9;-~]++)"(?=\0|(?:{_USUAL})*+[{_SPACE}]*+(?=\0|\Z)))?"""
@@ -58,7 +51,6 @@ _USUAL_HREFS = re.compile(
 """The `href` of each anchor with attributes as in most pages, joined by NULs: a page's URL or a `#…` reference, nothing to strip,
 no `rel`; empty for any other anchor."""
 
-_REFRESH = re.compile(r"\s*(\d+(?:\.[\d.]*)?|\.\d[\d.]*)\s*[;,\s]\s*(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL)
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 
 
@@ -80,17 +72,17 @@ def extract(
     counted. `link_attributes` hold links besides those of `link_tags`. `agent_names` are names of meta elements to obey besides `robots`.
     `xhtml` is for application/xhtml+xml.
     """
-    html, codec = decode(body, charset)
+    html, codec = decode(body, charset, markup=True)
     if "\0" in html:
         html = html.replace("\0", "")
     others = link_attributes if link_attributes and link_attributes.may_be_in(html) else NO_OTHERS
     texts, names, attributes = tags(html, xml=xhtml, of_scripts=others.of_scripts)
-    reader = _Reader(texts, names, link_tags=link_tags, others=others, agent_names=agent_names)
+    reader = _Reader(texts, names, codec=codec, link_tags=link_tags, others=others, agent_names=agent_names)
     reader.read(others.marked(names, attributes) if others else names, attributes)
     whole = collapsed(resolved_text("".join(reader.parts)))
     return Page(
         base=_base(url, reader.base),
-        title=reader.title or "",
+        title=reader.title or next(iter(reader.headings), "") or reader.og_title[:MAX_TITLE],
         description=(reader.description or reader.og_description)[:MAX_DESCRIPTION],
         language=reader.language or reader.pragma_language,
         headings=tuple(reader.headings),
@@ -124,6 +116,7 @@ class _Reader:
         texts: list[str],
         names: list[str],
         *,
+        codec: str,
         link_tags: Collection[str],
         others: LinkAttributes,
         agent_names: Collection[str],
@@ -135,7 +128,7 @@ class _Reader:
         self.nofollow: set[str] = set()
         self.headings: list[str] = []
         self.title: str | None = None
-        self.description = self.og_description = self.language = self.pragma_language = ""
+        self.description = self.og_description = self.og_title = self.language = self.pragma_language = ""
         self.base: str | None = None
         self.canonical: str | None = None
         self.robots = NO_LIMITS
@@ -143,10 +136,13 @@ class _Reader:
         self._hidden = 0
         self._hidden_at = 0
         self._names = names
+        self._codec = codec
         self._link_tags = link_tags
         self._others = others
         self._robots_names = {"robots", *(name.lower() for name in agent_names)}
         self._templates = 0
+        self._shadow_roots: list[bool] = []
+        """Of each open template, whether it is one."""
         self._svg = 0
         self._raw_at: int | None = None
         self._heading_at: int | None = None
@@ -176,7 +172,10 @@ class _Reader:
     def anchor(self, written: str, _: int, tag: str = "a") -> None:
         if tag in self._link_tags and not self._templates:
             attributes = attributes_of(written)
-            self._link(attributes.get("href", ""), tag, nofollow="nofollow" in attributes.get("rel", "").lower().split())
+            href = attributes.get("href")
+            if href is None:
+                href = attributes.get("xlink:href", "") if self._svg else ""
+            self._link(href, tag, nofollow="nofollow" in attributes.get("rel", "").lower().split())
 
     def area(self, written: str, at: int) -> None:
         self.anchor(written, at, "area")
@@ -195,19 +194,17 @@ class _Reader:
     def link_element(self, written: str, _: int) -> None:
         attributes = attributes_of(written)
         rel = attributes.get("rel", "").lower().split()
-        if "stylesheet" in rel or self._templates or _LINK_RELATIONS.isdisjoint(rel):
+        if self._templates or not is_link(rel, attributes.get("type", "")):
             return
         href = attributes.get("href", "")
         if "canonical" in rel and self.canonical is None:
-            self.canonical = _as_browsers_read(resolved_attribute(href)) or None
+            self.canonical = target(href, self._codec) or None
         if "link" in self._link_tags:
             self._link(href, "link", nofollow="nofollow" in rel)
 
     def _link(self, written: str, tag: str, *, nofollow: bool = False) -> None:
-        href = _as_browsers_read(resolved_attribute(written))
-        if not href or self._templates or href[0] == "#":
-            return
-        if ":" in href[:_LONGEST_SCHEME] and href[:_LONGEST_SCHEME].lower().startswith(_NO_PAGES):
+        href = "" if self._templates else page_target(written, self._codec)
+        if not href:
             return
         if href not in self.links:
             self.links[href] = tag
@@ -231,7 +228,7 @@ class _Reader:
     def base_element(self, written: str, _: int) -> None:
         href = attributes_of(written).get("href")
         if self.base is None and href is not None and not self._templates:
-            self.base = _as_browsers_read(resolved_attribute(href))
+            self.base = target(href, self._codec)
 
     def meta(self, written: str, _: int) -> None:
         if self._templates:
@@ -243,21 +240,24 @@ class _Reader:
             self.description = self.description or one_spaced(content)
         elif name in self._robots_names:
             self.robots &= parse_robots(content)
-        elif attributes.get("property", name).strip().lower() == "og:description":
-            self.og_description = self.og_description or one_spaced(content)
+        else:
+            self._open_graph(attributes.get("property", name).strip().lower(), content)
         pragma = attributes.get("http-equiv")
         if pragma is None:
             return
         pragma = pragma.strip().lower()
         if pragma == "refresh" and self.refresh is None:
-            self._meta_refresh(content)
+            self.refresh = refresh(content, self._codec)
+            if self.refresh is not None and "meta" in self._link_tags:
+                self._link(self.refresh[1].replace("&", "&amp;"), "meta")
         elif pragma == "content-language" and "," not in content:
             self.pragma_language = self.pragma_language or _language(content)
 
-    def _meta_refresh(self, content: str) -> None:
-        self.refresh = refresh_of(content)
-        if self.refresh is not None and "meta" in self._link_tags:
-            self._link(self.refresh[1].replace("&", "&amp;"), "meta")
+    def _open_graph(self, name: str, content: str) -> None:
+        if name == "og:description":
+            self.og_description = self.og_description or one_spaced(content)
+        elif name == "og:title":
+            self.og_title = self.og_title or one_spaced(content)
 
     # text
     def raw_start(self, _: str, at: int) -> None:
@@ -289,14 +289,22 @@ class _Reader:
                 self.headings.append(heading)
             self._heading_at = None
 
-    def template_start(self, _: str, at: int) -> None:
-        self._templates += 1
-        self._hide(_IN_TEMPLATE, at)
+    def template_start(self, written: str, at: int) -> None:
+        is_shadow_root = attributes_of(written).get("shadowrootmode", "").lower() in ("open", "closed")
+        self._shadow_roots.append(is_shadow_root)
+        if is_shadow_root:
+            self.parts[2 * at + 1] = "\n"
+        else:
+            self._templates += 1
+            self._hide(_IN_TEMPLATE, at)
 
     def template_end(self, _: str, at: int) -> None:
-        self._templates = max(self._templates - 1, 0)
-        if not self._templates:
-            self._show(_IN_TEMPLATE, at)
+        if self._shadow_roots and self._shadow_roots.pop():
+            self.parts[2 * at + 1] = "\n"
+        else:
+            self._templates = max(self._templates - 1, 0)
+            if not self._templates:
+                self._show(_IN_TEMPLATE, at)
 
     def noscript_start(self, _: str, at: int) -> None:
         self._hide(_IN_NOSCRIPT, at)
@@ -353,29 +361,6 @@ _HANDLERS: dict[str, Callable[[_Reader, str, int], None]] = {
     **dict.fromkeys(("/h1", "/h2", "/h3", "/h4", "/h5", "/h6"), _Reader.heading_end),
 }
 """The method for each tag; its arguments are the attributes as written and the index of the tag."""
-
-
-def refresh_of(content: str) -> tuple[float, str] | None:
-    """Return the seconds and the URL of a refresh, by a `meta` element or a header; None where it names no URL."""
-    match = _REFRESH.match(content)
-    if match is None:
-        return None
-    target = match[2]
-    if target[:1] in ("'", '"'):
-        target = target[1:].partition(target[0])[0]
-    target = _as_browsers_read(target)
-    if not target:
-        return None
-    whole, _, fraction = match[1].partition(".")
-    return float(f"{whole[:9] or 0}.{fraction.partition('.')[0][:9] or 0}"), target
-
-
-def _as_browsers_read(href: str) -> str:
-    """Return a URL without control characters and spaces at both ends, and without tabs and line ends (URL standard, 4.4)."""
-    href = href.strip(_CONTROL_OR_SPACE)
-    if href.isprintable():
-        return href
-    return href.translate(_TAB_OR_NEWLINE)
 
 
 def _language(written: str) -> str:

@@ -12,6 +12,10 @@ MAX_TEXT = 10_000_000
 """Maximal characters of a page's text."""
 
 
+EXTRACTION = 2
+"""The version of what is taken from a page: with another one, an unchanged page may yield other links, another title or text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """The contents of a page. `hrefs` are its links as written, with white space stripped as in browsers; they are relative to

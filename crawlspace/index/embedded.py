@@ -27,7 +27,17 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
-from crawlspace.index.embedded_schema import APPLICATION_ID, DEVELOPMENT_ID, DOCUMENTS, INSERT, SCHEMA, UPDATE, VERSION
+from crawlspace.index.embedded_schema import (
+    APPLICATION_ID,
+    DEVELOPMENT_ID,
+    DOCUMENTS,
+    INSERT,
+    NOT_FOLDED,
+    SCHEMA,
+    UPDATE,
+    VERSION,
+    store_words_anew,
+)
 from crawlspace.index.embedded_search import IndexSearch
 from crawlspace.index.filters import Filter, day_of
 from crawlspace.index.ideographs import joined, separated
@@ -287,7 +297,7 @@ class EmbeddedIndex:
         is_development = application == DEVELOPMENT_ID
         if application != APPLICATION_ID and not is_development:
             raise StoreDamaged(f"{self.path} is not an index of crawlspace: move it away or choose another file")
-        if is_development or version != VERSION:  # the first release that changes the tables brings older files up to date here
+        if is_development or version not in (NOT_FOLDED, VERSION):
             found = f"{version} of development" if is_development else version
             raise StoreVersionError(
                 f"the index {self.path} was written by another version of crawlspace (version {found}, this one reads {VERSION}): use that"
@@ -295,6 +305,8 @@ class EmbeddedIndex:
             )
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
+        if create and version == NOT_FOLDED:
+            store_words_anew(self._db, self._transaction)
 
     def _create(self) -> None:
         with self._transaction():

@@ -1,11 +1,24 @@
-"""The tables and statements of the embedded index."""
+"""The tables and statements of the embedded index, and how a file of an earlier version is brought up to date."""
 
 from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import apsw
+
+from crawlspace.index.ideographs import joined, separated
+from crawlspace.plural import counted
+
+logger = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x63727769  # "crwi"
 DEVELOPMENT_ID = 0x43725749
 """The id in files of development versions, whose version numbers mean other tables."""
-VERSION = 1
+VERSION = 2
+NOT_FOLDED = 1
+"""The version whose words are not folded, and in which Thai, Lao, Khmer and Myanmar texts are stored as they are written."""
 
 TOKENIZER = ("unicode61", "remove_diacritics", "2")
 
@@ -56,6 +69,9 @@ DOCUMENTS = """
 SELECT d.url, w.title, w.description, d.language, w.text, d.headings, d.content_type, d.modified, d.fields, d.duplicates
 FROM documents d CROSS JOIN words w ON w.rowid = d.number"""
 
+_STORED_WORDS = "SELECT rowid, title, headings, url, description, text FROM words WHERE rowid > ? ORDER BY rowid LIMIT 500"
+_UPDATE_WORDS = "UPDATE words SET title = ?, headings = ?, url = ?, description = ?, text = ? WHERE rowid = ?"
+
 COUNT = "SELECT count(*) FROM words w"
 RANKED = "SELECT w.rowid, -w.rank FROM words w"
 OF_DOCUMENTS = " CROSS JOIN documents d ON d.number = w.rowid"
@@ -64,3 +80,21 @@ HIT = """
 SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', ?), d.language, d.fields, d.duplicates
 FROM words w CROSS JOIN documents d ON d.number = w.rowid
 WHERE words MATCH ? AND w.rowid = ?"""
+
+
+def store_words_anew(db: apsw.Connection, transaction: Callable[[], AbstractContextManager[None]]) -> None:
+    """Store the words of all documents as this version does. After a kill the next call begins anew, and changes what is left."""
+    after: int | None = 0
+    changed = 0
+    while after is not None:
+        with transaction():
+            rows = [tuple(map(str, row)) for row in db.execute(_STORED_WORDS, (after,))]
+            for number, *stored in rows:
+                texts = [separated(joined(text)) for text in stored]
+                if texts != stored:
+                    db.execute(_UPDATE_WORDS, (*texts, int(number)))
+                    changed += 1
+            after = int(rows[-1][0]) if rows else None
+            if after is None:
+                db.execute(f"PRAGMA user_version = {VERSION}")
+    logger.info("The index %s is up to date: the words of %s are stored anew", db.filename, counted(changed, "document"))

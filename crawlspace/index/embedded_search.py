@@ -13,7 +13,7 @@ import apsw
 from crawlspace.index.closeness import REORDERED, Closeness, best_first
 from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SHOWN, TOKENIZER
 from crawlspace.index.filters import FACETS, Filter, condition
-from crawlspace.index.ideographs import is_ideograph, joined
+from crawlspace.index.ideographs import CLOSE, OPEN, is_ideograph, joined
 from crawlspace.index.search import FACET_VALUES, FEW, Hit, SearchResult
 from crawlspace.index.stems import Stems
 from crawlspace.index.words import SearchQuery, Tokenize, read_query
@@ -80,11 +80,11 @@ class IndexSearch:
     ) -> Hit:
         number, score = found
         length = snippet_length(query)
-        url, title, snippet, language, fields, duplicates = map(str, self._row(HIT, (*marks, length, match, number)))
+        url, title, snippet, language, fields, duplicates = map(str, self._row(HIT, (OPEN, CLOSE, length, match, number)))
         return Hit(
             url=url,
             title=joined(title),
-            snippet=joined(snippet),
+            snippet=joined(snippet, marks),
             score=score,
             language=language,
             fields=json.loads(fields),

@@ -15,7 +15,7 @@ import apsw
 from crawlspace.index.closeness import Closeness, best_first
 from crawlspace.index.embedded_schema import SCHEMA
 from crawlspace.index.embedded_search import snippet_length, tokenizer_of
-from crawlspace.index.ideographs import joined, separated
+from crawlspace.index.ideographs import CLOSE, OPEN, joined, separated
 from crawlspace.index.stems import Stems
 from crawlspace.index.words import SearchQuery, read_query
 
@@ -60,7 +60,8 @@ class FoundTexts:
         self._fill([(wanted, "", "")], text)  # the title lets each text match
         query = self._read()
         pieces = list(dict.fromkeys(piece for term in query.wanted for piece in (term.fts, *term.pieces())))[:_MOST_PIECES]
-        return joined(str(self._db.execute(_SNIPPET, (*marks, snippet_length(query), " OR ".join(pieces))).get))
+        snippet = self._db.execute(_SNIPPET, (OPEN, CLOSE, snippet_length(query), " OR ".join(pieces))).get
+        return joined(str(snippet), marks)
 
     def close(self) -> None:
         self._db.close()

@@ -42,6 +42,30 @@ def test_equal_documents_have_one_checksum(open_crawl: MakeCrawl) -> None:
     assert checksums[START] == checksums[f"{START}copy"] != checksums[f"{START}other"]
 
 
+TITLES = (
+    ("<title>Title</title><h1>Heading</h1>", "Title"),
+    ("<title> </title><h1>Heading</h1>", "Heading"),
+    ("<meta property=og:title content=Shared>", "Shared"),
+    ("", "Annual report.html"),
+)
+
+
+@pytest.mark.parametrize(("head", "title"), TITLES)
+def test_a_document_has_a_title(open_crawl: MakeCrawl, head: str, title: str) -> None:
+    crawl = open_crawl(f"{START}x/Annual%20report.html?a=b")
+    fetched = crawl.read(crawl.request(), f"{head}<p>words")
+    outcome = Fingerprint.from_crawler(crawl.crawler).process_item(fetched).outcome
+    assert outcome.document.title == title
+
+
+def test_equal_pages_without_a_title_have_one_checksum(open_crawl: MakeCrawl) -> None:
+    crawl = open_crawl(f"{START}a", f"{START}b")
+    fingerprint = Fingerprint.from_crawler(crawl.crawler)
+    first, second = (fingerprint.process_item(crawl.read(crawl.request(), "<p>words")).outcome for _ in range(2))
+    assert {first.document.title, second.document.title} == {"a", "b"}
+    assert first.checksum == second.checksum
+
+
 def test_an_item_of_fields_is_a_document_and_knows_its_url(open_crawl: MakeCrawl) -> None:
     crawl = open_crawl(START)
     fetched = crawl.read(crawl.request(), page("words"))

@@ -6,7 +6,7 @@ import json
 
 from tests.conftest import MakeProject, assert_same
 from tests.integration.stored import FAST, collection, make_due, states
-from tests.sites import Site, html, page, serve
+from tests.sites import Site, binary, html, page, serve
 
 BODY = "<base href=/deep/><a href=/plain>plain</a><div data-href='../card?a=1&amp;b=2'>card</div><p data-href=no>text"
 OWN = "CRAWLSPACE_LINK_TAGS = ['a', 'div@data-href']\n"
@@ -53,6 +53,27 @@ def test_links_of_archived_pages_are_those_of_fetched_ones(project: MakeProject)
         assert "the links of 1 page were judged again from the archive, without a request: 1 URL found" in ended.stderr
         assert_same(server.paths(), ["/", "/card?a=1&b=2"])
         assert "/card?a=1&b=2" in demo.scrapy("add", "demo", server.url("/cards"), "--list").succeeded().stdout
+
+
+def test_links_of_a_page_in_another_encoding(project: MakeProject) -> None:
+    """Queries are sent in it; it is declared late, or not at all."""
+    words = "Новости и объявления, расписание занятий, контакты и адрес"
+    late = f"<!--{'-' * 2_000}--><meta charset=windows-1251><a href='/s?q=слово'>{words}</a><a href='/none'>x</a>".encode(
+        "cp1251"
+    )
+    none = f"<p>{words}</p><a href='/t?q=слово'>{words}</a>".encode("koi8-r")
+    site = Site({
+        "/": binary(late, "text/html"),
+        "/none": binary(none, "text/html"),
+        "/s?q=%F1%EB%EE%E2%EE": page("First"),
+        "/t?q=%D3%CC%CF%D7%CF": page("Second"),
+    })  # fmt: skip
+    with serve(site) as server:
+        demo = project(collection(server.url(), settings=FAST))
+        demo.crawl("demo").succeeded()
+        assert_same(list(states(demo)), ["/", "/none", "/s?q=%F1%EB%EE%E2%EE", "/t?q=%D3%CC%CF%D7%CF"])
+        assert {state.status for state in states(demo).values()} == {200}
+        assert "2 hits" in demo.scrapy("search", "demo", "расписание").succeeded().stdout
 
 
 def test_start_urls_in_several_files(project: MakeProject) -> None:

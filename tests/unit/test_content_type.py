@@ -29,6 +29,21 @@ TYPES = [
     (["application/octet-stream"], "application/octet-stream", True),
     (["application/x-unknown"], "application/x-unknown", True),
     (["unknown/unknown; charset=utf-8"], "unknown/unknown", True),
+    *(
+        ([kind], kind, True)
+        for kind in (
+            "binary/octet-stream",
+            "application/x-octet-stream",
+            "application/octetstream",
+            "application/download",
+            "application/x-download",
+            "application/force-download",
+            "application/x-force-download",
+            "text/pdf",
+            "text/x-pdf",
+        )
+    ),
+    (["Application/Force-Download; name=x.pdf"], "application/force-download", True),
 ]
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from email.message import Message
+from urllib.parse import unquote_to_bytes
 
+from crawlspace.content.charset import codec_of
 from crawlspace.content.documents.contents import MAX_TITLE, FileContents
 from crawlspace.content.documents.text_buffer import one_line
 from crawlspace.content.page import Page
 from crawlspace.content.text import last_segment
+
+_PARAMETER = re.compile(r';\s*([^\s=;"]++)\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([^\s;"]*+))')
 
 
 def page_of(contents: FileContents, *, url: str, disposition: str = "", follow_links: bool = False) -> Page:
@@ -37,4 +43,18 @@ def file_name(url: str, disposition: str) -> str:
     """Return the name of a file: by the Content-Disposition header (RFC 6266), else the last segment of its URL's path."""
     message = Message()
     message["Content-Disposition"] = disposition.replace("\r", " ").replace("\n", " ")
-    return one_line(message.get_filename() or "")[:MAX_TITLE] or last_segment(url)
+    name = _extended_name(disposition) or message.get_filename() or ""
+    with suppress(UnicodeError):  # the header comes as latin-1, and many send UTF-8
+        name = name.encode("latin-1").decode("utf-8")
+    return one_line(name)[:MAX_TITLE] or last_segment(url)
+
+
+def _extended_name(disposition: str) -> str:
+    """Return the `filename*` of a Content-Disposition header (RFC 8187); empty if it has none that can be read."""
+    for name, quoted, plain in _PARAMETER.findall(disposition):
+        charset, _, rest = (quoted or plain).partition("'")
+        codec = codec_of(charset)
+        if name.lower() == "filename*" and codec is not None:
+            with suppress(UnicodeDecodeError):
+                return unquote_to_bytes(rest.partition("'")[2]).decode(codec)
+    return ""

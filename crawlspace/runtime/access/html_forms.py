@@ -2,7 +2,8 @@
 
 Each page that may be the log-in is looked through for its form, so a hostile page must not make that slow. The tags of its beginning
 are read without a tree. A tree is made where a form is filled or a CSS selector needs one, of so many tags, each with a bounded number
-of attributes: libxml2 needs a minute for a tag with 100,000 of them.
+of attributes: libxml2 needs a minute for a tag with 100,000 of them. Fields and addresses are in the encoding of the page, or in the one
+that the form asks for.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import quote_plus, urlsplit, urlunsplit
 
 import lxml.html
 from lxml import etree
 from scrapy import Request
-from scrapy.http import TextResponse
 
+from crawlspace.content.charset import charset_parameter, codec_of, decode, encoded, in_encoding, label_of
 from crawlspace.content.markup import attributes_of, first_attributes, resolved_attribute, tokens
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.access.addresses import shown, target_of
@@ -52,7 +53,8 @@ class NoFormError(Exception):
 
 def filled(response: Response, fields: Mapping[str, str], *, selector: str = "") -> Request:
     """Return the request that a form of a page makes with these fields, given by name or by CSS selector. Raises NoFormError."""
-    root = tree_of(response)
+    text, codec = _read(response)
+    root = _tree(text, response.url)
     form, chosen = _form(root, response.url, fields, selector)
     names = {chosen[field]: value for field, value in fields.items()}
     values = [(name, value) for name, value in form.form_values() if name not in names]
@@ -61,20 +63,26 @@ def filled(response: Response, fields: Mapping[str, str], *, selector: str = "")
     if button is not None and button.get("name") not in names:
         values.append((button.get("name"), button.get("value") or ""))
     base = root.base_url or response.url
-    given = (form.get("action") or "").strip()
+    given = in_encoding((form.get("action") or "").strip(), codec)
     action = target_of(target_of(response.url, base) or response.url, given or response.url)
     if not action:
         raise NoFormError(f"{shown(response.url)} has a form that is sent to {quoted(given)}, which is no URL of the web")
-    encoded = urlencode(values, encoding=getattr(response, "encoding", "utf-8") or "utf-8", errors="xmlcharrefreplace")
+    data = _encoded(values, next(filter(None, map(codec_of, (form.get("accept-charset") or "").split())), codec))
     if (form.get("method") or "get").lower() != "post":
-        return Request(urlunsplit(urlsplit(action)._replace(query=encoded, fragment="")))
+        return Request(urlunsplit(urlsplit(action)._replace(query=data, fragment="")))
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    return Request(action, method="POST", body=encoded.encode("ascii"), headers=headers)
+    return Request(action, method="POST", body=data.encode("ascii"), headers=headers)
+
+
+def _encoded(values: list[tuple[str, str]], codec: str) -> str:
+    """Return fields in an encoding; one called `_charset_` gets its name."""
+    named = [(name, label_of(codec) if name == "_charset_" else value) for name, value in values]
+    return "&".join("=".join(quote_plus(encoded(part, codec)) for part in pair) for pair in named)
 
 
 def has_form(response: Response, fields: Mapping[str, str], *, selector: str = "") -> bool:
     """Return whether the beginning of a page has a form that `filled` would fill."""
-    html = _html(response)
+    html = _read(response)[0]
     needed = {name for name in fields if _is_name(name)}
     if not (all(name in html for name in needed) or "&#" in html):
         return False
@@ -83,7 +91,7 @@ def has_form(response: Response, fields: Mapping[str, str], *, selector: str = "
     if not selector and len(needed) == len(fields):
         return True
     try:
-        _form(tree_of(response), response.url, fields, selector)
+        _form(_tree(html, response.url), response.url, fields, selector)
     except NoFormError:
         return False
     return True
@@ -91,19 +99,25 @@ def has_form(response: Response, fields: Mapping[str, str], *, selector: str = "
 
 def tree_of(response: Response) -> lxml.html.HtmlElement:
     """Return the elements of the beginning of a page, without its scripts. Raises NoFormError for an empty one."""
+    return _tree(_read(response)[0], response.url)
+
+
+def _tree(html: str, url: str) -> lxml.html.HtmlElement:
     parser = lxml.html.HTMLParser(encoding="utf-8", huge_tree=True)
-    written = "".join(_bounded(_html(response))).encode("utf-8", "replace")
+    written = "".join(_bounded(html)).encode("utf-8", "replace")
     try:
-        root = lxml.html.document_fromstring(written, parser=parser, base_url=response.url)
+        root = lxml.html.document_fromstring(written, parser=parser, base_url=url)
     except etree.ParserError as error:
-        raise NoFormError(f"{shown(response.url)} is no page: {printable(str(error))}") from error
+        raise NoFormError(f"{shown(url)} is no page: {printable(str(error))}") from error
     if (base := root.find(".//base[@href]")) is not None:
-        root.getroottree().docinfo.URL = target_of(response.url, base.get("href")) or response.url
+        root.getroottree().docinfo.URL = target_of(url, base.get("href")) or url
     return root
 
 
-def _html(response: Response) -> str:
-    return response.text if isinstance(response, TextResponse) else response.body.decode("utf-8", "replace")
+def _read(response: Response) -> tuple[str, str]:
+    """Return the text of a page, and its encoding."""
+    declared = (response.headers.get(b"Content-Type") or b"").decode("latin-1")
+    return decode(response.body, charset_parameter(declared), markup=True)
 
 
 def _bounded(html: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
+from crawlspace.content.link_targets import with_queries_in
 from crawlspace.content.page import Page
 from crawlspace.decision import Render
 from crawlspace.runtime.archived_responses import with_dom
@@ -115,7 +116,8 @@ class BaseRendering:
             # As a redirect, which shows whether it is one to the log-in.
             status = HTTPStatus.FOUND if self._session_login(request) is not None else response.status
             return response.replace(headers=headers, status=int(status))
-        body = with_base(dom.html, dom.base if dom.base != url else "").encode("utf-8", "replace")
+        html = with_queries_in(with_base(dom.html, dom.base if dom.base != url else ""), plain.charset)
+        body = html.encode("utf-8", "replace")
         if 0 < self._browser.most_bytes < len(body):
             raise NotRenderedError(f"its DOM has {len(body)} bytes, more than DOWNLOAD_MAXSIZE")
         shown = with_dom(response, body)

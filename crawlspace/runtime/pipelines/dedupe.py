@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from crawlspace.content.text import last_segment
 from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, mark
 from crawlspace.runtime.items import Fetched, checksum_of, document_of
 
@@ -35,6 +36,9 @@ class BaseFingerprint:
                 document.fields = {**document.fields, **outcome.added}
             outcome.document = document
             outcome.checksum = checksum_of(document, item, with_title=content.checksum_title, cut_off=content.checksum_cut_off)
+            document.title = document.title or last_segment(
+                outcome.url
+            )  # not in the checksum: equal pages have several addresses
             if collection.sites.requires_login(outcome.url):
                 mark(document)
                 outcome.checksum = checksum_behind_login(outcome.checksum)

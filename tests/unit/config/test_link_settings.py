@@ -29,12 +29,12 @@ FROM: list[tuple[object, list[str]]] = [
 
 @pytest.mark.parametrize(("value", "expected"), FROM, ids=[str(row[0]) for row in FROM])
 def test_what_links_are_taken_from(collections: Path, value: object, expected: list[str]) -> None:
-    assert load_collection("demo", settings(collections, **{NAME: value})).content.links_from == expected
+    assert load_collection("demo", settings(collections, **{NAME: value})).content.extraction[1] == expected
 
 
 def test_without_meta_refresh(collections: Path) -> None:
     own = settings(collections, **{NAME: ["meta", "img@src"], "METAREFRESH_ENABLED": False})
-    assert read_content(own, robots_obey=True).links_from == ["img@src"]
+    assert read_content(own, robots_obey=True).extraction[1] == ["img@src"]
 
 
 MAY_HOLD = "it may hold a, area, frame, iframe, link, meta, and pairs of element and attribute, as in img@src, or *@data-url for any element"

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlspace.content.html import MAX_HEADINGS, extract
+from crawlspace.content.link_attributes import LinkAttributes
 from crawlspace.content.page import Page
 from crawlspace.model import Link
 from tests.growth import is_linear
@@ -42,6 +43,54 @@ LINKS: tuple[tuple[str, list[str]], ...] = (
     ("<a href=x rel=nofollow><a href=x rel=nofollow>", ["a x nofollow"]),
     ("<template><a href=no><template><a href=no></template><a href=no></template><a href=yes>", ["a yes"]),
     ("<noscript><a href=yes></noscript>", ["a yes"]),
+    # declarative shadow DOM
+    ("<x-a><template shadowrootmode=open><a href=1></template><a href='2'></x-a>", ["a 1", "a 2"]),
+    ("<template ShadowRootMode='CLOSED'><a href=\"1\"></template>", ["a 1"]),
+    ("<template shadowrootmode><a href=no></template><template shadowrootmode=auto><a href=no></template>", []),
+    ("<template shadowrootmode=open><template><a href=no></template><a href=1></template></template><a href=2>", ["a 1", "a 2"]),
+    ("<template><template shadowrootmode=open><a href=no></template><a href=no></template><a href=1>", ["a 1"]),
+    # SVG
+    ("<svg><a xlink:href='1'><text>t</text></a><a xlink:href=no href=2></a><a href xlink:href=no></svg>", ["a 1", "a 2"]),
+    ("<svg><a XLink:HREF=1 rel=nofollow></a></svg><a xlink:href=no>", ["a 1 nofollow"]),
+    # alternates for programs
+    *(
+        (f"<link rel=alternate type='{kind}' href=no>", [])
+        for kind in (
+            "application/rss+xml",
+            "application/atom+xml; charset=utf-8",
+            "application/rdf+xml",
+            "Application/JSON",
+            "application/json+oembed",
+            "text/xml+oembed",
+            "application/feed+json",
+            "application/activity+json",
+            "application/ld+json",
+            "text/xml",
+            "text/calendar",
+            "text/turtle",
+            "image/svg+xml",
+            "audio/mpeg",
+        )
+    ),
+    *(
+        (f"<link rel=alternate type='{kind}' href=yes>", ["link yes"])
+        for kind in (
+            "",
+            "text/html",
+            "text/html; charset=utf-8",
+            "application/xhtml+xml",
+            "application/vnd.wap.xhtml+xml",
+            "text/plain",
+            "application/pdf",
+            "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            "no type",
+        )
+    ),
+    (
+        "<link rel='alternate next' type=application/rss+xml href=a><link rel=canonical type=text/xml href=c>",
+        ["link a", "link c"],
+    ),
+    ("<a rel=alternate type=application/rss+xml href=a>", ["a a"]),
     ("<!-- <a href=no> --><!--><a href=1><!---><a href=2><!-- --!><a href=3>", ["a 1", "a 2", "a 3"]),
     ("<script>'<a href=no>'</script><style><a href=no></style><textarea><a href=no></textarea>", []),
     ("<script><!-- <script></script> <a href=no> --></script><a href=yes>", ["a yes"]),
@@ -78,6 +127,7 @@ TEXT = (
     ("a<iframe>no</iframe>b", "a b"),
     ("<svg><title>no</title><text>t</text></svg>", "t"),
     ("one <b>two <i>three</b> four", "one two three four"),
+    ("a<template shadowrootmode=open>b<template>no</template></template>c<template>no</template>d", "a b cd"),
     ("</p>a</br>b</script>c", "a bc"),
     ("a<plaintext><b>c", "a <b>c"),
     ("1 < 2, 3 <4 and 5<6", "1 < 2, 3 <4 and 5<6"),
@@ -96,6 +146,10 @@ HEAD = (
     ("<title> A &amp;\n B </title><title>no</title>", "title", "A & B"),
     ("<svg><title>no</title></svg><p><title>yes", "title", "yes"),
     ("<title></title>", "title", ""),
+    ("<title> &nbsp; </title><meta property=og:title content=no><h2>A <b>B</b></h2><h1>no</h1>", "title", "A B"),
+    ("<h1> </h1><h1>A</h1>", "title", "A"),
+    ("<meta property='OG:Title' content=' A &amp;\n B '><meta property=og:title content=no><h1><img></h1>", "title", "A & B"),
+    ("<title>A</title><meta property=og:title content=no><h1>no</h1>", "title", "A"),
     ("<meta property=og:description content=o><meta name=Description content=' d &quot;e&quot; '>", "description", 'd "e"'),
     ("<meta property=og:description content=o>", "description", "o"),
     ("<html lang=EN_gb>", "language", "en-GB"),
@@ -141,6 +195,37 @@ ROBOTS = (
 def test_robots_meta(html: str, index: bool, follow: bool) -> None:
     found = extract(html.encode(), url=URL, agent_names=("ourbot",)).robots
     assert (found.index, found.follow) == (index, follow)
+
+
+ENCODED = (
+    ("windows-1251", "<a href='/поиск?q=слово&amp;x=1#часть'>", "/поиск?q=%F1%EB%EE%E2%EE&x=1#часть"),
+    ("windows-1252", "<a href='?q=&eacute;&#1078;'>", "?q=%E9%26%231078%3B"),
+    ("shift_jis", "<frame src='/s?q=日本'>", "/s?q=%93%FA%96{"),
+    ("koi8-r", "<meta http-equiv=refresh content='0; url=?q=ж'>", "?q=%D6"),
+    ("gbk", "<link rel=next href='?q=中'>", "?q=%D6%D0"),
+    ("windows-1251", "<img data-x='?q=ж'>", "?q=%E6"),
+    ("utf-8", "<a href='?q=ж'>", "?q=ж"),
+    ("utf-16le", "<a href='?q=ж'>", "?q=ж"),
+    ("iso-2022-kr", "<a href='?q=z'>", "?q=z"),
+)
+
+
+@pytest.mark.parametrize(("label", "html", "href"), ENCODED)
+def test_queries_of_links_are_in_the_encoding_of_the_page(label: str, html: str, href: str) -> None:
+    codec = {"iso-2022-kr": "ascii", "utf-16le": "utf-16-le"}.get(label, label)
+    found = extract(html.encode(codec), url=URL, charset=label, link_attributes=LinkAttributes([("img", "data-x")]))
+    assert found.hrefs == (href,)
+
+
+def test_other_addresses_of_a_page_are_in_its_encoding_too() -> None:
+    html = (
+        "<meta charset=windows-1251><base href='/b?q=ж'><link rel=canonical href='c?q=ж'>"
+        "<meta http-equiv=refresh content='0; url=r?q=ж'>"
+    )
+    found = extract(html.encode("cp1251"), url=URL)
+    assert (found.base, found.canonical, found.meta_refresh) == (
+        "http://www.example.com/b?q=%E6", "c?q=%E6", (0.0, "r?q=%E6")
+    )  # fmt: skip
 
 
 def test_which_tags_count_can_be_chosen() -> None:

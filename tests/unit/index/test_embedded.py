@@ -11,6 +11,7 @@ import pytest
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.embedded_schema import DEVELOPMENT_ID
+from crawlspace.index.ideographs import separated
 from crawlspace.model import Document, IndexOrder, Op
 
 FILLER = " ".join(["filler"] * 30)
@@ -207,6 +208,48 @@ def write_development_index(path: Path) -> None:
     database.close()
 
 
+OLD_TEXTS = ("Zusammen\xadarbeit", "บริษัทก่อตั้งขึ้น", "管理者の設定", "plain words")
+
+
+def write_first_version(path: Path) -> None:
+    """An index as version 1 made it: with words as they are written, and Chinese characters apart."""
+    index = EmbeddedIndex(path)
+    index.send([push(Document(f"http://e.example/{number}", text="old")) for number in range(len(OLD_TEXTS))])
+    index.close()
+    database = apsw.Connection(str(path))
+    for number, text in enumerate(OLD_TEXTS, 1):
+        stored = "".join(f"\x1f{one}\x1f" if one > "\u3000" else one for one in text)
+        database.execute("UPDATE words SET text = ? WHERE rowid = ?", (stored, number))
+    database.execute("PRAGMA user_version = 1")
+    database.close()
+
+
+def test_an_index_of_the_first_version_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "index.db"
+    write_first_version(path)
+    index = EmbeddedIndex(path, read_only=True)
+    assert index.search("管理者").total == 1
+    assert [document.text for document in index.documents("")] == list(OLD_TEXTS)
+    index.close()
+
+
+@pytest.mark.parametrize("killed_after", [0, 1, 3])
+def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, killed_after: int) -> None:
+    path = tmp_path / "index.db"
+    write_first_version(path)
+    database = apsw.Connection(str(path))
+    for number in range(killed_after):  # what was done before a kill
+        database.execute("UPDATE words SET text = ? WHERE rowid = ?", (separated(OLD_TEXTS[number]), number + 1))
+    database.close()
+    index = EmbeddedIndex(path)
+    assert [index.search(words).total for words in ("zusammenarbeit", "ก่อตั้ง", "管理者", "plain")] == [1, 1, 1, 1]
+    assert [document.text for document in index.documents("")] == list(OLD_TEXTS)
+    index.close()
+    database = apsw.Connection(str(path))
+    assert database.execute("PRAGMA user_version").get == 2
+    database.close()
+
+
 def write_text(path: Path) -> None:
     path.write_bytes(b"this is not a database, and long enough to show it" * 20)
 
@@ -215,7 +258,7 @@ FILES: tuple[tuple[Callable[[Path], None], type[CrawlspaceError], str], ...] = (
     (write_text, StoreDamaged, "damaged"),
     (write_other_database, StoreDamaged, "not an index of crawlspace"),
     (write_newer_index, StoreVersionError, "version 99"),
-    (write_development_index, StoreVersionError, "version 1 of development, this one reads 1"),
+    (write_development_index, StoreVersionError, "version 2 of development, this one reads 2"),
     (Path.mkdir, StoreError, "cannot be opened"),
 )
 

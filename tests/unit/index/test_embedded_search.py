@@ -45,6 +45,56 @@ def manual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedIndex]:
     made.close()
 
 
+FOLDED = (
+    # what is written, what is typed, what is shown
+    ("die Zusammen\xadarbeit im Ver\xadein", "zusammenarbeit", "die [Zusammen\xadarbeit] im Ver\xadein"),
+    ("die Zusammen\xadarbeit im Ver\xadein", '"arbeit im verein"', None),
+    ("die Zusammen\xadarbeit im Ver\xadein", '"zusammenarbeit im verein"', "die [Zusammen\xadarbeit im Ver\xadein]"),
+    ("die Zusammenarbeit", "Zusammen\xadarbeit", "die [Zusammenarbeit]"),
+    ("a very long\u200bword\u2060s here", "longwords", "a very [long\u200bword\u2060s] here"),
+    ("the oﬃce is open", "office", "the [oﬃce] is open"),
+    ("the offices are open", "oﬃce", "the [offices] are open"),
+    ("型番ＡＢＣ－１２３の説明", "abc-123", "型番[ＡＢＣ－１２３]の説明"),
+    ("型番ABC-123の説明", "ＡＢＣ－１２３", "型番[ABC-123]の説明"),
+    ("ｶﾞｲﾄﾞﾌﾞｯｸの一覧", "ガイドブック", "[ｶﾞｲﾄﾞﾌﾞｯｸ]の一覧"),
+    ("ｶﾞｲﾄﾞﾌﾞｯｸの一覧", "ドブ", "ｶﾞｲ[ﾄﾞﾌﾞ]ｯｸの一覧"),
+    ("ガイドの一覧", "ｶﾞｲﾄﾞ", "[ガイド]の一覧"),
+    ("می\u200cخواهم", "می خواهم", "[می]\u200c[خواهم]"),
+    # within a sentence
+    ("บริษัทก่อตั้งขึ้นในปี 1998", "ก่อตั้ง", "บริษัท[ก่อตั้ง]ขึ้นในปี 1998"),
+    ("บริษัทก่อตั้งขึ้นในปี 1998", "บริษัท", "[บริษัท]ก่อตั้งขึ้นในปี 1998"),
+    ("บริษัทก่อตั้งขึ้นในปี 1998", "ก่อตง", None),
+    ("ไทย แลนด์", "ไทยแลนด์", None),
+    ("ຂ້ອຍຮັກເຈົ້າ", "ຮັກ", "ຂ້ອຍ[ຮັກ]ເຈົ້າ"),
+    ("ខ្ញុំស្រឡាញ់អ្នក", "ស្រឡាញ់", "ខ្ញុំ[ស្រឡាញ់]អ្នក"),
+    ("ខ្ញុំ\u200bស្រឡាញ់\u200bអ្នក", "ស្រឡាញ់អ្នក", "ខ្ញុំ\u200b[ស្រឡាញ់\u200bអ្នក]"),
+    ("ကျွန်တော်မြန်မာစာသင်တယ်", "မြန်မာ", "ကျွန်တော်[မြန်မာ]စာသင်တယ်"),
+)
+
+
+@pytest.mark.parametrize(("written", "typed", "shown"), FOLDED)
+def test_words_are_found_as_they_are_typed_and_shown_as_they_are_written(
+    tmp_path: Path, written: str, typed: str, shown: str | None
+) -> None:
+    index = EmbeddedIndex(tmp_path / "index.db")
+    document = Document("http://a.test/", title=written, headings=[written], description=written, text=written)
+    index.send([push(document)])
+    hits = [hit for hit in index.search(typed).hits if hit.has_all_words]
+    assert [(hit.title, hit.snippet) for hit in hits] == ([] if shown is None else [(written, shown)])
+    assert index.get("http://a.test/") == document
+    index.close()
+
+
+def test_a_snippet_of_a_long_text(tmp_path: Path) -> None:
+    index = EmbeddedIndex(tmp_path / "index.db")
+    filler = "ver\xadein ﬁl " * 60
+    index.send([push(Document("http://a.test/", text=f"{filler} oﬃce {filler}"))])
+    snippet = index.search("office").hits[0].snippet
+    assert "[oﬃce]" in snippet
+    assert set(snippet.replace("[", "").replace("]", "").split()) <= {"ver\xadein", "verein", "ﬁl", "fil", "oﬃce", "…"}
+    index.close()
+
+
 WITHOUT_SPACES: tuple[tuple[str, list[str]], ...] = (
     ("管理者", ["ja.html"]),
     ("管理", ["ja.html"]),

@@ -28,6 +28,8 @@ SNIPPETS: tuple[tuple[str, tuple[str, ...], str, str], ...] = (
     ("leave", ("en",), "", ""),
     ("the leave", ("en",), f"{FILLER} the leave {FILLER}", f" … {'filler ' * 11}[the] [leave] {'filler ' * 11}… "),
     ("管理者", ("ja",), "年次管理者の申請", "年次[管理者]の申請"),
+    ("office", ("en",), "The oﬃce", "The [oﬃce]"),
+    ("ตั้ง", ("th",), "ก่อตั้งขึ้น", "ก่อ[ตั้ง]ขึ้น"),
     ("a b " * 2_000, ("en",), "a b", "[a] [b]"),
 )
 

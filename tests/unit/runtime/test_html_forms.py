@@ -17,7 +17,8 @@ FIELDS = {"user": "me", "password": "p&ä"}
 
 
 def answer(body: str, *, url: str = LOGIN, status: int = 200, encoding: str = "utf-8", **headers: str) -> HtmlResponse:
-    return HtmlResponse(url, status=status, body=body.encode(encoding), encoding=encoding, headers=headers)
+    headers = {"Content-Type": f"text/html; charset={encoding}", **headers}
+    return HtmlResponse(url, status=status, body=body.encode(encoding), headers=headers)
 
 
 FORM = "<form {} method=post><input name=user><input type=password name=password>{}</form>"
@@ -65,9 +66,32 @@ def test_fields_by_selector_and_forms_that_are_sent_by_get() -> None:
     assert (request.method, request.url) == ("GET", "https://wiki.example.com/a?u77=me&password=x")
 
 
-def test_the_encoding_of_the_page() -> None:
-    request = filled(answer(FORM.format("", ""), encoding="latin-1"), {"user": "ä", "password": "€"})
-    assert request.body == b"user=%E4&password=%26%238364%3B"
+ENCODED = [
+    ("latin2", FORM.format("", ""), "", b"user=%E4&password=%26%238364%3B+x"),
+    ("windows-1252", FORM.format("action=/a?q=ä#ä", ""), "?q=%E4#%C3%A4", b"user=%E4&password=%80+x"),
+    ("euc-jp", FORM.format("action=/a?q=あ", ""), "?q=%A4%A2", b"user=%26%23228%3B&password=%26%238364%3B+x"),
+    ("windows-1252", FORM.format("accept-charset='no utf-8'", ""), "", b"user=%C3%A4&password=%E2%82%AC+x"),
+    ("utf-8", FORM.format("accept-charset=windows-1252", ""), "", b"user=%E4&password=%80+x"),
+    (
+        "windows-1252",
+        FORM.format("", "<input type=hidden name=_charset_ value=no><input name=a value='ä &amp;'>"),
+        "",
+        b"_charset_=windows-1252&a=%E4+%26&user=%E4&password=%80+x",
+    ),
+]
+
+
+@pytest.mark.parametrize(("encoding", "form", "query", "sent"), ENCODED)
+def test_a_form_is_sent_in_the_encoding_of_its_page(encoding: str, form: str, query: str, sent: bytes) -> None:
+    request = filled(answer(form, encoding=encoding), {"user": "ä", "password": "€ x"})
+    assert request.body == sent
+    assert request.url.partition("/a")[2] == query
+
+
+def test_a_form_whose_page_declares_its_encoding_late() -> None:
+    body = f"<!--{'-' * 5_000}--><meta charset=windows-1251>{FORM.format('action=/a?ж', '')}".encode("cp1251")
+    request = filled(HtmlResponse(LOGIN, body=body), {"user": "ж", "password": "x"})
+    assert (request.url, request.body) == ("https://wiki.example.com/a?%E6", b"user=%E6&password=x")
 
 
 NONE = [

@@ -1,0 +1,83 @@
+"""Which attribute values lead to pages: of links and of refreshes, as browsers read them, without those that lead to no page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from crawlspace.content.charset import in_encoding
+from crawlspace.content.markup import resolved_attribute
+from crawlspace.content_type import essence
+
+_RELATIONS = frozenset({"next", "prev", "alternate", "canonical"})
+_NO_PAGES = (
+    "javascript:", "mailto:", "data:", "tel:", "sms:", "about:", "blob:", "callto:", "fax:", "skype:", "whatsapp:", "vbscript:",
+    "view-source:",
+)  # fmt: skip
+_LONGEST_SCHEME = max(map(len, _NO_PAGES))
+_CONTROL_OR_SPACE = "".join(map(chr, range(0x21)))
+_TAB_OR_NEWLINE = str.maketrans("", "", "\t\n\r")
+_REFRESH = re.compile(r"\s*(\d+(?:\.[\d.]*)?|\.\d[\d.]*)\s*[;,\s]\s*(?:url\s*=\s*)?(.*)", re.IGNORECASE | re.DOTALL)
+_ADDRESSES = re.compile(r'(\s(?:href|src|action|xlink:href)=")([^"?]*+\?[^"]*+)')
+_PARTS_OF_TYPE = re.compile("[/+]")
+_DATA = frozenset({"json", "xml", "oembed", "rss", "atom", "rdf", "calendar", "turtle", "n3", "n-triples", "vcard", "css"})
+"""Parts of the names of types that are for programs: feeds, oEmbed, JSON."""
+_MEDIA = ("image/", "audio/", "video/", "font/")
+
+
+def target(written: str, codec: str) -> str:
+    """Return an attribute's URL as a browser takes it from a page in this encoding; what an anchor leads to on its own page included."""
+    return in_encoding(_stripped(resolved_attribute(written)), codec)
+
+
+def page_target(written: str, codec: str) -> str:
+    """Return the URL of an attribute that leads to another page; empty if it doesn't."""
+    href = target(written, codec)
+    if not href or href[0] == "#":
+        return ""
+    if ":" in href[:_LONGEST_SCHEME] and href[:_LONGEST_SCHEME].lower().startswith(_NO_PAGES):
+        return ""
+    return href
+
+
+def is_link(relations: Collection[str], type_written: str) -> bool:
+    """Return whether a link element leads to a page, by its relations and its type."""
+    found = _RELATIONS.intersection(relations)
+    if not found or "stylesheet" in relations:
+        return False
+    return found != {"alternate"} or _may_be_page(essence(resolved_attribute(type_written)))
+
+
+def refresh(content: str, codec: str) -> tuple[float, str] | None:
+    """Return seconds and URL of the content of a refresh; None if it leads to no other page."""
+    match = _REFRESH.match(content)
+    if match is None:
+        return None
+    url = match[2]
+    if url[:1] in ("'", '"'):
+        url = url[1:].partition(url[0])[0]
+    url = in_encoding(_stripped(url), codec)
+    if not url:
+        return None
+    whole, _, fraction = match[1].partition(".")
+    return float(f"{whole[:9] or 0}.{fraction.partition('.')[0][:9] or 0}"), url
+
+
+def with_queries_in(html: str, codec: str) -> str:
+    """Return the HTML of a DOM, whose links were in this encoding, so that they stay the same in UTF-8."""
+    return html if html.isascii() else _ADDRESSES.sub(lambda match: match[1] + in_encoding(match[2], codec), html)
+
+
+def _may_be_page(kind: str) -> bool:
+    """Return whether what has this type may be a page or a file."""
+    if kind.endswith("xhtml+xml"):
+        return True
+    return not kind.startswith(_MEDIA) and _DATA.isdisjoint(_PARTS_OF_TYPE.split(kind))
+
+
+def _stripped(href: str) -> str:
+    """Return a URL without control characters and spaces at both ends, and without tabs and line ends (URL standard, 4.4)."""
+    href = href.strip(_CONTROL_OR_SPACE)
+    if href.isprintable():
+        return href
+    return href.translate(_TAB_OR_NEWLINE)
