@@ -84,17 +84,17 @@ WHERE words MATCH ? AND w.rowid = ?"""
 
 def store_words_anew(db: apsw.Connection, transaction: Callable[[], AbstractContextManager[None]]) -> None:
     """Store the words of all documents as this version does. After a kill the next call begins anew, and changes what is left."""
-    after = changed = 0
-    rows: list[tuple[int, ...]] = [(0,)]
-    while rows:
+    after: int | None = 0
+    changed = 0
+    while after is not None:
         with transaction():
-            rows = db.execute(_STORED_WORDS, (after,)).fetchall()
+            rows = [tuple(map(str, row)) for row in db.execute(_STORED_WORDS, (after,))]
             for number, *stored in rows:
-                texts = [separated(joined(str(text))) for text in stored]
+                texts = [separated(joined(text)) for text in stored]
                 if texts != stored:
-                    db.execute(_UPDATE_WORDS, (*texts, number))
+                    db.execute(_UPDATE_WORDS, (*texts, int(number)))
                     changed += 1
-            if not rows:
+            after = int(rows[-1][0]) if rows else None
+            if after is None:
                 db.execute(f"PRAGMA user_version = {VERSION}")
-        after = rows[-1][0] if rows else after
     logger.info("The index %s is up to date: the words of %s are stored anew", db.filename, counted(changed, "document"))
