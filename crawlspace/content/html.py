@@ -82,7 +82,7 @@ def extract(
     whole = collapsed(resolved_text("".join(reader.parts)))
     return Page(
         base=_base(url, reader.base),
-        title=reader.title or next(iter(reader.headings), "") or reader.og_title[:MAX_TITLE],
+        title=reader.title or (reader.headings[0] if reader.headings else reader.og_title[:MAX_TITLE]),
         description=(reader.description or reader.og_description)[:MAX_DESCRIPTION],
         language=reader.language or reader.pragma_language,
         headings=tuple(reader.headings),
@@ -203,8 +203,8 @@ class _Reader:
             self._link(href, "link", nofollow="nofollow" in rel)
 
     def _link(self, written: str, tag: str, *, nofollow: bool = False) -> None:
-        href = "" if self._templates else page_target(written, self._codec)
-        if not href:
+        href = page_target(written, self._codec)
+        if not href or self._templates:
             return
         if href not in self.links:
             self.links[href] = tag
@@ -240,7 +240,7 @@ class _Reader:
             self.description = self.description or one_spaced(content)
         elif name in self._robots_names:
             self.robots &= parse_robots(content)
-        else:
+        elif name.startswith("og:") or "property" in attributes:
             self._open_graph(attributes.get("property", name).strip().lower(), content)
         pragma = attributes.get("http-equiv")
         if pragma is None:

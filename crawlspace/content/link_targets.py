@@ -32,20 +32,23 @@ def target(written: str, codec: str) -> str:
 
 def page_target(written: str, codec: str) -> str:
     """Return the URL of an attribute that leads to another page; empty if it doesn't."""
-    href = target(written, codec)
+    href = resolved_attribute(written).strip(_CONTROL_OR_SPACE)  # as `target`, without its calls
+    if not href.isprintable():
+        href = href.translate(_TAB_OR_NEWLINE)
     if not href or href[0] == "#":
         return ""
     if ":" in href[:_LONGEST_SCHEME] and href[:_LONGEST_SCHEME].lower().startswith(_NO_PAGES):
         return ""
-    return href
+    return href if href.isascii() else in_encoding(href, codec)
 
 
 def is_link(relations: Collection[str], type_written: str) -> bool:
     """Return whether a link element leads to a page, by its relations and its type."""
-    found = _RELATIONS.intersection(relations)
-    if not found or "stylesheet" in relations:
+    if "stylesheet" in relations or _RELATIONS.isdisjoint(relations):
         return False
-    return found != {"alternate"} or _may_be_page(essence(resolved_attribute(type_written)))
+    if not type_written or _RELATIONS.intersection(relations) != {"alternate"}:
+        return True
+    return _may_be_page(essence(resolved_attribute(type_written)))
 
 
 def refresh(content: str, codec: str) -> tuple[float, str] | None:
