@@ -396,6 +396,7 @@ class Engine:
         if outcome.doubted or (outcome.status == Status.REDIRECT_LOOP and after.checksum is not None):
             keys, new = None, new if outcome.redirect_to is not None else []
             if new:
+                self.discovery.forget(new[0].key)  # a link to it may have a smaller depth
                 keys, new[0] = self.redirects.links_of_kept(state, new[0], deepest=self.space.limits.max_link_depth)
                 after.etag = after.last_modified = None  # its links are to be read again
         elif outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
