@@ -17,6 +17,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.access.sessions import KeptSession, kept_sessions
+from crawlspace.crawl.findings.kept import kept_error_examples
 from crawlspace.crawl.logins import RefusedLogin, refused_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
@@ -69,7 +70,8 @@ class Command(CollectionCommand):
             store = None if opened is None else opened.store
             crawlers = [] if opened is None else opened.crawlers()
             sites = [] if store is None else place.unreachable(store)
-            numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites)
+            errors = [] if store is None else kept_error_examples(store)
+            numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites, errors=errors)
             if opened is not None:
                 with lost_documents(place, opened) as lost:
                     numbers = replace(numbers, lost=lost.count)
@@ -114,9 +116,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     if numbers.orphaned:
         orphaned = f"of them, to which no way leads from a start URL (scrapy urls {numbers.collection} --orphaned)"
         yield from _table([("orphaned", numbers.orphaned, orphaned)])
-    if numbers.status:
-        yield from ("", "Status")
-        yield from _table((str(code), count, status_sentence(code)) for code, count in sorted(numbers.status.items()))
+    yield from _of_statuses(numbers)
     refused = {reason: count for reason, count in numbers.refused.items() if reason not in OF_PAGES}
     if refused:
         yield from ("", "Links refused")
@@ -149,6 +149,16 @@ def _lines(numbers: Report) -> Iterator[str]:
         yield from _table((f"  {reason.label}", count, reason.sentence) for reason, count in sorted(numbers.held.items()))
     if numbers.parked:
         yield from _table([("parked", numbers.parked, "documents the index refuses")])
+
+
+def _of_statuses(numbers: Report) -> Iterator[str]:
+    """Yield the status codes, those of errors with examples of which more is known."""
+    if numbers.status:
+        yield from ("", "Status")
+    for code, count in sorted(numbers.status.items()):
+        yield from _table([(str(code), count, status_sentence(code))])
+        for example in [one for one in numbers.errors if one.status == code]:
+            yield beside("      ", example.sentence)
 
 
 def _of_rendering(rendering: RenderingReport | None) -> Iterator[str]:

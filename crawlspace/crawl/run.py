@@ -71,6 +71,8 @@ MOST_SITES = 1_000
 class RunCounters:
     """Counters of this run."""
 
+    on_error: Callable[[UrlState, Outcome], None] = lambda *_: None
+    """Called for each error of which a detail is known."""
     fetched: int = 0
     first_fetches: int = 0
     """Fetches of URLs that were pending."""
@@ -109,6 +111,8 @@ class RunCounters:
             self.documents += 1
         elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.FAILED):
             self.errors += 1
+            if outcome.detail:
+                self.on_error(state, outcome)
 
 
 def describe_refusal(refused: Refused) -> str:

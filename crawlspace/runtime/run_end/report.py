@@ -56,6 +56,7 @@ class RunReport:
             "fetched": progress.fetched,
             "outcomes": {kind.value: progress.by_kind[kind] for kind in OutcomeKind},
             "status": {str(code): count for code, count in sorted(progress.by_status.items())},
+            "errors": [] if session is None else [one.as_json() for one in session.engine.findings.error_examples()],
             "refused": dict(sorted(progress.refused.items())),
             "pending": counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0),
             "index": {

@@ -21,7 +21,7 @@ from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 
-FORMAT = 1
+FORMAT = 2
 """Of the records: another number whenever a kind or a field is added, changed or taken out."""
 NOT_KEPT = ("moving", "born", "durable", "sessions")
 """Names of metadata about a store and not about what is in it; sessions are kept otherwise in each kind of store."""

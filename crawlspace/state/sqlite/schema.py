@@ -6,6 +6,8 @@ What only a crawled URL has stands in tables and partial indexes of its own.
 
 from __future__ import annotations
 
+import apsw
+
 from crawlspace.asked import Asked
 from crawlspace.model import Held, Source
 from crawlspace.state.duplicates import NO_PAGE
@@ -14,7 +16,7 @@ APPLICATION_ID = 0x63727365
 """Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers mean other tables."""
-VERSION = 3
+VERSION = 4
 """Stands there as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
 _WAITS_IN = (
@@ -59,7 +61,8 @@ CREATE TABLE unreachable (
     status     INTEGER NOT NULL,
     since      INTEGER NOT NULL,
     runs       INTEGER NOT NULL,
-    counted_at INTEGER NOT NULL
+    counted_at INTEGER NOT NULL,
+    detail     TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 -- Ids are given out by the `id` tally and never twice: they leave the store in leases, and outlive the row.
@@ -115,6 +118,8 @@ CREATE TABLE url (
     archived        INTEGER,
     -- the number of the last order to push its document that all sinks were given
     ordered         INTEGER NOT NULL DEFAULT 0,
+    -- what is known of an error beside its status
+    detail          TEXT,
     -- the source a known URL waits in once it is due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift
@@ -222,6 +227,21 @@ DROP INDEX url_canonical;
 {_CANONICAL_INDEX}
 {_FOLDED_INDEX}
 """,
+    3: """
+ALTER TABLE url ADD COLUMN detail TEXT;
+ALTER TABLE unreachable ADD COLUMN detail TEXT NOT NULL DEFAULT '';
+""",
 }
 """By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for
 anything."""
+ADDED_COLUMNS = {4: ("url.detail", "unreachable.detail")}
+"""By version, the columns that files of earlier versions don't have: for who only reads one they are empty, see `readable`."""
+
+
+def readable(statement: str, db: apsw.Connection) -> str:
+    """Return a statement that can be run on a file of an earlier version that was opened only to be read: what it lacks is NULL."""
+    if db.readonly("main"):
+        version = int(db.pragma("user_version"))
+        for column in (name for added, names in ADDED_COLUMNS.items() if version < added for name in names):
+            statement = statement.replace(column, "NULL")
+    return statement
