@@ -14,7 +14,8 @@ from crawlspace.admin.pending.lines import ERROR
 from crawlspace.admin.pending.realms import Origins
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.crawl.findings.kept import ErrorExample
+from crawlspace.crawl.findings.kept import ErrorExample, HashRoutes
+from crawlspace.crawl.findings.traps import Trap
 from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.state.by_age import real_time
 from crawlspace.state.duplicates import is_left
@@ -27,6 +28,7 @@ STATE_LABELS = (State.PENDING.label, LEASED, *(state.label for state in State if
 
 
 _NONE: Mapping[str, SiteReport] = {}
+_NO_ROUTES: Mapping[str, HashRoutes] = {}
 _READ_AT_ONCE = 500
 """URLs."""
 
@@ -247,6 +249,9 @@ class Report:
     """What rendering has cost; None where no page was rendered."""
     errors: Sequence[ErrorExample] = ()
     """Examples of errors of which more is known than the status."""
+    traps: Sequence[Trap] = ()
+    routes: Mapping[str, HashRoutes] = field(default_factory=dict)
+    """Links to routes behind #, by site."""
 
     @property
     def known(self) -> int:
@@ -275,6 +280,8 @@ class Report:
             "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
             "unreachable": [site.as_json() for site in self.unreachable],
+            "traps": [one.as_json() for one in self.traps],
+            "hash_routes": {site: one.as_json() for site, one in self.routes.items()},
             **({} if self.rendering is None else {"rendering": self.rendering.as_json()}),
         }
 
@@ -287,6 +294,8 @@ def report(
     is_shared: bool = False,
     sites: Sequence[SiteReport] = (),
     errors: Sequence[ErrorExample] = (),
+    traps: Sequence[Trap] = (),
+    routes: Mapping[str, HashRoutes] = _NO_ROUTES,
 ) -> Report:
     """Return the counts of a collection; all are 0 without a store. `crawlers` are sorted by start."""
     counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
@@ -308,6 +317,8 @@ def report(
         workers=crawlers if is_shared else None,
         unreachable=sites,
         errors=errors,
+        traps=traps,
+        routes=routes,
     )
 
 

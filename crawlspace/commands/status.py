@@ -17,7 +17,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.access.sessions import KeptSession, kept_sessions
-from crawlspace.crawl.findings.kept import kept_error_examples
+from crawlspace.crawl.findings.kept import MOST_ROUTES, kept_error_examples, kept_findings, kept_traps
 from crawlspace.crawl.logins import RefusedLogin, refused_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
@@ -71,7 +71,18 @@ class Command(CollectionCommand):
             crawlers = [] if opened is None else opened.crawlers()
             sites = [] if store is None else place.unreachable(store)
             errors = [] if store is None else kept_error_examples(store)
-            numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites, errors=errors)
+            traps = [] if store is None else kept_traps(store)
+            routes = {} if store is None else kept_findings(store).routes
+            numbers = report(
+                place.name,
+                store,
+                crawlers=crawlers,
+                is_shared=place.store.is_shared,
+                sites=sites,
+                errors=errors,
+                traps=traps,
+                routes=routes,
+            )
             if opened is not None:
                 with lost_documents(place, opened) as lost:
                     numbers = replace(numbers, lost=lost.count)
@@ -128,6 +139,7 @@ def _lines(numbers: Report) -> Iterator[str]:
             yield beside(f"  {site.row.site}   ", site.sentence)
         if len(numbers.unreachable) > SITES_SHOWN:
             yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
+    yield from _of_findings(numbers)
     yield from _of_rendering(numbers.rendering)
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, "")])
@@ -159,6 +171,18 @@ def _of_statuses(numbers: Report) -> Iterator[str]:
         yield from _table([(str(code), count, status_sentence(code))])
         for example in [one for one in numbers.errors if one.status == code]:
             yield beside("      ", example.sentence)
+
+
+def _of_findings(numbers: Report) -> Iterator[str]:
+    if numbers.traps:
+        yield from ("", "URLs that grow without new documents")
+        for trap in numbers.traps:
+            yield beside("  ", trap.sentence)
+    if numbers.routes:
+        yield from ("", "Routes behind # that are not fetched, because what stands there is left off from URLs")
+        for site, routes in list(numbers.routes.items())[:SITES_SHOWN]:
+            number = f"{counted(routes.count, 'link')}{' or more' if routes.count >= MOST_ROUTES else ''}"
+            yield beside(f"  {site}   ", f"{number} such as {printable(routes.example)}")
 
 
 def _of_rendering(rendering: RenderingReport | None) -> Iterator[str]:

@@ -76,7 +76,7 @@ class Engine:
         self.admission = Admission(collection, self.discovery, store)
         self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
         self.findings = RunFindings(store, clock)
-        self.progress = RunCounters(on_error=self.findings.error)
+        self.progress = RunCounters(watcher=self.findings)
         self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
         self._run = RunStart(self.results, clock, continuous=collection.continuous)

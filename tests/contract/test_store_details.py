@@ -15,7 +15,7 @@ def test_the_detail_of_an_error_is_kept_until_the_page_is_another_one(known: Kno
     gone = {"state": State.GONE, "status": 611, "detail": "no HTTP"}
     known.discover("a.example/x", "a.example/y", "a.example/z", "a.example/out")
     for url, fields in (("x", failed), ("y", gone), ("z", failed), ("out", gone)):
-        known.record(Change(structs.replace(known.get(f"a.example/{url}"), **fields)))  # type: ignore[arg-type]
+        known.record(Change(structs.replace(known.get(f"a.example/{url}"), **fields)))
     kept = [failed["detail"], gone["detail"], failed["detail"], gone["detail"]]
     assert [state.detail for state in store.urls()] == kept
     assert [state.detail for state in store.lease("a.example:80", 9, now=NOW, until=NOW + 9)] == []

@@ -50,6 +50,10 @@ def summary(session: Session) -> str:
         lines.append(
             f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}{_renders(session)}"
         )
+    traps = list(session.engine.findings.found.traps.values())
+    lines += [f"  {trap.sentence}" for trap in traps[:SITES_SHOWN]]
+    if len(traps) > SITES_SHOWN:
+        lines.append(f"  and {len(traps) - SITES_SHOWN:,} more traps  (scrapy status {session.collection.name} shows them)")
     if (rendering := session.engine.rendering) is not None and (rendering.counts.pages or rendering.counts.failed):
         lines.append(f"  in the browser: {counts_sentence(rendering.counts)}")
     name = session.collection.name

@@ -52,6 +52,8 @@ def test_the_numbers(store: MemoryStore) -> None:
         "orphaned": 0,
         "status": {"200": 1, "404": 1, "410": 1},
         "errors": [],
+        "traps": [],
+        "hash_routes": {},
         "refused": {"domain": 3, "scheme": 1},
         "index": {"documents": 0, "duplicates": 0, "left_to_others": 0, "lost": 0, "outbox": 0, "held": 0, "parked": 0},
         "held": {"host": 0, "many": 0, "rules": 0, "folded": 0},
