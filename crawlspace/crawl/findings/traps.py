@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import msgspec
 
@@ -126,7 +125,7 @@ class TrapWatch:
 
     def _is_known(self, text: bytes) -> bool:
         """Return whether the same was given before, and remember it."""
-        place = int.from_bytes(blake2b(text, digest_size=8).digest()) % _BITS
+        place = hash(text) % _BITS
         byte, bit = place >> 3, 1 << (place & 7)
         if self._texts[byte] & bit:
             return True
@@ -173,6 +172,7 @@ def stopping_rule(first: str, last: str) -> str:
 
 _DATE = re.compile(r"(?i)date|day|month|year|week|from|to$|start|end|page|offset|jahr|monat|tag|woche|datum|mois|annee|jour")
 """Names of parameters that choose what is shown, so that leaving them out would lose pages."""
+_SHORTEST_ID = 16
 _DIGITS = re.compile(r"[0-9]+")
 _ID = re.compile(r"(?=[^0-9]*[0-9])(?=[^a-zA-Z]*[a-zA-Z])[0-9a-zA-Z_~-]{16,}")
 
@@ -189,7 +189,9 @@ def _values(url: str) -> Mapping[str, str]:
 
 
 def _word(segment: str) -> str:
-    return "*" if _ID.fullmatch(segment) else _DIGITS.sub("#", segment)
+    if len(segment) >= _SHORTEST_ID and _ID.fullmatch(segment):
+        return "*"
+    return segment if segment.isalpha() else _DIGITS.sub("#", segment)
 
 
 def _starred(path: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from cryptography import x509
 from OpenSSL import SSL, crypto
@@ -114,6 +115,7 @@ def _verification(protocol: Any, host: str) -> Callable[[SSL.Connection, crypto.
 
     An exception in it would be lost in OpenSSL. So whatever cannot be checked is refused.
     """
+    failing = ref(protocol)  # the connection has this function, and the protocol has the connection
     named = IPAddress_ID(host) if isIPAddress(host) or isIPv6Address(host) else DNS_ID(host)
 
     def verify(_: SSL.Connection, certificate: crypto.X509, code: int, depth: int, is_valid: int) -> bool:
@@ -128,7 +130,8 @@ def _verification(protocol: Any, host: str) -> Callable[[SSL.Connection, crypto.
         if cause is None:
             return True
         refused = CertificateRefused(cause, host=host, certificate=_facts(certificate, depth), why=why)
-        protocol.failVerification(Failure(refused))
+        if (one := failing()) is not None:
+            one.failVerification(Failure(refused))
         return False
 
     return verify
