@@ -14,7 +14,15 @@ from crawlspace.decision import Reason
 from crawlspace.exchange import Exchange
 
 
-class Source(IntEnum):
+class Labelled(IntEnum):
+    """Numbers that are stored, with the names that users see."""
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class Source(Labelled):
     """The queue family of a URL, in order of precedence; the frontier chooses among them by weight. The numbers are stored."""
 
     USER = 0
@@ -23,10 +31,6 @@ class Source(IntEnum):
     INDEX_FOLLOW = 3
     FOLLOW = 4
     REFRESH = 5
-
-    @property
-    def label(self) -> str:
-        return self.name.lower()
 
 
 SHIFTS = 5
@@ -66,7 +70,7 @@ def priority(source: Source, shift: int) -> int:
     return PRIORITY_BASE[source] - shift
 
 
-class State(IntEnum):
+class State(Labelled):
     """The state of an admitted URL."""
 
     PENDING = 0
@@ -80,12 +84,8 @@ class State(IntEnum):
     EXCLUDED = 5
     """Not indexed because of robots.txt, noindex, its type, or the rules."""
 
-    @property
-    def label(self) -> str:
-        return self.name.lower()
 
-
-class Held(IntEnum):
+class Held(Labelled):
     """Why a deletion is held: it waits for approval, or for another fetch of the page."""
 
     HOST = 1
@@ -96,10 +96,6 @@ class Held(IntEnum):
     """A change of the rules would exceed the deletion limit."""
     FOLDED = 4
     """The URL options fold the URL into another one that has no document yet."""
-
-    @property
-    def label(self) -> str:
-        return self.name.lower()
 
     @property
     def sentence(self) -> str:
@@ -280,6 +276,8 @@ class UrlState(Struct, gc=False):
     """The place of its records in the archive (`archive.places`): of its document while it has one, else of its last response."""
     ordered: int = 0
     """Number of the last order to push its document that all sinks were given; 0: none was. Given by the store."""
+    detail: str | None = None
+    """What is known of an error beside its status; None unless its state is GONE or FAILED, see `lifecycle.kept_detail`."""
 
     @property
     def queue(self) -> Queue:
@@ -344,6 +342,7 @@ class Outcome:
     retry_after_s: float | None = None
     reason: Reason | None = None
     detail: str = ""
+    """What is known of an error beside its status, as a sentence."""
     document: Document | None = None
     index: bool = True
     """Whether rules and robots directives allow the document in the index."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -25,6 +26,48 @@ def certificate(file: Path) -> Path:
     )
     file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
     return file
+
+
+DAY = timedelta(1)
+
+
+@dataclass
+class Authority:
+    """An authority that issues certificates: its own is signed by `issuer`, or by itself."""
+
+    name: str
+    issuer: Authority | None = None
+    key: ec.EllipticCurvePrivateKey = field(default_factory=lambda: ec.generate_private_key(ec.SECP256R1()))
+
+    def issue(self, file: Path, *, name: str = "127.0.0.1", begins: timedelta = -DAY, ends: timedelta = DAY) -> Path:
+        """Write a key with a certificate for an address or host, which is valid between two times from now."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        host = x509.IPAddress(ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
+        made = _signed(name, key, self, begins, ends, x509.SubjectAlternativeName([host]))
+        secret = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        )
+        file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+        return file
+
+    def pem(self) -> bytes:
+        made = _signed(self.name, self.key, self.issuer or self, -DAY, DAY, x509.BasicConstraints(ca=True, path_length=None))
+        return made.public_bytes(serialization.Encoding.PEM)
+
+
+def _signed(
+    name: str,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: Authority,
+    begins: timedelta,
+    ends: timedelta,
+    extension: x509.ExtensionType,
+) -> x509.Certificate:
+    names = [x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, one)]) for one in (issuer.name, name)]
+    now = datetime.now(UTC)
+    number = x509.random_serial_number()
+    made = x509.CertificateBuilder(names[0], names[1], key.public_key(), number, now + begins, now + ends)
+    return made.add_extension(extension, critical=False).sign(issuer.key, hashes.SHA256())
 
 
 def authority(folder: Path) -> tuple[Path, Path]:

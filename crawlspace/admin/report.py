@@ -14,6 +14,8 @@ from crawlspace.admin.pending.lines import ERROR
 from crawlspace.admin.pending.realms import Origins
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
+from crawlspace.crawl.findings.kept import ErrorExample, HashRoutes
+from crawlspace.crawl.findings.traps import Trap
 from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.state.by_age import real_time
 from crawlspace.state.duplicates import is_left
@@ -26,6 +28,7 @@ STATE_LABELS = (State.PENDING.label, LEASED, *(state.label for state in State if
 
 
 _NONE: Mapping[str, SiteReport] = {}
+_NO_ROUTES: Mapping[str, HashRoutes] = {}
 _READ_AT_ONCE = 500
 """URLs."""
 
@@ -87,6 +90,13 @@ class UrlReport:
         return self.state.status
 
     @property
+    def detail(self) -> str | None:
+        """What is known of an error beside its status; for a pending URL of an unreachable site, that of the site."""
+        if self.state.state is State.PENDING and self.site is not None:
+            return self.site.row.detail or None
+        return self.state.detail
+
+    @property
     def held(self) -> Held | None:
         """Why its deletion is held, by itself or with its whole site."""
         if self.state.held is None and self.state.indexed and self.site is not None and self.site.held:
@@ -116,6 +126,7 @@ class UrlReport:
             "lost": self.lost,
             "held": None if self.held is None else self.held.label,
             "duplicate_of": self.duplicate_of,
+            "detail": self.detail,
         }
 
 
@@ -236,6 +247,11 @@ class Report:
 
     rendering: RenderingReport | None = None
     """What rendering has cost; None where no page was rendered."""
+    errors: Sequence[ErrorExample] = ()
+    """Examples of errors of which more is known than the status."""
+    traps: Sequence[Trap] = ()
+    routes: Mapping[str, HashRoutes] = field(default_factory=dict)
+    """Links to routes behind #, by site."""
 
     @property
     def known(self) -> int:
@@ -250,6 +266,7 @@ class Report:
             "urls": dict(self.urls),
             "orphaned": self.orphaned,
             "status": {str(code): count for code, count in sorted(self.status.items())},
+            "errors": [one.as_json() for one in self.errors],
             "refused": dict(sorted(self.refused.items())),
             "index": {
                 "documents": self.documents,
@@ -263,6 +280,8 @@ class Report:
             "held": {reason.label: self.held.get(reason, 0) for reason in Held},
             "hosts": self.hosts,
             "unreachable": [site.as_json() for site in self.unreachable],
+            "traps": [one.as_json() for one in self.traps],
+            "hash_routes": {site: one.as_json() for site, one in self.routes.items()},
             **({} if self.rendering is None else {"rendering": self.rendering.as_json()}),
         }
 
@@ -274,6 +293,9 @@ def report(
     crawlers: Sequence[Crawler] = (),
     is_shared: bool = False,
     sites: Sequence[SiteReport] = (),
+    errors: Sequence[ErrorExample] = (),
+    traps: Sequence[Trap] = (),
+    routes: Mapping[str, HashRoutes] = _NO_ROUTES,
 ) -> Report:
     """Return the counts of a collection; all are 0 without a store. `crawlers` are sorted by start."""
     counts = Counts({}, {}, indexed=0, outbox=0, parked=0, hosts=0, retrying=0) if store is None else store.counts()
@@ -294,6 +316,9 @@ def report(
         held={} if store is None else held_by_reason(store, sites),
         workers=crawlers if is_shared else None,
         unreachable=sites,
+        errors=errors,
+        traps=traps,
+        routes=routes,
     )
 
 

@@ -32,7 +32,7 @@ class SiteReport:
 
     @property
     def cause(self) -> str:
-        return cause_of(self.row.status)
+        return cause_of(self.row.status, self.row.detail)
 
     @property
     def since(self) -> str:
@@ -53,6 +53,7 @@ class SiteReport:
         return {
             "site": self.row.site,
             "status": self.row.status,
+            "cause": self.cause,
             "since": datetime.fromtimestamp(self.row.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "runs": self.row.runs,
             "documents": self.documents,

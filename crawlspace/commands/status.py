@@ -17,6 +17,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.access.sessions import KeptSession, kept_sessions
+from crawlspace.crawl.findings.kept import MOST_ROUTES, kept_error_examples, kept_findings, kept_traps
 from crawlspace.crawl.logins import RefusedLogin, refused_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
@@ -69,7 +70,19 @@ class Command(CollectionCommand):
             store = None if opened is None else opened.store
             crawlers = [] if opened is None else opened.crawlers()
             sites = [] if store is None else place.unreachable(store)
-            numbers = report(place.name, store, crawlers=crawlers, is_shared=place.store.is_shared, sites=sites)
+            errors = [] if store is None else kept_error_examples(store)
+            traps = [] if store is None else kept_traps(store)
+            routes = {} if store is None else kept_findings(store).routes
+            numbers = report(
+                place.name,
+                store,
+                crawlers=crawlers,
+                is_shared=place.store.is_shared,
+                sites=sites,
+                errors=errors,
+                traps=traps,
+                routes=routes,
+            )
             if opened is not None:
                 with lost_documents(place, opened) as lost:
                     numbers = replace(numbers, lost=lost.count)
@@ -114,9 +127,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     if numbers.orphaned:
         orphaned = f"of them, to which no way leads from a start URL (scrapy urls {numbers.collection} --orphaned)"
         yield from _table([("orphaned", numbers.orphaned, orphaned)])
-    if numbers.status:
-        yield from ("", "Status")
-        yield from _table((str(code), count, status_sentence(code)) for code, count in sorted(numbers.status.items()))
+    yield from _of_statuses(numbers)
     refused = {reason: count for reason, count in numbers.refused.items() if reason not in OF_PAGES}
     if refused:
         yield from ("", "Links refused")
@@ -128,6 +139,7 @@ def _lines(numbers: Report) -> Iterator[str]:
             yield beside(f"  {site.row.site}   ", site.sentence)
         if len(numbers.unreachable) > SITES_SHOWN:
             yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
+    yield from _of_findings(numbers)
     yield from _of_rendering(numbers.rendering)
     yield from ("", "Index")
     yield from _table([("documents", numbers.documents, "")])
@@ -149,6 +161,28 @@ def _lines(numbers: Report) -> Iterator[str]:
         yield from _table((f"  {reason.label}", count, reason.sentence) for reason, count in sorted(numbers.held.items()))
     if numbers.parked:
         yield from _table([("parked", numbers.parked, "documents the index refuses")])
+
+
+def _of_statuses(numbers: Report) -> Iterator[str]:
+    """Yield the status codes, those of errors with examples of which more is known."""
+    if numbers.status:
+        yield from ("", "Status")
+    for code, count in sorted(numbers.status.items()):
+        yield from _table([(str(code), count, status_sentence(code))])
+        for example in [one for one in numbers.errors if one.status == code]:
+            yield beside("      ", example.sentence)
+
+
+def _of_findings(numbers: Report) -> Iterator[str]:
+    if numbers.traps:
+        yield from ("", "URLs that grow without new documents")
+        for trap in numbers.traps:
+            yield beside("  ", trap.sentence)
+    if numbers.routes:
+        yield from ("", "Routes behind # that are not fetched, because what stands there is left off from URLs")
+        for site, routes in list(numbers.routes.items())[:SITES_SHOWN]:
+            number = f"{counted(routes.count, 'link')}{' or more' if routes.count >= MOST_ROUTES else ''}"
+            yield beside(f"  {site}   ", f"{number} such as {printable(routes.example)}")
 
 
 def _of_rendering(rendering: RenderingReport | None) -> Iterator[str]:

@@ -20,6 +20,7 @@ from crawlspace.crawl.depths.lowered import fetch_again
 from crawlspace.crawl.discovery import CandidateChecker
 from crawlspace.crawl.document_hash import mark_after
 from crawlspace.crawl.files.turns import SiteTurns
+from crawlspace.crawl.findings.kept import RunFindings, keep_learned
 from crawlspace.crawl.folded_documents import FoldedDocuments
 from crawlspace.crawl.forgotten_urls import EndedUrls
 from crawlspace.crawl.inherited_metadata import lacks_fields
@@ -27,7 +28,7 @@ from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.outcomes import OutcomePolicy, excluded_status
 from crawlspace.crawl.ports import PageStore, WorkerView
 from crawlspace.crawl.redirects import Redirects
-from crawlspace.crawl.rendering import Rendering, keep_learned
+from crawlspace.crawl.rendering import Rendering
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.sinks.deliveries import Deliveries
@@ -50,8 +51,7 @@ from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import logged_out, not_rendered, postponed
 
-LOOK_EVERY_S = 0.1
-"""Interval of the checks whether another process has written to the store."""
+LOOK_EVERY_S = 0.1  # between checks whether another process has written to the store
 
 
 class Engine:
@@ -78,7 +78,8 @@ class Engine:
         self.discovery = CandidateChecker(space)
         self.admission = Admission(collection, self.discovery, store)
         self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
-        self.progress = RunCounters()
+        self.findings = RunFindings(store, clock)
+        self.progress = RunCounters(watcher=self.findings)
         self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
         self._run = RunStart(self.results, clock, continuous=collection.continuous)
@@ -125,8 +126,7 @@ class Engine:
         )
         self.locating: Locating | None = None
         """Looks up which sites share an address; set from outside if these share their delay."""
-        self.is_judging = False
-        """Whether links of archived pages are left to be judged; set from outside."""
+        self.is_judging = False  # whether links of archived pages are left to be judged; set from outside
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
@@ -272,7 +272,7 @@ class Engine:
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=again)
         self.inserted(batch.new, effects)
         self.deliveries.ordered(effects.pushes + effects.deletes)
-        keep_learned(self.rendering)
+        keep_learned(self.rendering, self.findings)
         self._update()
 
     @property
@@ -291,7 +291,7 @@ class Engine:
     def close(self) -> None:
         """Commit, and release unused leases."""
         self.commit()
-        keep_learned(self.rendering, is_last=True)
+        keep_learned(self.rendering, self.findings, is_last=True)
         self.site_failures.end()
         self._time.end()
         self.frontier.close()
@@ -319,10 +319,10 @@ class Engine:
         """Return the state of a URL of whose page nothing is known, for no reason of its own."""
         if outcome.status == Status.NOT_RENDERED:
             self.progress.count(state, outcome)
-            return not_rendered(state, policy=self.policy, now=self._now(), run_ends=self._run.ends)
+            return not_rendered(state, policy=self.policy, now=self._now(), run_ends=self._run.ends, detail=outcome.detail)
         if waits := self.logins.logged_out(state.site, outcome.detail, self.frontier):  # else it is about this page alone
             self.progress.count(state, outcome)
-        return logged_out(state, now=self._now(), again_s=0.0 if waits else self.policy.refresh_min_s)
+        return logged_out(state, now=self._now(), again_s=0.0 if waits else self.policy.refresh_min_s, detail=outcome.detail)
 
     def _update(self) -> None:
         """Update from changes by others, such as a command's writes, and start due background work, such as a new cycle."""

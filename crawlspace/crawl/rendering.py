@@ -209,12 +209,6 @@ class Rendering:
         return self._space.actions.evaluate(url) if self._space.actions is not None else None
 
 
-def keep_learned(rendering: Rendering | None, *, is_last: bool = False) -> None:
-    """Store what was learned, where pages are rendered."""
-    if rendering is not None:
-        rendering.keep(is_last=is_last)
-
-
 def mode_of(url: Url, actions: Actions | None, sites: SiteTable) -> Render:
     """Return whether a page is rendered, by rules.xml or else by the settings."""
     if actions is not None and actions.render is not None:
@@ -230,4 +224,4 @@ def learned_rendering(store: RenderingStore) -> LearnedRendering:
         return LearnedRendering()
 
 
-__all__ = ["LearnedRendering", "RenderCounts", "Rendered", "Rendering", "Turn", "keep_learned", "learned_rendering", "mode_of"]
+__all__ = ["LearnedRendering", "RenderCounts", "Rendered", "Rendering", "Turn", "learned_rendering", "mode_of"]

@@ -67,10 +67,20 @@ MOST_SITES = 1_000
 """Sites of which a page that may need a browser is named."""
 
 
+class Watcher(Protocol):
+    """Notes what a person should know of the outcomes, given the state of each URL before."""
+
+    def document(self, state: UrlState, outcome: Outcome) -> None: ...
+
+    def error(self, state: UrlState, outcome: Outcome) -> None:
+        """Note an error that has a detail."""
+
+
 @dataclass(slots=True)
 class RunCounters:
     """Counters of this run."""
 
+    watcher: Watcher | None = None
     fetched: int = 0
     first_fetches: int = 0
     """Fetches of URLs that were pending."""
@@ -109,8 +119,12 @@ class RunCounters:
             self.without_item += state.checksum is not None and outcome.reason in (Reason.NO_ITEM, Reason.DROPPED)
         if outcome.kind is OutcomeKind.DOCUMENT:
             self.documents += 1
+            if self.watcher is not None:
+                self.watcher.document(state, outcome)
         elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.FAILED):
             self.errors += 1
+            if outcome.detail and self.watcher is not None:
+                self.watcher.error(state, outcome)
 
 
 def describe_refusal(refused: Refused) -> str:

@@ -43,10 +43,14 @@ class _Failing:
     """The last fetches of a site, all without a response."""
 
     status: int
-    cause: str
+    detail: str
     id: int
     several: bool = False
     """Whether they were of different URLs."""
+
+    @property
+    def cause(self) -> str:
+        return cause_of(self.status, self.detail)
 
 
 class SiteFailures:
@@ -107,7 +111,7 @@ class SiteFailures:
             self._frontier.wait_site(site, retry_wait(tries, retry_after_s=retry_after_s, policy=self._policy()))
         else:
             del self._tries[site, scheme]
-            self._block(fetch, status, cause_of(status, detail))
+            self._block(fetch, status, detail)
 
     def robots_to_fetch(self, state: UrlState) -> FetchRobots | None:
         """Return the robots.txt to request before a URL; None if the URL must wait, because that of its scheme cannot be read.
@@ -140,8 +144,8 @@ class SiteFailures:
             until = None
         return until is not None
 
-    def _block(self, fetch: FetchRobots, status: int, cause: str) -> None:
-        site, scheme = fetch.site, fetch.scheme
+    def _block(self, fetch: FetchRobots, status: int, detail: str) -> None:
+        site, scheme, cause = fetch.site, fetch.scheme, cause_of(status, detail)
         schemes = self._schemes.setdefault(site, self._store.schemes(site) | {scheme})
         blocked = self._blocked.setdefault(site, {})
         blocked[scheme] = self._clock.monotonic() + self._policy().retry_after_max_s if self._giving_up.continuous else inf
@@ -152,7 +156,7 @@ class SiteFailures:
             self._give_up(site)
             what = f"nothing of it is fetched, and its URLs keep their states {self._until()}"
             if site not in self._answered:
-                self._count(site, status, cause)
+                self._count(site, status, detail)
         if status in UNREACHABLE:
             logger.warning("%s is unreachable: %s (%s): %s", site, cause, status, what)
         else:
@@ -203,7 +207,7 @@ class SiteFailures:
     def _fail(self, site: str, outcome: Outcome) -> None:
         before = self._failing.get(site)
         several = before is not None and (before.several or before.id != outcome.id)
-        self._failing[site] = _Failing(int(outcome.status), cause_of(outcome.status, outcome.detail), outcome.id, several)
+        self._failing[site] = _Failing(int(outcome.status), outcome.detail, outcome.id, several)
 
     def _answer(self, site: str) -> None:
         self._answered.add(site)
@@ -216,14 +220,14 @@ class SiteFailures:
     def _count_failing(self, site: str, failing: _Failing) -> None:
         """Count the run, unless it may be a fault of a single page."""
         if site not in self._answered and (failing.several or failing.status == Status.NO_SUCH_HOST):
-            self._count(site, failing.status, failing.cause)
+            self._count(site, failing.status, failing.detail)
 
-    def _count(self, site: str, status: int, cause: str) -> None:
+    def _count(self, site: str, status: int, detail: str) -> None:
         now, before = int(self._clock.now()), self.rows.get(site)
-        self.causes[site] = cause
+        self.causes[site] = cause_of(status, detail)
         if self._giving_up.continuous and before is not None and 0 <= now - before.counted_at < self._policy().refresh_min_s:
             return  # a continuous crawl tries every hour; a day's failures count as one run
-        row = self.rows[site] = after_failed_run(before, site=site, status=status, now=now)
+        row = self.rows[site] = after_failed_run(before, site=site, status=status, now=now, detail=detail)
         self._save_row(site, row)
 
     def _give_up(self, site: str) -> None:

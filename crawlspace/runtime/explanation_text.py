@@ -137,6 +137,8 @@ def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
         else "no way leads to it from a start URL (orphaned)"
     )
     yield f"{label_of(state)}{status}; {depth}, source {state.source.label}"
+    if known.detail:
+        yield known.detail
     fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
     due = f", {next_}" if refreshing is not None and (next_ := refreshing.of_url(state)) else ""
     errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""

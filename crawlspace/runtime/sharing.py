@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy.utils.asyncio import create_looping_call
 
+from crawlspace.crawl.findings.kept import keep_learned
 from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S
 from crawlspace.distributed.prefetch import HEARTBEAT_S, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
@@ -251,6 +252,7 @@ class Sharing:
         self._prefetch.close()
         self._background.finish()
         if self._session.error is None:
+            keep_learned(self._engine.rendering, self._engine.findings, is_last=True)
             self.others = sum(other.unseen_s < 2 * HEARTBEAT_S for other in workers(self._shared.store))
 
     def _failed(self, error: BaseException) -> None:

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from crawlspace.asked import Asked
 from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.printable import printable
 from crawlspace.state import rule_change_values
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, next_refresh, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
@@ -29,6 +30,13 @@ class Transition:
 
 
 _NEVER_AGAIN = frozenset({Status.EXCLUDED, Status.EXCLUDED_HERE})
+MOST_DETAIL = 300
+"""Characters that are kept of the detail of an error."""
+
+
+def kept_detail(detail: str) -> str | None:
+    """Return what is kept of the detail of an error: printable, without user information and passwords; None for none."""
+    return printable(detail, most=MOST_DETAIL) or None if detail else None
 
 
 def advance(
@@ -100,6 +108,7 @@ def made_anew(state: UrlState, transition: Transition) -> Transition:
         asked=state.asked,
         etag=None if after.etag is None else state.etag,
         last_modified=None if after.last_modified is None else state.last_modified,
+        detail=state.detail if failed else after.detail,
     )
     return replace(transition, state=new)
 
@@ -171,6 +180,7 @@ def imported_error(state: UrlState) -> UrlState:
         etag=None,
         last_modified=None,
         asked=Asked.NO,
+        detail=None,
     )
 
 
@@ -195,6 +205,8 @@ def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: in
     if outcome.needs_body:  # an unconditional GET follows at once, which ends the round; nothing has failed
         whole = structs.replace(state, state=into, status=status, next_fetch=now, retries=max(1, state.retries))
         whole.lease_until = whole.etag = whole.last_modified = None
+        if into is not state.state:
+            whole.detail = None
         whole.rules = 0
         if state.held is Held.HOST:  # the site has answered; that must not confirm the deletion
             whole.held, whole.held_mark = None, 0
@@ -217,6 +229,8 @@ def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy,
     new.checksum = None
     new.canonical = None
     new.etag, new.last_modified = outcome.etag, outcome.last_modified
+    if into is State.GONE:
+        new.detail = kept_detail(outcome.detail)
     return Transition(new, order)
 
 
@@ -266,7 +280,7 @@ def _error(
     if into is State.FAILED and not missing:
         new.interval_s = state.interval_s or first_interval(policy)
         new.next_fetch = next_fetch(now, error_wait(errors, interval_s=new.interval_s, policy=policy), policy)
-    new.errors, new.held, new.held_mark = errors, held, mark
+    new.errors, new.held, new.held_mark, new.detail = errors, held, mark, kept_detail(outcome.detail)
     return Transition(_without_validators(new, before=state))
 
 
@@ -300,6 +314,7 @@ def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, h
         lease_until=None,
         held=held,
         held_mark=held_mark,
+        detail=kept_detail(outcome.detail),
     )
     return Transition(_without_validators(new, before=state), retry=True)
 
@@ -320,6 +335,7 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
         held=None,
         held_mark=0,
         asked=Asked.NO,
+        detail=None,
     )
 
 

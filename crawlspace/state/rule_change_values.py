@@ -25,6 +25,7 @@ EXCLUDED: Values = {
     "asked": Asked.NO,
     "fields_mark": 0,
     "refused": None,
+    "detail": None,
 }
 """With its status. Nothing of the page is kept; it is never due, but for its links (DUE)."""
 DUE: Values = {"rules": 0}

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from crawlspace.asked import Asked
 from crawlspace.model import State, Status, UrlState
+from crawlspace.state.lifecycle import kept_detail
 from crawlspace.state.recrawl import RecrawlPolicy
 
 UNREACHABLE = frozenset(
@@ -38,6 +39,8 @@ class UnreachableSite:
     """Runs in a row."""
     counted_at: int
     """When the last of them was counted."""
+    detail: str = ""
+    """Of the last failure, as `UrlState.detail`."""
 
     def is_held(self, max_temporary_errors: int) -> bool:
         """Return whether its documents wait for approval: after so many runs, or after the first one where the host does not exist.
@@ -49,18 +52,15 @@ class UnreachableSite:
         return self.runs >= (1 if self.status == Status.NO_SUCH_HOST else max_temporary_errors)
 
 
-def after_failed_run(before: UnreachableSite | None, *, site: str, status: int, now: int) -> UnreachableSite:
+def after_failed_run(before: UnreachableSite | None, *, site: str, status: int, now: int, detail: str = "") -> UnreachableSite:
     """Return the row of a site after one more run in which it gave no answer."""
-    if before is None:
-        return UnreachableSite(site, status, since=now, runs=1, counted_at=now)
-    return UnreachableSite(site, status, since=min(before.since, now), runs=before.runs + 1, counted_at=now)
+    since, runs = (now, 1) if before is None else (min(before.since, now), before.runs + 1)
+    return UnreachableSite(site, status, since=since, runs=runs, counted_at=now, detail=kept_detail(detail) or "")
 
 
 def cause_of(status: int, detail: str = "") -> str:
     """Return in a few words why a site gave no answer, or what it answered instead of its robots.txt."""
-    if status == Status.CONNECT_ERROR and "refused" in detail.lower():
-        return "connection refused"
-    if status == Status.PROXY_FAILED and detail:
+    if detail and status in UNREACHABLE:
         return detail
     if status in list(Status):
         return Status(status).sentence
@@ -78,19 +78,21 @@ def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     return structs.replace(state, next_fetch=again, retries=0, lease_until=None)
 
 
-def logged_out(state: UrlState, *, now: int, again_s: float = 0.0) -> UrlState:
+def logged_out(state: UrlState, *, now: int, again_s: float = 0.0, detail: str = "") -> UrlState:
     """Return the state of a URL that is shown to nobody who is not logged in. A pending one becomes failed (616).
 
     It stays due, for when the log-in is another one; with `again_s` that is about this page alone, and it is due so much later.
     """
     if state.state is State.PENDING:
-        state = structs.replace(state, state=State.FAILED, status=int(Status.LOGGED_OUT), next_fetch=now)
+        state = structs.replace(
+            state, state=State.FAILED, status=int(Status.LOGGED_OUT), next_fetch=now, detail=kept_detail(detail)
+        )
     if again_s:
         state = structs.replace(state, next_fetch=now + round(again_s))
     return structs.replace(state, retries=0, lease_until=None)
 
 
-def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: bool) -> UrlState:
+def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: bool, detail: str = "") -> UrlState:
     """Return the state of a URL whose page was fetched and could not be rendered (617). Its document stays, however often that is so.
 
     The next run tries it again; a crawl that does not end, after a while.
@@ -98,4 +100,4 @@ def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: 
     again_s = 1 if run_ends else round(min(policy.refresh_min_s, policy.retry_after_max_s))
     status = int(Status.NOT_RENDERED)
     failed = structs.replace(state, state=State.FAILED, status=status, fetched_at=now, next_fetch=now + again_s)
-    return structs.replace(failed, retries=0, lease_until=None, asked=Asked.NO)
+    return structs.replace(failed, retries=0, lease_until=None, asked=Asked.NO, detail=kept_detail(detail))

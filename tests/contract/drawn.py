@@ -121,4 +121,5 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "refused": draw(st.sampled_from([None, None, "d3", "d1e12", "l2"])),
         "archived": draw(archived),
         "orphaned": draw(st.sampled_from([None, None, None, 1, 2])),
+        "detail": draw(st.sampled_from([None, None, "connection refused", "das Zertifikat für é ist abgelaufen"])),
     }

@@ -43,6 +43,7 @@ def test_a_change_replaces_the_row_but_for_what_a_url_is_born_with(known: Known,
         canonical=5,
         indexed=True,
         duplicate_of=4,
+        detail="connection refused",
     )
     known.record(Change(given))
     born = {

@@ -20,10 +20,10 @@ ROW = UnreachableSite(A, 612, since=NOW - 9, runs=2, counted_at=NOW)
 def test_the_row_of_a_site_is_replaced_and_removed(open_store: Callable[[], Store]) -> None:
     store = open_store()
     assert store.unreachable() == []
-    store.set_unreachable(B, UnreachableSite(B, 680, NOW, 1, NOW))
+    store.set_unreachable(B, UnreachableSite(B, 680, NOW, 1, NOW, "the name é does not exist"))
     store.set_unreachable(A, UnreachableSite(A, 613, NOW - 9, 1, NOW - 9))
     store.set_unreachable(A, ROW)
-    assert store.unreachable() == [ROW, UnreachableSite(B, 680, NOW, 1, NOW)]
+    assert store.unreachable() == [ROW, UnreachableSite(B, 680, NOW, 1, NOW, "the name é does not exist")]
     if not hasattr(store, "_unreachable"):  # one in memory keeps nothing
         with closing(open_store()) as again:
             assert again.unreachable() == store.unreachable()

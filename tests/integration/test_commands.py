@@ -236,6 +236,7 @@ def looked_at(demo: Project, run: Run) -> None:
         "lost": False,
         "held": None,
         "duplicate_of": None,
+        "detail": None,
     }
 
     table = list(csv.DictReader(run("urls", "demo", "--format", "csv").succeeded().stdout.splitlines()))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from scrapy.exceptions import DownloadFailedError
 
+from crawlspace.runtime.download.causes import Cause, Certificate, sentence
+
 
 class NotAsked(Exception):
     """A request was not sent, through no fault of its site: its URL is as before it was leased."""
@@ -52,6 +54,13 @@ class TunnelRefused(Exception):
     def __init__(self, status: int) -> None:
         super().__init__(f"the proxy answers {status} to CONNECT")
         self.status = status
+
+
+class CertificateRefused(Exception):
+    """The certificate of a server is not accepted."""
+
+    def __init__(self, cause: Cause, *, host: str, certificate: Certificate, why: str = "") -> None:
+        super().__init__(sentence(cause, host=host, certificate=certificate, why=why))
 
 
 class HeadersTooLarge(Exception):

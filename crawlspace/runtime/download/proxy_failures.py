@@ -11,9 +11,17 @@ from twisted.internet import error as tx
 from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
+from crawlspace.model import Status
 from crawlspace.printable import printable
-from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, NotConnected, ProxyFailed, TunnelRefused
-from crawlspace.runtime.download.failures import causes_of
+from crawlspace.runtime.download.errors import (
+    CertificateRefused,
+    HeadersTooLarge,
+    KeptConnectionClosed,
+    NotConnected,
+    ProxyFailed,
+    TunnelRefused,
+)
+from crawlspace.runtime.download.failures import causes_of, detail_of
 from crawlspace.runtime.requests import PROXIED
 
 if TYPE_CHECKING:
@@ -121,9 +129,10 @@ def _why(causes: list[BaseException]) -> str:
         if isinstance(cause, tx.DNSLookupError | CannotResolveHostError):
             return "its name cannot be looked up"
         if _is_of_tls(cause):
-            return "the TLS handshake with it failed, as with a certificate that is not valid"
+            return f"the TLS handshake with it failed: {detail_of(cause, Status.TLS_FAILED)}"
     return "the connection was lost" if any(isinstance(cause, _CUT) for cause in causes) else printable(str(causes[-1]))
 
 
 def _is_of_tls(error: BaseException) -> bool:
-    return type(error).__module__.startswith(("OpenSSL", "service_identity")) or "VerificationError" in type(error).__name__
+    found = isinstance(error, CertificateRefused) or type(error).__module__.startswith(("OpenSSL", "service_identity"))
+    return found or "VerificationError" in type(error).__name__

@@ -57,6 +57,8 @@ class RunReport:
             "outcomes": {kind.value: progress.by_kind[kind] for kind in OutcomeKind},
             "status": {str(code): count for code, count in sorted(progress.by_status.items())},
             "moved": [{"from": old, "to": new, "pages": count} for (old, new), count in progress.moves.most_common(MOST_SITES)],
+            "errors": [] if session is None else [one.as_json() for one in session.engine.findings.error_examples()],
+            "traps": [] if session is None else [one.as_json() for one in session.engine.findings.found.traps.values()],
             "refused": dict(sorted(progress.refused.items())),
             "pending": counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0),
             "index": {

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SITES_SHOWN = 3
 REASONS_SHOWN = 6
+EXAMPLES_SHOWN = 5
 
 
 def summary(session: Session) -> str:
@@ -50,6 +51,10 @@ def summary(session: Session) -> str:
         lines.append(
             f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}{_renders(session)}"
         )
+    traps = list(session.engine.findings.found.traps.values())
+    lines += [f"  {trap.sentence}" for trap in traps[:SITES_SHOWN]]
+    if len(traps) > SITES_SHOWN:
+        lines.append(f"  and {len(traps) - SITES_SHOWN:,} more traps  (scrapy status {session.collection.name} shows them)")
     if (rendering := session.engine.rendering) is not None and (rendering.counts.pages or rendering.counts.failed):
         lines.append(f"  in the browser: {counts_sentence(rendering.counts)}")
     name = session.collection.name
@@ -67,6 +72,11 @@ def summary(session: Session) -> str:
     errors = {code: count for code, count in sorted(progress.by_status.items()) if code >= 400 and code not in _NOT_ERRORS}
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
+    named = {site.row.site for site in session.final_sites[:SITES_SHOWN]}
+    examples = [one for one in session.engine.findings.error_examples() if one.site not in named]
+    lines += [f"    {one.status}: {one.sentence}" for one in examples[:EXAMPLES_SHOWN]]
+    if len(examples) > EXAMPLES_SHOWN:
+        lines.append(f"    and of {len(examples) - EXAMPLES_SHOWN:,} more sites  (scrapy status {name} shows some)")
     return "\n".join(lines)
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from crawlspace.model import Outcome, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.runtime.download.errors import NotAsked
-from crawlspace.runtime.download.failures import Meaning, meaning_of
+from crawlspace.runtime.download.failures import Meaning, detail_of, meaning_of
 from crawlspace.runtime.items import Fetched, unexpected
 from crawlspace.runtime.requests import STATE, request_id
+from crawlspace.state.lifecycle import MOST_DETAIL
 
 if TYPE_CHECKING:
     from logging import LoggerAdapter
@@ -30,9 +31,10 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
         session.engine.not_sent(state.id)
         return None
     meaning = meaning_of_failure(failure, session, url=state.url)
-    detail = printable(str(failure.value))
+    assert failure.value is not None
+    detail = printable(detail_of(failure.value, meaning.status), most=MOST_DETAIL)
     if meaning.status is Status.UNEXPECTED:
-        logger.warning("%s ended unexpectedly (699): %s: %s", state.url, type(failure.value).__name__, detail)
+        logger.warning("%s ended unexpectedly (699): %s", state.url, detail)
     return Fetched(
         Outcome(
             state.id,

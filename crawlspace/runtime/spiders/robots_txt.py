@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from crawlspace.errors import CrawlspaceError
 from crawlspace.printable import printable
 from crawlspace.runtime.download.errors import LoggedOutError
+from crawlspace.runtime.download.failures import detail_of
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.other_requests.robots import robots_body
 from crawlspace.runtime.requests import ROBOTS
 from crawlspace.runtime.spiders.failures import has_another_turn, meaning_of_failure
+from crawlspace.state.lifecycle import MOST_DETAIL
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -50,7 +52,9 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
         session.engine.logins.pause(fetch.site, session.engine.frontier)
         return
     meaning = meaning_of_failure(failure, session, url=request.url)
-    _take(session, stop, fetch, status=int(meaning.status), body="", detail=printable(str(failure.value)))
+    assert failure.value is not None
+    detail = printable(detail_of(failure.value, meaning.status), most=MOST_DETAIL)
+    _take(session, stop, fetch, status=int(meaning.status), body="", detail=detail)
 
 
 def _take(

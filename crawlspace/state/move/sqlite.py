@@ -31,7 +31,7 @@ from crawlspace.state.sqlite.crawl_lock import CrawlLock
 from crawlspace.state.sqlite.discovery import SiteIds
 from crawlspace.state.sqlite.file import SqliteFile
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_whole, unpack_document, unpack_whole
-from crawlspace.state.sqlite.schema import NAMES_A_PAGE
+from crawlspace.state.sqlite.schema import NAMES_A_PAGE, readable
 from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
@@ -39,7 +39,8 @@ from crawlspace.urls import url_key
 
 _PAGE = 250
 _SITES = (
-    "SELECT site.site, wait_until, iif(wait_until IS NULL, 0, wait_s), answers, recent, missing, shown, status, since, runs, counted_at"
+    "SELECT site.site, wait_until, iif(wait_until IS NULL, 0, wait_s), answers, recent, missing, ifnull(site.shown, ''), status, since, runs, counted_at,"
+    " ifnull(unreachable.detail, '')"
     " FROM site LEFT JOIN unreachable ON unreachable.site = site.id ORDER BY site.site"
 )
 _KEPT = (
@@ -108,7 +109,7 @@ class SqliteSide:
 
     def records(self) -> Iterator[Record]:
         with self._file.reading() as db:
-            for site, until, wait_s, answers, recent, missing, shown, *failed in db.execute(_SITES):
+            for site, until, wait_s, answers, recent, missing, shown, *failed in db.execute(readable(_SITES, db)):
                 unreachable = None if failed[0] is None else UnreachableSite(site, *failed)
                 found = SiteRecord(site, until, wait_s, Health(answers, recent, missing, signatures_of(shown)), unreachable)
                 if found != SiteRecord(site):

@@ -35,10 +35,17 @@ def constants() -> str:
     prefixes = {prefix.name: prefix for prefix in Prefix}
     types = {key.name: type_of(key) for key in Key}
     times = _of([("BY_SCHEDULE", int(Asked.BY_SCHEDULE)), ("NOT_BY_AGE", NOT_BY_AGE), ("CLOCKS_DIFFER_S", CLOCKS_DIFFER_S)])
+    names = [
+        ("keys", _texts(keys)),
+        ("prefixes", _texts(prefixes)),
+        ("types", _texts(types)),
+        ("times", times),
+        ("most_sampled", _of([("links", LINKS_OF_HOST), ("hosts", HOSTS_OF_REASON)])),
+        ("refused_letters", f"{{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}"),
+    ]
     return "\n".join(
         (
             _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
-            f"local MOST_SAMPLED = {_of({'links': LINKS_OF_HOST, 'hosts': HOSTS_OF_REASON}.items())}",
             _names(places),
             _names({state.name: state for state in State}),
             'local NO_PAGE = string.rep("\\255", 8)',  # the key -1
@@ -49,8 +56,7 @@ def constants() -> str:
             f"local OUT_OF_SPACE = {_set_of(map(int, sorted(OUT_OF_SPACE)))}",
             f"local LINKS_ONLY = {_set_of(map(int, sorted(LINKS_ONLY)))}",
             f"local UNCOUNTED = {_set_of(map(int, sorted(UNCOUNTED)))}",
-            f"local REFUSED_LETTERS = {{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}",
-            f"local NAMES = {_of([('keys', _texts(keys)), ('prefixes', _texts(prefixes)), ('types', _texts(types)), ('times', times)])}",
+            f"local NAMES = {_of(names)}",
             f"local WRITES = {_of((name, _values(values, zero)) for name, values in _OF_RULE_CHANGE.items())}",
         )
     )

@@ -72,6 +72,7 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     asked: bool | int = False
     """False for NO, because 0 is true in Lua; else as in UrlState. Earlier versions wrote True for BY_PERSON."""
     fields_mark: msgspec.Raw = NOTHING
+    detail: str | None = None
 
 
 _read_row = msgspec.msgpack.Decoder(Row).decode
@@ -103,8 +104,7 @@ _HEADS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
 """How long the head of a string is, by its first byte, where it is not one byte."""
 
 
-_key_of = struct.Struct("<xq").unpack
-"""Reads the key in a record, which is a string of 8 bytes behind a head of one."""
+_key_of = struct.Struct("<xq").unpack  # of the key in a record, which is a string of 8 bytes behind a head of one
 
 
 def key_bytes(value: int) -> bytes:
@@ -215,7 +215,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
     (
         _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at, depth_from,
         host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, archived, ordered, checksum, canonical, refused,
-        orphaned, etag, last_modified, held, held_mark, asked, fields_mark,
+        orphaned, etag, last_modified, held, held_mark, asked, fields_mark, detail,
     ) = astuple(row)  # fmt: skip
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
         raise ValueError(f"{url[:80]!r} is no URL")
@@ -229,7 +229,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         None if canonical is NOTHING else number_of(canonical),
         winner == id, winner if winner not in (0, id) else None,
         held, held_mark, _ASKED[asked], inherited,
-        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned, archived, ordered,
+        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned, archived, ordered, detail,
     )  # fmt: skip
 
 
@@ -352,6 +352,7 @@ def _fields_of(state: UrlState, archived: int | None) -> list[object]:
         state.held_mark,
         int(state.asked) or False,
         number(state.fields_mark) if state.fields_mark else None,
+        state.detail,
     ]
 
 

@@ -12,7 +12,18 @@ import msgspec
 from crawlspace.state.redis.encoding import raw, understood, written
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
 
-_read_row = msgspec.msgpack.Decoder(tuple[int, int, int, int]).decode
+
+class UnreachableRow(msgspec.Struct, array_like=True):
+    """A site that cannot be reached, as it is stored."""
+
+    status: int
+    since: int
+    runs: int
+    counted_at: int
+    detail: str = ""
+
+
+_read_row = msgspec.msgpack.Decoder(UnreachableRow).decode
 """Meta: the numbers of documents by site, and the schemes of each, are kept."""
 _PAGE = 5_000
 _SCHEME_OF_PORT = {"80": "http", "443": "https"}
@@ -27,7 +38,7 @@ def wait_of(reply: bytes) -> tuple[int, int]:
 
 def encode_unreachable(row: UnreachableSite | None) -> msgspec.Raw | None:
     """Return a row as it is stored."""
-    return None if row is None else raw(written((row.status, row.since, row.runs, row.counted_at)))
+    return None if row is None else raw(written((row.status, row.since, row.runs, row.counted_at, row.detail)))
 
 
 def rows_of(reply: Mapping[bytes, bytes]) -> list[UnreachableSite]:
@@ -36,7 +47,7 @@ def rows_of(reply: Mapping[bytes, bytes]) -> list[UnreachableSite]:
 
 
 def row_of(site: str, reply: bytes) -> UnreachableSite:
-    return UnreachableSite(site, *_read_row(reply))
+    return UnreachableSite(site, *msgspec.structs.astuple(_read_row(reply)))
 
 
 def schemes_of(site: str, is_noted: Callable[[str], bool]) -> frozenset[str]:

@@ -14,7 +14,7 @@ from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.sqlite import counters
 from crawlspace.state.sqlite.rows import SOURCES, URL_COLUMNS, integers, url_states
-from crawlspace.state.sqlite.schema import IS_FOLDED
+from crawlspace.state.sqlite.schema import IS_FOLDED, readable
 from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 
 PAGE = 1_000
@@ -30,21 +30,18 @@ _TO_FOLD = (
 
 
 def one(db: apsw.Connection, condition: str, *values: int | str) -> UrlState | None:
-    found = url_states(
-        db.execute(f"SELECT {URL_COLUMNS} FROM url CROSS JOIN site ON site.id = url.site WHERE {condition}", values)
-    )
+    statement = f"SELECT {URL_COLUMNS} FROM url CROSS JOIN site ON site.id = url.site WHERE {condition}"
+    found = url_states(db.execute(readable(statement, db), values))
     return found[0] if found else None
 
 
 def by_ids(db: apsw.Connection, ids: Collection[int]) -> list[UrlState]:
     """Those of the URLs that are stored, in that order."""
-    return url_states(
-        db.execute(
-            f"SELECT {URL_COLUMNS} FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
-            " CROSS JOIN site ON site.id = url.site",
-            (integers(ids),),
-        )
+    statement = (
+        f"SELECT {URL_COLUMNS} FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
+        " CROSS JOIN site ON site.id = url.site"
     )
+    return url_states(db.execute(readable(statement, db), (integers(ids),)))
 
 
 def pages(
@@ -61,7 +58,7 @@ def pages(
         + (" AND url.held IS NOT NULL AND (url.indexed OR url.left_behind)" if held else "")
         + f" ORDER BY url.id LIMIT {PAGE}"
     )
-    return lambda db, after: url_states(db.execute(statement, (after, *chosen.values())))
+    return lambda db, after: url_states(db.execute(readable(statement, db), (after, *chosen.values())))
 
 
 def folded_urls(db: apsw.Connection, after: int) -> list[UrlState]:

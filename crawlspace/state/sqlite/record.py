@@ -204,6 +204,7 @@ class _Batch:
                     row.group,
                     row.aside,
                     row.left,
+                    new.detail,
                     row.id,
                 )
             )
@@ -211,7 +212,7 @@ class _Batch:
             "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
             " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
-            " refused = ?, orphaned = ?, archived = ifnull(?, archived), grp = ?, aside = ?, left_behind = ? WHERE id = ?",
+            " refused = ?, orphaned = ?, archived = ifnull(?, archived), grp = ?, aside = ?, left_behind = ?, detail = ? WHERE id = ?",
             updates,
         )
         if self._bystanders:

@@ -33,7 +33,7 @@ URL_COLUMNS = f"""
          ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1)
     ) END,
     url.held, url.held_mark, url.asked, url.inherited, url.fields_mark,
-    url.refused, url.depth_from, url.orphaned, url.archived, url.ordered
+    url.refused, url.depth_from, url.orphaned, url.archived, url.ordered, url.detail
 """
 """What `url_state` reads, in the order of UrlState; who stands for a group is looked up, so that a new one costs no update of all members."""
 

@@ -6,6 +6,8 @@ What only a crawled URL has stands in tables and partial indexes of its own.
 
 from __future__ import annotations
 
+import apsw
+
 from crawlspace.asked import Asked
 from crawlspace.model import Held, Source
 from crawlspace.state.duplicates import NO_PAGE
@@ -60,7 +62,8 @@ CREATE TABLE unreachable (
     status     INTEGER NOT NULL,
     since      INTEGER NOT NULL,
     runs       INTEGER NOT NULL,
-    counted_at INTEGER NOT NULL
+    counted_at INTEGER NOT NULL,
+    detail     TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 -- Ids are given out by the `id` tally and never twice: they leave the store in leases, and outlive the row.
@@ -116,6 +119,8 @@ CREATE TABLE url (
     archived        INTEGER,
     -- the number of the last order to push its document that all sinks were given
     ordered         INTEGER NOT NULL DEFAULT 0,
+    -- what is known of an error beside its status
+    detail          TEXT,
     -- the source a known URL waits in once it is due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift
@@ -225,7 +230,20 @@ DROP INDEX url_canonical;
 """,
     3: """
 ALTER TABLE site ADD COLUMN shown TEXT NOT NULL DEFAULT '';
+ALTER TABLE url ADD COLUMN detail TEXT;
+ALTER TABLE unreachable ADD COLUMN detail TEXT NOT NULL DEFAULT '';
 """,
 }
 """By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for
 anything."""
+ADDED_COLUMNS = {4: ("site.shown", "url.detail", "unreachable.detail")}
+"""By version, the columns that files of earlier versions don't have: for who only reads one they are empty, see `readable`."""
+
+
+def readable(statement: str, db: apsw.Connection) -> str:
+    """Return a statement that can be run on a file of an earlier version that was opened only to be read: what it lacks is NULL."""
+    if db.readonly("main"):
+        version = int(db.pragma("user_version"))
+        for column in (name for added, names in ADDED_COLUMNS.items() if version < added for name in names):
+            statement = statement.replace(column, "NULL")
+    return statement

@@ -7,6 +7,7 @@ from dataclasses import astuple
 
 import apsw
 
+from crawlspace.state.sqlite.schema import readable
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
 from crawlspace.state.views import RobotsEntry
 
@@ -19,18 +20,21 @@ def scheme_bit(url: str) -> int:
 
 
 def unreachable(db: apsw.Connection) -> list[UnreachableSite]:
-    rows = db.execute(
-        "SELECT site.site, status, since, runs, counted_at FROM unreachable JOIN site ON site.id = unreachable.site ORDER BY 1"
+    statement = (
+        "SELECT site.site, status, since, runs, counted_at, ifnull(unreachable.detail, '') FROM unreachable"
+        " JOIN site ON site.id = unreachable.site ORDER BY 1"
     )
-    return [UnreachableSite(*row) for row in rows]
+    return [UnreachableSite(*row) for row in db.execute(readable(statement, db))]
 
 
 def set_unreachable(db: apsw.Connection, site: int, row: UnreachableSite | None) -> None:
     if row is None:
         db.execute("DELETE FROM unreachable WHERE site = ?", (site,))
     else:
-        values = (site, row.status, row.since, row.runs, row.counted_at)
-        db.execute("INSERT OR REPLACE INTO unreachable VALUES (?, ?, ?, ?, ?)", values)
+        values = (site, row.status, row.since, row.runs, row.counted_at, row.detail)
+        db.execute(
+            "INSERT OR REPLACE INTO unreachable (site, status, since, runs, counted_at, detail) VALUES (?, ?, ?, ?, ?, ?)", values
+        )
 
 
 def end_waits_of_unreachable(db: apsw.Connection) -> None:

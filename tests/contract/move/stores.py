@@ -132,7 +132,7 @@ def fill(store: Store) -> None:
     )
     known.record(known.change("a.example/left", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True))
     known.record(known.change("b.example/z", forget=True), known.change("a.example/out", state=State.GONE, status=404))
-    known.record(known.change("a.example/x", checksum=None, state=State.GONE, status=404))
+    known.record(known.change("a.example/x", checksum=None, state=State.GONE, status=611, detail="no HTTP: ü"))
     link_metadata = '{"c":"red"}'
     store.record(
         [

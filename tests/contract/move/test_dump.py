@@ -132,7 +132,7 @@ FORM = [
         (
             "id key url site state status source shift depth redirects rank host_as_written discovered_at fetched_at next_fetch"
             " interval_s retries errors lease_until etag last_modified rules checksum canonical indexed duplicate_of held held_mark asked"
-            " inherited fields_mark refused depth_from orphaned archived ordered links document text aside_in incumbent left link_metadata inherited_from inherited_mark"
+            " inherited fields_mark refused depth_from orphaned archived ordered detail links document text aside_in incumbent left link_metadata inherited_from inherited_mark"
         ),
     ),
     (RefusedLinksRecord, "letter host entries"),
@@ -143,7 +143,7 @@ FORM = [
 
 
 @pytest.mark.parametrize(("kind", "names"), FORM)
-def test_the_form_is_that_of_format_1(kind: type[msgspec.Struct], names: str) -> None:
+def test_the_form_is_that_of_format_2(kind: type[msgspec.Struct], names: str) -> None:
     assert " ".join(kind.__struct_fields__) == names
 
 

@@ -210,6 +210,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
             "lost": False,
             "held": None,
             "duplicate_of": f"{HOME}/a",
+            "detail": None,
         },
     }
 
@@ -217,7 +218,15 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
 def test_a_site_that_cannot_be_reached(tmp_path: Path, store: MemoryStore) -> None:
     store.set_unreachable("www.example.com:80", UnreachableSite("www.example.com:80", 612, NOW - 60, 4, NOW))
     shown = {url: ask(tmp_path, Question(url), store=store).as_json()["unreachable"] for url in (f"{HOME}/b", "http://10.0.0.7/")}
-    row = {"site": "www.example.com:80", "status": 612, "since": "2025-06-15T15:05:40Z", "runs": 4, "documents": 1, "held": False}
+    row = {
+        "site": "www.example.com:80",
+        "status": 612,
+        "cause": "connection refused or lost",
+        "since": "2025-06-15T15:05:40Z",
+        "runs": 4,
+        "documents": 1,
+        "held": False,
+    }
     assert shown == {f"{HOME}/b": row, "http://10.0.0.7/": None}
 
 

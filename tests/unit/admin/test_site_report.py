@@ -48,12 +48,14 @@ SENTENCES = [
     (680, 1, 1, True, "the host name does not exist (680) since …, in 1 run: 1 document is held"),
     (503, 2, 2, False, "HTTP status 503 (503) since …, in 2 runs: 2 documents depend on it"),
     (612, 1, 0, False, "connection refused or lost (612) since …, in 1 run: no document depends on it"),
+    (614, 1, 0, False, "the certificate is self-signed (614) since …, in 1 run: no document depends on it"),
 ]
 
 
 @pytest.mark.parametrize(("status", "runs", "documents", "held", "sentence"), SENTENCES)
 def test_sentences(status: int, runs: int, documents: int, sentence: str, *, held: bool) -> None:
-    report = SiteReport(UnreachableSite(A, status, NOW, runs, NOW), documents, held)
+    detail = "the certificate is self-signed" if status == 614 else ""
+    report = SiteReport(UnreachableSite(A, status, NOW, runs, NOW, detail), documents, held)
     assert re.sub(r"since [-0-9]+ [0-9:]+", "since …", report.sentence) == sentence
 
 

@@ -53,7 +53,7 @@ class Sites(Web):
                 self.clock.advance(max(wait, 0.001))
             elif isinstance(fetch, FetchRobots):
                 status = self._status(fetch.url)
-                engine.robots_read(fetch, status=status if status is not None else 404, body="", detail="Connection was refused")
+                engine.robots_read(fetch, status=status if status is not None else 404, body="", detail="connection refused")
             else:
                 engine.fetched(self._outcome(fetch))
 
@@ -81,7 +81,7 @@ class Sites(Web):
         status = self._status(state.url)
         if status is not None:
             kind = OutcomeKind.GONE if status in PERMANENT or status < 600 else OutcomeKind.FAILED
-            return Outcome(state.id, state.url, kind, status, host_failure=status >= 500, detail="Connection was refused")
+            return Outcome(state.id, state.url, kind, status, host_failure=status >= 500, detail="connection refused")
         self.fetched.add(state.url)
         return self._answer(fetch)
 
@@ -320,7 +320,8 @@ def test_after_the_clock_was_set_back_nothing_waits_longer_than_it_would_have(
 
 
 CAUSES = [
-    (612, "Connection was refused by other side: 111: Connection refused.", "connection refused"),
+    (612, "there is no route to the host", "there is no route to the host"),
+    (404, "a detail that is no cause", "HTTP status 404"),
     (612, "", "connection refused or lost"),
     (613, "", "no answer in time"),
     (614, "", "the TLS handshake failed, as with a certificate that is not valid"),

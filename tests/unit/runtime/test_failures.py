@@ -21,14 +21,16 @@ from twisted.web._newclient import ParseError, ResponseFailed
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status
+from crawlspace.runtime.download.causes import Cause, Certificate
 from crawlspace.runtime.download.errors import (
+    CertificateRefused,
     HeadersTooLarge,
     KeptConnectionClosed,
     NotRenderedError,
     ProxyFailed,
     UndecodableBody,
 )
-from crawlspace.runtime.download.failures import meaning_of
+from crawlspace.runtime.download.failures import detail_of, meaning_of
 from crawlspace.runtime.download.kept_connections import SecondTurns
 
 URL = "http://a.example/"
@@ -61,6 +63,14 @@ def within(cause: BaseException) -> BaseException:
     return ResponseFailed([Failure(cause)])
 
 
+REFUSED = CertificateRefused(Cause.WRONG_NAME, host="a.example", certificate=Certificate(("b.example",)))
+
+
+def handshake(*reasons: str) -> BaseException:
+    """A handshake that failed, with what OpenSSL reports."""
+    return because(within(SSL.Error([("SSL routines", "", reason) for reason in reasons])))
+
+
 TABLE = [
     # what                                  exception                                            resolver                                  status                     kind       may be the host's
     ("no bytes that are HTTP",              because(ParseError("x", b"y")),                      None,                                     Status.READ_ERROR,         PERMANENT, True),
@@ -75,6 +85,7 @@ TABLE = [
     ("there is no way to the host",         tx.NoRouteError(),                                   None,                                     Status.CONNECT_ERROR,      PERMANENT, True),
     ("no answer in time",                   DownloadTimeoutError("x"),                           None,                                     Status.TIMEOUT,            TEMPORARY, True),
     ("no connection in time",               tx.TCPTimedOutError(),                               None,                                     Status.TIMEOUT,            TEMPORARY, True),
+    ("the certificate is not accepted",     because(REFUSED),                                    None,                                     Status.TLS_FAILED,         PERMANENT, True),
     ("the TLS handshake fails",             because(SSL.Error([("x", "y", "z")])),               None,                                     Status.TLS_FAILED,         PERMANENT, True),
     ("fewer bytes than announced",          ResponseDataLossError("x"),                          None,                                     Status.CUT_SHORT,          PERMANENT, True),
     ("more bytes than DOWNLOAD_MAXSIZE",    DownloadCancelledError("x"),                         None,                                     Status.CUT_SHORT,          PERMANENT, False),
@@ -99,6 +110,53 @@ def test_failures(
     meaning = meaning_of(error, url=URL, resolver=resolver)  # type: ignore[arg-type]
     assert (meaning.status, meaning.kind, meaning.host_failure) == (status, kind, may_be_the_hosts)
     assert (meaning.reason is not None) is (kind is KEPT_OUT)
+
+
+TOO_LARGE = "Expected to receive 5000 bytes which is larger than download max size (1024) in request <GET http://a.example/>."
+DETAILS = [
+    # exception                                     status                   a part of what is told; empty: nothing beside the status
+    (because(within(REFUSED)),                      Status.TLS_FAILED,       "the certificate is for b.example, not for a.example"),
+    (handshake("unsupported protocol"),             Status.TLS_FAILED,       "the server speaks only an old version of TLS"),
+    (handshake("tlsv1 alert protocol version"),     Status.TLS_FAILED,       "the server speaks only an old version of TLS"),
+    (handshake("wrong version number"),             Status.TLS_FAILED,       "the server does not speak TLS at this port"),
+    (handshake("record layer failure"),             Status.TLS_FAILED,       "the server does not speak TLS at this port"),
+    (handshake("sslv3 alert handshake failure"),    Status.TLS_FAILED,       "the server refuses the handshake"),
+    (handshake("tlsv13 alert certificate required"), Status.TLS_FAILED,      "the server asks for a certificate of the client"),
+    (handshake("dh key too small"),                 Status.TLS_FAILED,       "is too weak"),
+    (handshake("something new"),                    Status.TLS_FAILED,       "the TLS handshake failed (something new)"),
+    (because(SSL.Error()),                          Status.TLS_FAILED,       "the TLS handshake failed"),
+    (DownloadConnectionRefusedError("x"),           Status.CONNECT_ERROR,    "connection refused"),
+    (tx.ConnectionRefusedError(),                   Status.CONNECT_ERROR,    "connection refused"),
+    (because(within(ConnectionResetError())),       Status.CONNECT_ERROR,    "the connection was reset"),
+    (within(tx.ConnectionLost()),                   Status.CONNECT_ERROR,    "the connection was reset"),
+    (within(tx.ConnectionDone()),                   Status.CONNECT_ERROR,    "the server closed the connection without an answer"),
+    (KeptConnectionClosed(),                        Status.CONNECT_ERROR,    "the server closed the connection without an answer"),
+    (tx.NoRouteError(),                             Status.CONNECT_ERROR,    "there is no route to the host"),
+    (tx.ConnectError(osError="EADDRNOTAVAIL"),      Status.CONNECT_ERROR,    "no connection (EADDRNOTAVAIL)"),
+    (tx.TCPTimedOutError(),                         Status.TIMEOUT,          "no connection in time"),
+    (DownloadTimeoutError("Getting http://u:p@a.example/ took longer"), Status.TIMEOUT, ""),
+    (DownloadTimeoutError("Getting it took long (through the proxy http://p:3128)"), Status.TIMEOUT, "no answer in time (through the proxy http://p:3128)"),
+    (ResponseDataLossError("x"),                    Status.CUT_SHORT,        "the answer was cut short"),
+    (DownloadCancelledError(TOO_LARGE),             Status.CUT_SHORT,        "the answer of 5,000 bytes is larger than 1,024 bytes"),
+    (DownloadCancelledError(""),                    Status.CUT_SHORT,        "the answer is larger than DOWNLOAD_MAXSIZE"),
+    (IgnoreRequest("exceeded DOWNLOAD_MAXSIZE"),    Status.CUT_SHORT,        "the answer is larger than DOWNLOAD_MAXSIZE"),
+    (within(HeadersTooLarge()),                     Status.CUT_SHORT,        "the headers are over the bounds"),
+    (because(ParseError("not enough parts", b"y")), Status.READ_ERROR,       "what the server sends is not HTTP (not enough parts)"),
+    (UndecodableBody("BadGzipFile: x"),             Status.READ_ERROR,       "the body is not encoded as its headers say (BadGzipFile: x)"),
+    (DownloadFailedError("x"),                      Status.READ_ERROR,       "the answer could not be read (DownloadFailedError)"),
+    (CannotResolveHostError("x"),                   Status.NO_SUCH_HOST,     ""),
+    (ProxyFailed("the proxy is away"),              Status.PROXY_FAILED,     "the proxy is away"),
+    (NotRenderedError("no browser"),                Status.NOT_RENDERED,     "no browser"),
+    (ValueError("a fault"),                         Status.UNEXPECTED,       "ValueError: a fault"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("error", "status", "told"), DETAILS)
+def test_details(error: BaseException, status: Status, told: str) -> None:
+    assert meaning_of(error, url=URL, resolver=Resolver(exists=False)).status is status  # type: ignore[arg-type]
+    detail = detail_of(error, status)
+    assert told in detail
+    assert bool(told) is bool(detail)
 
 
 def test_a_request_on_a_kept_connection_that_was_closed_has_a_second_turn_on_a_new_one() -> None:

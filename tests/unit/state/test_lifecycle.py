@@ -158,6 +158,33 @@ def test_outcomes(
     assert new.lease_until is None
 
 
+WHY = "connection refused"
+DETAILS = [
+    # what                                    before                                     outcome                                           detail after
+    ("a retry of a new URL",                  NEW,                                       replace(LATE, detail=WHY),                        WHY),
+    ("an error of a page to the end",         structs.replace(PAGE, retries=2),          replace(LATE, detail=WHY),                        WHY),
+    ("a permanent error of a new URL",        NEW_TO_THE_END,                            replace(BROKEN, detail=WHY),                      WHY),
+    ("an error without a detail",             structs.replace(HELD, detail="old"),       LATE,                                             None),
+    ("another error",                         structs.replace(HELD, detail="old"),       replace(LATE, detail=WHY),                        WHY),
+    ("a page that is one again",              structs.replace(HELD, detail="old"),       document(),                                       None),
+    ("a page that is as it was",              structs.replace(HELD, detail="old"),       UNCHANGED,                                        None),
+    ("304 that needs the whole page",         structs.replace(HELD, detail="old"),       replace(UNCHANGED, needs_body=True),              None),
+    ("a redirect",                            structs.replace(HELD, detail="old"),       replace(MOVES, detail="http://b/"),               None),
+    ("a page of another type",                structs.replace(HELD, detail="old"),       outcome(EXCLUDED, 780, detail="image/png"),       None),
+    ("a page outside the space",              structs.replace(HELD, detail="old"),       outcome(EXCLUDED, Status.EXCLUDED, detail="x"),   None),
+    ("user information and passwords",        NEW,                                       replace(LATE, detail="http://u:secret@a/?password=hidden&b=1"), "http://…@a/?password=…&b=1"),
+    ("control characters",                    NEW,                                       replace(LATE, detail="a\x1b[2Jb\nc"),             "a\\x1b[2Jb\\nc"),
+    ("more than is kept",                     NEW,                                       replace(LATE, detail="x" * 5_000),                f"{'x' * 299}…"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "before", "came", "detail"), DETAILS, ids=[row[0] for row in DETAILS])
+def test_the_detail_is_that_of_the_last_error(what: str, before: UrlState, came: Outcome, detail: str | None) -> None:
+    after = advance(before, came, policy=POLICY, now=NOW, site=WELL).state
+    assert after.detail == detail
+    assert after.detail is None or after.state in (State.FAILED, State.GONE)
+
+
 def test_retries_are_counted_and_a_success_ends_them() -> None:
     first = advance(NEW, LATE, policy=POLICY, now=NOW)
     second = advance(first.state, LATE, policy=POLICY, now=NOW)

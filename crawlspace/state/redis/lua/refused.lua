@@ -65,7 +65,7 @@ function refused.drop_hosts(letter, added)
   for host, number in pairs(added) do numbers[host] = number end
   for host in pairs(numbers) do all[#all + 1] = host end
   table.sort(all, function(one, two) return numbers[one] < numbers[two] end)
-  for n = 1, #all - MOST_SAMPLED.hosts do
+  for n = 1, #all - NAMES.most_sampled.hosts do
     added[all[n]] = nil
     later("ZREM", key, all[n])
     refused.filter(letter .. " " .. all[n], function() return false end)
@@ -95,7 +95,7 @@ function refused.replace()
     for _, link in ipairs(of[id]) do refused.add(id, link) end
   end
   for place, entries in pairs(refused.entries) do
-    local beyond = #entries - MOST_SAMPLED.links
+    local beyond = #entries - NAMES.most_sampled.links
     if beyond > 0 then refused.filter(place, function(_, n) return n > beyond end) end
   end
   for letter, added in pairs(refused.hosts) do refused.drop_hosts(letter, added) end

@@ -212,7 +212,7 @@ end
 
 -- Raise an error where what is going to be counted for the records that change is damaged; nothing has been written before.
 cache.COUNTERS = {"urls", "sites", "orders", "with document", "indexed", "forgotten", "retrying", "writes", "edits", "state leased"}
-for _, letter in ipairs(REFUSED_LETTERS) do cache.COUNTERS[#cache.COUNTERS + 1] = "refused " .. letter end
+for _, letter in ipairs(NAMES.refused_letters) do cache.COUNTERS[#cache.COUNTERS + 1] = "refused " .. letter end
 for state = PENDING, EXCLUDED do cache.COUNTERS[#cache.COUNTERS + 1] = "state " .. state end
 function cache.check()
   if cache.is_checked then return end

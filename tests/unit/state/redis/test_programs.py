@@ -56,7 +56,7 @@ def test_no_more_than_it_needs(operation: str, has: set[str], has_not: set[str])
 
 
 def test_a_loop_that_fills_a_table_comes_with_it() -> None:
-    loop = 'for _, letter in ipairs(REFUSED_LETTERS) do cache.COUNTERS[#cache.COUNTERS + 1] = "refused " .. letter end'
+    loop = 'for _, letter in ipairs(NAMES.refused_letters) do cache.COUNTERS[#cache.COUNTERS + 1] = "refused " .. letter end'
     assert loop in whole()
     assert loop in program_of("record")
     assert loop not in program_of("due")

@@ -12,10 +12,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from crawlspace.asked import Asked
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
-from crawlspace.model import Source, State
+from crawlspace.model import State
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, VERSION
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.command_line import ROOT
@@ -309,92 +308,3 @@ def record(store: SqliteStore) -> None:
 
 if __name__ == "__main__":
     {"hold": hold, "record": record}[sys.argv[2]](SqliteStore.open_for_crawl(Path(sys.argv[1])))
-
-
-_OF_VERSION_3 = ("ALTER TABLE site DROP COLUMN shown", "PRAGMA user_version = 3")
-_OF_VERSION_2 = (
-    *_OF_VERSION_3,
-    "DROP INDEX url_folded",
-    "DROP INDEX url_canonical",
-    "CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL",
-    "PRAGMA user_version = 2",
-)
-_OF_VERSION_1 = (
-    *_OF_VERSION_2,
-    "DROP INDEX url_due",
-    "ALTER TABLE url DROP COLUMN waits_in",
-    "ALTER TABLE url ADD COLUMN waits_in INTEGER AS (CASE WHEN asked THEN 0 WHEN retries > 0 THEN source ELSE 5 END) VIRTUAL",
-    (
-        "CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)"
-        " WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
-    ),
-    "PRAGMA user_version = 1",
-)
-
-
-def test_a_file_of_version_2_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
-    path = filled(tmp_path, urls=0)
-    store = SqliteStore(path)
-    known = Known(store)
-    known.discover("a.example/page", "a.example/copy")
-    known.record(known.page("a.example/copy", "one", canonical=key("a.example/page")), known.page("a.example/page", "two"))
-    store.close()
-    statements(*_OF_VERSION_2)(path)
-    before = path.read_bytes()
-    reader = SqliteStore(path, read_only=True)
-    assert Known(reader).get("a.example/copy").duplicate_of == Known(reader).get("a.example/page").id
-    reader.close()
-    assert path.read_bytes() == before, "who only reads changes nothing"
-    for checksum in ("three", "four"):
-        store = SqliteStore(path)
-        known = Known(store)
-        known.record(known.page("a.example/page", checksum))
-        assert known.get("a.example/copy").duplicate_of == known.get("a.example/page").id, "it is found by the page that it names"
-        store.check()
-        store.close()
-    db = apsw.Connection(str(path))
-    assert db.pragma("user_version") == VERSION
-    db.close()
-
-
-def test_a_file_that_an_earlier_version_crawls_is_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    with child(path, "hold") as process:
-        try:
-            statements(*_OF_VERSION_2)(path)
-            assert_refused(lambda: SqliteStore(path), StoreLocked, "let that crawl end first, or stop it", path)
-        finally:
-            process.kill()
-    SqliteStore(path).close()
-
-
-def test_a_file_of_version_1_is_brought_up_to_date_when_it_is_written_to(tmp_path: Path) -> None:
-    path = filled(tmp_path, urls=3)
-    store = SqliteStore(path)
-    ids = [state.id for state in store.urls()]
-    known = Known(store)
-    known.record(
-        *(
-            known.change(state.url, asked=asked, fetched_at=NOW, next_fetch=NOW)
-            for state, asked in zip(store.urls(), Asked, strict=True)
-        )
-    )
-    states = list(store.urls())
-    store.close()
-    statements(*_OF_VERSION_1)(path)
-    before = path.read_bytes()
-    reader = SqliteStore(path, read_only=True)
-    assert list(reader.urls()) == states
-    reader.close()
-    assert path.read_bytes() == before, "who only reads changes nothing"
-    for _ in range(2):
-        store = SqliteStore(path)
-        found = [(queue.source, at) for queue, at in store.due(states[0].site)]
-        assert found == [(Source.USER, NOW), (Source.INDEX, NOW), (Source.REFRESH, NOW)]
-        assert [state.id for state in store.lease(states[0].site, 9, now=NOW, until=NOW + 9)] == [ids[1], ids[2], ids[0]]
-        store.release(ids)
-        store.check()
-        store.close()
-    db = apsw.Connection(str(path))
-    assert db.pragma("user_version") == VERSION
-    db.close()
