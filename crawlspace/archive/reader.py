@@ -14,7 +14,7 @@ from isal import isal_zlib
 
 from crawlspace.archive.files import find
 from crawlspace.archive.places import file_and_offset
-from crawlspace.archive.records import DOM, PREVIOUS, Location, Original
+from crawlspace.archive.records import DOM, PREVIOUS, Location, Original, shape_of
 from crawlspace.model import Document
 
 _AT_ONCE = 1 << 15
@@ -145,8 +145,10 @@ class ArchiveReader:
         found = self._fetch(self.location(place), url)
         if found is None or found[1].url != url:
             return None
-        fields = found[1].fields
-        return Original(fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""), fields.get(DOM))
+        fields, shape = found[1].fields, shape_of(found[1].block.partition(b"\r\n\r\n")[0])
+        return Original(
+            fields["WARC-Record-ID"], fields["WARC-Date"], fields.get("WARC-Payload-Digest", ""), fields.get(DOM), shape
+        )
 
     def response(self, place: int, url: str) -> StoredResponse | None:
         """Return the response that was stored for a URL."""

@@ -98,7 +98,7 @@ class LinkJudging:
                 self._judged += 1
 
     def _change(self, state: UrlState, now: int) -> Change:
-        outcome = self._read(state)
+        outcome = None if state.held is not None else self._read(state)  # what is held has an older response at its place
         if outcome is None or outcome.links is None:
             return _due_at_once(state, now)
         new, keys, refused, sample = self._engine.admission.of_page(state, outcome)

@@ -14,7 +14,7 @@ from crawlspace.crawl.rule_changes.archived_links import PAGES_AT_ONCE, LinkJudg
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, SpiderCode, judging
 from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import Outcome, OutcomeKind, State, UrlState
+from crawlspace.model import Held, Outcome, OutcomeKind, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
@@ -107,6 +107,15 @@ def test_what_comes_into_reach_is_fetched_and_the_pages_are_not(site: ArchivedSi
     assert site.store.get_meta(JUDGING) == ""
     site.judge()
     assert (site.read, site.asked) == ([], [])
+
+
+def test_a_page_whose_deletion_is_held_is_fetched(site: ArchivedSite) -> None:
+    """At its place is the document of the index, and not its last response."""
+    site.revise(lambda state: Change(structs.replace(state, held=Held.MANY)) if state.url == PAGES[0] else None)
+    site.write(start=HOME, rules=BOTH)
+    site.judge()
+    assert_same(site.read, PAGES[1:])
+    assert_same(site.urls(), [HOME, PAGES[0], *OTHER])
 
 
 def test_a_start_goes_on_where_the_last_one_was_stopped(site: ArchivedSite) -> None:
