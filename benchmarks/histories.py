@@ -45,6 +45,8 @@ _MET = (
     "archive compacted",
     "index made anew of the archive",
     "documents moved from the archive",
+    "documents made anew of the archive",
+    "directives that apply by then, or don't",
     "documents on the search server",
     "documents that it cannot be sent",
     "pushes for the search server dropped",

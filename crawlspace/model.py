@@ -216,10 +216,7 @@ class NewUrl(Struct, frozen=True, gc=False):
 
 
 class UrlState(Struct, gc=False):
-    """The stored state of one URL. Times are whole seconds since 1970, UTC; None means never or unknown.
-
-    The store returns copies: a change has no effect until it is recorded.
-    """
+    """A copy of the stored state of one URL. Times are whole seconds since 1970, UTC; None means never or unknown."""
 
     id: int
     key: int
@@ -371,6 +368,8 @@ class Outcome:
     conditional: bool = False
     needs_body: bool = False
     """A 304 whose headers contradict the stored state: the page is fetched again in this run, with an unconditional GET."""
+    restricts_others: bool = False
+    """A 304 has robots directives that are not obeyed, or name another crawler (`crawl/archiving.py`)."""
     exchange: Exchange | None = None
     """What was sent, for the archive; None where there is none, or the response is not complete."""
     sent_ago_s: float = 0.0

@@ -167,7 +167,12 @@ class Extraction(Reindexing):
 
 
 def _can_be_made(known: KnownUrl) -> bool:
-    """Return whether a document is made of an archived page: it has one, or was kept out by code, rules or directives. A held deletion stays."""
+    """Return whether a document is made of an archived page: it has one, or was kept out by code, rules or directives.
+
+    A held deletion stays, and so does a document that a person has kept although its page has none any more: until the next fetch.
+    """
     if known.archived is None or known.held is not None or known.never_due:
         return False
-    return known.has_document or (known.state == State.EXCLUDED and known.status in LINKS_ONLY)
+    if known.has_document:
+        return known.state in (State.DONE, State.FAILED)
+    return known.state == State.EXCLUDED and known.status in LINKS_ONLY

@@ -14,7 +14,7 @@ import msgspec
 from crawlspace.archive.files import find
 from crawlspace.archive.members import MOST_HEAD, DamagedRecord, Record, RecordParts, copied, number, record_without_block
 from crawlspace.archive.places import file_and_offset
-from crawlspace.archive.records import DOM, PREVIOUS, Location, Original
+from crawlspace.archive.records import DOM, PREVIOUS, Location, Original, shape_of
 from crawlspace.model import Document
 
 MOST_BYTES = 1 << 30
@@ -132,9 +132,9 @@ class ArchiveReader:
         found = self._fetch(self.location(place), url)
         if found is None or found[1].url != url:
             return None
-        fields = found[1].fields
+        fields, shape = found[1].fields, shape_of(found[1].block.partition(b"\r\n\r\n")[0])
         id, date = fields.get("WARC-Record-ID"), fields.get("WARC-Date")
-        return None if not (id and date) else Original(id, date, fields.get("WARC-Payload-Digest", ""), fields.get(DOM))
+        return None if not (id and date) else Original(id, date, fields.get("WARC-Payload-Digest", ""), fields.get(DOM), shape)
 
     def response(self, place: int, url: str) -> StoredResponse | None:
         """Return the response that was stored for a URL."""

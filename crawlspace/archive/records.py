@@ -11,12 +11,13 @@ the document without the page being decompressed.
 from __future__ import annotations
 
 from base64 import b32encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha1
 from http.client import responses as phrases
+from operator import itemgetter
 from os import urandom
 from struct import pack
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from crawlspace.model import Document
 
 LEFT_OUT = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
 """Headers that are not archived."""
+ROBOTS_TAG = b"x-robots-tag"
 LEVEL = 1
 """Of compression by ISA-L: three to four times as fast as zlib at its level 1, and 3 % smaller. zlib's level 6 makes pages 5 % smaller
 still, and takes six times as long."""
@@ -47,6 +49,19 @@ _IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _DROPPED = frozenset({b"transfer-encoding"})
 """Of a response whose body is stored without it."""
+_SHAPING = frozenset(
+    {
+        b"content-type",
+        b"content-encoding",
+        b"content-disposition",
+        b"content-language",
+        b"link",
+        b"location",
+        b"refresh",
+        ROBOTS_TAG,
+    }
+)
+"""Headers from which document and links of a page are made, besides its body: with others, equal bytes are another version."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -66,6 +81,8 @@ class Original:
     digest: str
     dom: str | None = None
     """The digest of the DOM, where it was rendered."""
+    shape: Sequence[bytes] = ()
+    """See `shape_of`."""
 
 
 def digest_of(body: bytes | BodyFile) -> str:
@@ -102,9 +119,9 @@ def page(
         named.append((DOM, dom))
     yield metadata(document, url=exchange.url, of=id, date=date)
     if isinstance(exchange.body, BodyFile):
-        yield from _large_record("response", id, date, named, _response_head(exchange), exchange.body)
+        yield from _large_record("response", id, date, named, response_head(exchange), exchange.body)
     else:
-        yield _record("response", id, date, named, _response_head(exchange) + exchange.body)
+        yield _record("response", id, date, named, response_head(exchange) + exchange.body)
     if exchange.dom is not None and dom is not None:
         yield _resource(exchange.url, exchange.dom, dom, id, date)
     yield _request(exchange, id, date)
@@ -138,9 +155,21 @@ def revisit(exchange: Exchange, original: Original | None, *, digest: str | None
         ]
     if exchange.address:
         named.append(("WARC-IP-Address", exchange.address))
-    head = _record("revisit", id, date, named, _response_head(exchange))
+    head = _record("revisit", id, date, named, response_head(exchange))
     resource = b"" if exchange.dom is None or dom is None else _resource(exchange.url, exchange.dom, dom, id, date)
     return b"".join((head, resource, _request(exchange, id, date)))
+
+
+def shape_of(head: bytes) -> list[bytes]:
+    """Return what document and links of a page are made of besides its body: its status, and some headers, sorted by name."""
+    first, *lines = head.split(b"\r\n")
+    named = ((name.lower(), value) for name, _, value in (line.partition(b": ") for line in lines))
+    return [*first.split(b" ", 2)[1:2], *(b"%s: %s" % one for one in sorted(named, key=itemgetter(0)) if one[0] in _SHAPING)]
+
+
+def robots_tags(shape: Sequence[bytes]) -> list[bytes]:
+    """Return the X-Robots-Tag headers among what `shape_of` returns."""
+    return [line for line in shape if line.startswith(ROBOTS_TAG)]
 
 
 def date_of(at: float) -> str:
@@ -175,7 +204,8 @@ def _request(exchange: Exchange, response: str, date: str) -> bytes:
     return _record("request", _new_id(), date, named, b"".join((head, lines, b"\r\n")))
 
 
-def _response_head(exchange: Exchange) -> bytes:
+def response_head(exchange: Exchange) -> bytes:
+    """Return status line and headers of a response as they are archived."""
     phrase = phrases.get(exchange.status, "")
     lines = _header_lines(exchange.response_headers, without=LEFT_OUT | _DROPPED)
     return b"".join((f"{exchange.protocol} {exchange.status} {phrase}\r\n".encode(), lines, b"\r\n"))

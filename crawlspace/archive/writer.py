@@ -42,7 +42,11 @@ class Ticket:
     """Its records are kept even where the body is that of the version before, because the document is another one."""
     moves: bool = True
     """The URL has its place there from now on."""
+    restricts_others: bool = False
+    """As in the outcome of the fetch."""
     location: Location | None = None
+    is_outdated: bool = False
+    """The version before has other robots directives than a 304 about it, so it is not what the page has sent last."""
     is_written: bool = False
 
 
@@ -170,12 +174,17 @@ class ArchiveWriter:
         previous = None if ticket.previous is None else originals.location(ticket.previous)
         if exchange.status == 304:
             original = None if ticket.previous is None else originals.original(ticket.previous, exchange.url)
+            ticket.is_outdated = ticket.restricts_others and not _has_directives_of(original, exchange)
             return [records.revisit(exchange, original, digest=None)], False
         digest = records.digest_of(exchange.body)
         dom = None if exchange.dom is None else records.digest_of(exchange.dom)
         if ticket.previous is not None and not ticket.is_new:
             original = originals.original(ticket.previous, exchange.url)
-            if original is not None and original.digest == digest and (original.dom == dom or not ticket.moves):
+            if (
+                original is not None
+                and original.digest == digest
+                and (_is_as_before(original, exchange, dom) or not ticket.moves)
+            ):
                 return [records.revisit(exchange, original, digest=digest, dom=None if dom == original.dom else dom)], False
         return records.page(exchange, ticket.document, digest=digest, previous=previous, dom=dom), True
 
@@ -188,3 +197,14 @@ class ArchiveWriter:
         if self._file is None:
             self._file = self._series.begin()
         return self._file
+
+
+def _is_as_before(original: Original, exchange: Exchange, dom: str | None) -> bool:
+    """Return whether document and links of a response with the body of an earlier one are made of the same."""
+    return original.dom == dom and original.shape == records.shape_of(records.response_head(exchange))
+
+
+def _has_directives_of(original: Original | None, exchange: Exchange) -> bool:
+    """Return whether a 304 has the robots directives of the response that it is about."""
+    now = records.robots_tags(records.shape_of(records.response_head(exchange)))
+    return original is not None and records.robots_tags(original.shape) == now

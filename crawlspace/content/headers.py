@@ -36,27 +36,34 @@ class PageHeaders(NamedTuple):
     last_modified: str | None = None
     refresh: tuple[float, str] | None = None
     """Seconds, and the URL as written."""
+    robots_tags: Sequence[str] = ()
+    """The X-Robots-Tag headers as sent, whether they are obeyed or not."""
 
     @property
     def concern_the_document(self) -> bool:
         """Whether the headers affect the document or its links."""
         return self.robots != NO_LIMITS or self.canonical is not None
 
+    @property
+    def restrict_some_agent(self) -> bool:
+        """Whether the headers restrict the document or its links for any crawler, whether they are obeyed or not."""
+        return bool(self.robots_tags) and parse_robots_headers(self.robots_tags, of_all_agents=True) != NO_LIMITS
+
 
 def read_headers(
     values: Callable[[str], Sequence[str]], *, url: str, agent_names: Collection[str] = (), obey_robots: bool = True
 ) -> PageHeaders:
     """Return the parsed headers of a page; `values` returns all values of a header, `agent_names` are our names for robots."""
-    directives = values("X-Robots-Tag") if obey_robots else ()
-    links = values("Link")
+    directives, links = values("X-Robots-Tag"), values("Link")
     etag, last_modified, refresh = values("ETag"), values("Last-Modified"), values("Refresh")
     return PageHeaders(
         content_type=declared(values("Content-Type")),
-        robots=parse_robots_headers(directives, agent_names) if directives else NO_LIMITS,
+        robots=parse_robots_headers(directives, agent_names) if directives and obey_robots else NO_LIMITS,
         canonical=canonical_link(links, url=url) if links else None,
         etag=kept_validator(etag[-1]) if etag else None,
         last_modified=kept_validator(last_modified[-1]) if last_modified else None,
         refresh=link_targets.refresh(refresh[0][:_LONGEST_VALIDATOR], "utf-8") if refresh else None,
+        robots_tags=directives,
     )
 
 

@@ -41,11 +41,13 @@ def parse_robots(content: str) -> RobotsDirectives:
     return RobotsDirectives(index, follow)
 
 
-def parse_robots_headers(values: Iterable[str], agent_names: Collection[str] = ()) -> RobotsDirectives:
+def parse_robots_headers(
+    values: Iterable[str], agent_names: Collection[str] = (), *, of_all_agents: bool = False
+) -> RobotsDirectives:
     """Return the directives of `X-Robots-Tag` headers.
 
     `googlebot: noindex, nofollow` is for that agent only, up to the next agent or the end of the header; it applies if the agent
-    is `*` or among `agent_names` (compared without case).
+    is `*` or among `agent_names` (compared without case), or if directives `of_all_agents` are wanted.
     """
     ours = {name.lower() for name in agent_names} | {"*"}
     directives = NO_LIMITS
@@ -57,7 +59,7 @@ def parse_robots_headers(values: Iterable[str], agent_names: Collection[str] = (
                 agent = head.split(":")[0].strip()
                 if agent in _VALUED or " " in agent:  # the rest of a date, after its comma
                     continue
-                applies = agent in ours
+                applies = of_all_agents or agent in ours
             if applies:
                 directives &= parse_robots(directive)
     return directives

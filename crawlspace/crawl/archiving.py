@@ -12,8 +12,8 @@ from crawlspace.archive.places import place_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock
-from crawlspace.model import Outcome, OutcomeKind, UrlState
-from crawlspace.state.changes import Change
+from crawlspace.model import LINKS_ONLY, Outcome, OutcomeKind, UrlState
+from crawlspace.state.changes import NOWHERE, Change
 
 PATIENCE_S = 0.05
 """For the records of a transaction, which take a tenth of a millisecond each. A crawl goes on without those that take longer."""
@@ -77,6 +77,7 @@ class Archiving:
             before.archived,
             is_new=change.document is not None,
             moves=moves,
+            restricts_others=outcome.restricts_others,
         )
         if self._limit is not None:
             self._unrecorded.add(ticket)
@@ -94,6 +95,8 @@ class Archiving:
         for change, ticket in tickets:
             if ticket.location is not None and ticket.moves:
                 change.archived = place_of(self._number(ticket.location.file), ticket.location.offset)
+            elif ticket.is_outdated:
+                drop_place(change)
 
     def close(self) -> None:
         """Close the file. Raises ArchiveError."""
@@ -129,3 +132,21 @@ def is_moved(after: UrlState, outcome: Outcome) -> bool:
     if outcome.kind is OutcomeKind.UNCHANGED:
         return False
     return after.checksum is None or (outcome.kind is OutcomeKind.DOCUMENT and after.held is None)
+
+
+def without_record(change: Change, outcome: Outcome) -> None:
+    """Drop the place of a URL whose response is not archived, where that response stands for the page from now on.
+
+    Else a document would be made anew, and sent, of what is not what the page has sent last. The same holds for a 304 with robots directives
+    that don't apply now: nobody knows whether the archived response has them, and with other settings they apply.
+    """
+    was_read = outcome.kind is OutcomeKind.DOCUMENT or (outcome.kind is OutcomeKind.EXCLUDED and outcome.status in LINKS_ONLY)
+    if outcome.restricts_others:
+        drop_place(change)
+    elif was_read and is_moved(change.state, outcome):
+        change.archived = NOWHERE
+
+
+def drop_place(change: Change) -> None:
+    """Have nothing be made of the archived response of a page any more, and the next fetch be unconditional."""
+    change.archived, change.state.rules = NOWHERE, 0

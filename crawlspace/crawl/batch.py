@@ -9,7 +9,7 @@ from typing import Protocol
 
 from crawlspace.archive.writer import Ticket
 from crawlspace.clock import Clock
-from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.archiving import Archiving, without_record
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.state.changes import Change, Effects
@@ -75,7 +75,9 @@ class Commits:
         if outcome.kind is OutcomeKind.UNCHANGED:
             self.batch.unchanged.append(before.id)
         ticket = None if self._archiving is None else self._archiving.add(change, outcome, before)
-        if ticket is not None:
+        if ticket is None:
+            without_record(change, outcome)
+        else:
             self.batch.archived.append((change, ticket))
 
     def begin(self, health: Callable[[], Mapping[str, Health]]) -> bool:

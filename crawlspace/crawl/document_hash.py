@@ -1,7 +1,10 @@
-"""A hash of what a document is stored with besides its text: metadata from rules, an item's own fields, the declared type.
+"""A hash of what a document is stored with besides its text: metadata from rules, what else it is shown by, the declared type.
 
 Three hashes in one number of 63 bits, stored with each URL (`UrlState.fields_mark`): if one of them differs from its present
 value, the document in the index is out of date although its text is the same. A part is 0 if there is nothing to hash.
+
+The second is of title, description, language and the fields of the item. Earlier versions hashed the fields alone: a document that was
+stored by them is out of date only if its fields differ, so that not all of them are sent again.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from crawlspace.content_type import essence, is_generic
-from crawlspace.model import LINKS_ONLY, Outcome, OutcomeKind, UrlState
+from crawlspace.model import LINKS_ONLY, Document, Outcome, OutcomeKind, UrlState
 
 _TYPE_BITS = 16
 _OWN_BITS = 16
@@ -22,20 +25,13 @@ _RULE_SHIFT = _TYPE_BITS + _OWN_BITS
 def mark_after(outcome: Outcome, after: UrlState, *, before: int) -> tuple[int, bool]:
     """Return the number to store with a URL after an outcome, and whether its document has other metadata than `before` stands for."""
     if outcome.document is not None and after.checksum is not None and after.held is None:
-        mark = document_mark(outcome)
-        return mark, has_other_fields(mark, before)
+        own = _own_fields(outcome.document, outcome.added)
+        mark = _mark(outcome, _hash_of_document(outcome.document, own))
+        is_as_before = mark >> _TYPE_BITS == before >> _TYPE_BITS
+        return mark, not is_as_before and _mark(outcome, _hash_of_fields(own, _OWN_BITS)) >> _TYPE_BITS != before >> _TYPE_BITS
     if after.status in LINKS_ONLY and outcome.kind is OutcomeKind.EXCLUDED:
         return type_mark(outcome.declared_type), False  # a 304 with another type causes an unconditional GET
     return after.fields_mark, False
-
-
-def document_mark(outcome: Outcome) -> int:
-    """Return the number for the document of an outcome."""
-    own = {}
-    if outcome.document is not None and outcome.document.fields:
-        own = {name: value for name, value in outcome.document.fields.items() if name not in outcome.added}
-    parts = rules_mark(outcome.added) << _OWN_BITS | _hash_of_fields(own, _OWN_BITS)
-    return parts << _TYPE_BITS | type_mark(outcome.declared_type)
 
 
 def rules_mark(fields: Mapping[str, str]) -> int:
@@ -46,11 +42,6 @@ def rules_mark(fields: Mapping[str, str]) -> int:
 def rules_mark_of(mark: int) -> int:
     """Return the part of a stored number for metadata from rules."""
     return mark >> _RULE_SHIFT
-
-
-def has_other_fields(mark: int, stored: int) -> bool:
-    """Return whether metadata differs; another declared type alone does not require sending a document again."""
-    return mark >> _TYPE_BITS != stored >> _TYPE_BITS
 
 
 def type_mark(declared: str | None) -> int:
@@ -67,6 +58,20 @@ def has_other_type(declared: str | None, stored: int) -> bool:
     """Return whether a Content-Type header has another type than the stored document; False if either is unknown."""
     now, then = type_mark(declared), type_mark_of(stored)
     return bool(now and then) and now != then
+
+
+def _own_fields(document: Document, added: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the fields of a document that rules have not added."""
+    return {name: value for name, value in document.fields.items() if name not in added} if document.fields else {}
+
+
+def _mark(outcome: Outcome, own: int) -> int:
+    return (rules_mark(outcome.added) << _OWN_BITS | own) << _TYPE_BITS | type_mark(outcome.declared_type)
+
+
+def _hash_of_document(document: Document, own: Mapping[str, str]) -> int:
+    shown = (document.title, document.description, document.language)
+    return _hash("\0".join((*shown, repr(sorted(own.items())) if own else "")), _OWN_BITS) if own or any(shown) else 0
 
 
 def _hash_of_fields(fields: Mapping[str, str], bits: int) -> int:

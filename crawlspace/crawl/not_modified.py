@@ -11,8 +11,10 @@ def not_modified(state: UrlState, headers: PageHeaders, *, conditional: bool) ->
     """Return the outcome of a 304; `conditional`: the request was conditional.
 
     Its validators replace the stored ones (RFC 9111, 4.3.4). If it has robots directives, another canonical page or another type,
-    the page is requested again in the same run, with an unconditional GET.
+    the page is requested again in the same run, with an unconditional GET. Directives that are not obeyed, or name another crawler,
+    don't cause that, but may apply with other settings: see `Outcome.restricts_others`.
     """
+    needs_body = headers.concern_the_document or has_other_type(headers.content_type, state.fields_mark)
     return Outcome(
         state.id,
         state.url,
@@ -21,5 +23,6 @@ def not_modified(state: UrlState, headers: PageHeaders, *, conditional: bool) ->
         conditional=conditional,
         etag=headers.etag,
         last_modified=headers.last_modified,
-        needs_body=headers.concern_the_document or has_other_type(headers.content_type, state.fields_mark),
+        needs_body=needs_body,
+        restricts_others=not needs_body and headers.restrict_some_agent,
     )

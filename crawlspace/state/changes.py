@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from crawlspace.model import Document, NewUrl, Queue, UrlState
 from crawlspace.state.refused_links import RefusedLink
 
+NOWHERE = 0
+"""No place in an archive."""
+
 
 @dataclass(slots=True)
 class Change:
@@ -41,7 +44,7 @@ class Change:
     refused_links: Sequence[RefusedLink] = ()
     """Those of its refused links that are for the sample; only with `links`, and where `state.refused` counts them."""
     archived: int | None = None
-    """The place of new records of the URL in the archive; None: the stored one stays."""
+    """The place of new records of the URL in the archive; None: the stored one stays; NOWHERE: it has none any more."""
     together_with: int | None = None
     """Id of a URL whose change is recorded in the same batch before this one. A worker that does not hold that URL any more changes neither."""
 

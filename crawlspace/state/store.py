@@ -335,6 +335,9 @@ class ArchiveStore(Protocol):
     def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
         """Set the places of URLs: id, the place up to now, the new one. A URL that has another place by now keeps it."""
 
+    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]:
+        """Return the metadata that links of pages inherit, a JSON object, for those that pass some on."""
+
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         """Order the push of documents that are in the index, by the id of their URL, to one sink or all; return the ids that cannot be pushed.
 

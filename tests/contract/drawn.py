@@ -9,6 +9,7 @@ from msgspec import structs
 
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Held, Queue, Source, State
+from crawlspace.state.changes import NOWHERE
 from crawlspace.state.depths import DepthMark
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
@@ -68,6 +69,7 @@ depth_marks = st.dictionaries(
 )
 
 archived = st.sampled_from([None, 1, (7 << 32) + 300, (1 << 52) + 5])
+new_places = st.sampled_from([None, NOWHERE, 1, (7 << 32) + 300, (1 << 52) + 5])
 """Places in the archive, the largest ones among them."""
 
 refused_links = st.lists(
@@ -119,7 +121,7 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "asked": draw(st.booleans()),
         "fields_mark": draw(st.integers(0, 2)),
         "refused": draw(st.sampled_from([None, None, "d3", "d1e12", "l2"])),
-        "archived": draw(archived),
+        "archived": draw(new_places),
         "orphaned": draw(st.sampled_from([None, None, None, 1, 2])),
         "detail": draw(st.sampled_from([None, None, "connection refused", "das Zertifikat für é ist abgelaufen"])),
     }

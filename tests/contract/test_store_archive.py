@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.model import Document, Held, State
+from crawlspace.state.changes import NOWHERE
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, SINKS, Known, full, new
 
@@ -31,15 +32,22 @@ LATER_CHANGES = [
     ("a state that was read before the records were moved", {"archived": None}, PLACE),
     ("another response", {"archived": LATER}, LATER),
     ("it is gone, and its response is archived", {"state": State.GONE, "checksum": None, "archived": LATER}, LATER),
+    ("a response that is not archived stands for it", {"archived": NOWHERE}, None),
 ]
 
 
 @pytest.mark.parametrize(("title", "fields", "place"), LATER_CHANGES, ids=[row[0] for row in LATER_CHANGES])
-def test_a_place_stays_until_there_is_another(known: Known, title: str, fields: dict[str, object], place: int) -> None:
+def test_a_place_stays_until_there_is_another(known: Known, title: str, fields: dict[str, object], place: int | None) -> None:
     known.discover(A)
     known.record(known.page(A, "one", archived=PLACE))
     known.record(known.change(A, **fields))
     assert known.get(A).archived == place
+
+
+def test_without_a_place_there_is_none_to_drop(known: Known) -> None:
+    known.discover(A)
+    known.record(known.page(A, "one", archived=NOWHERE))
+    assert known.get(A).archived is None
 
 
 def test_a_place_is_moved_only_from_where_it_is(known: Known, store: Store) -> None:

@@ -278,3 +278,11 @@ def test_metadata_without_a_source_page_is_kept_until_a_page_has_some(known: Kno
     assert (known.get(X).inherited, known.get(Y).inherited) == (None, RED)
     store.drop_inherited()
     assert known.get(Y).inherited is None
+
+
+def test_what_links_of_pages_inherit_is_returned(known: Known, store: Store) -> None:
+    known.discover(ONE, TWO)
+    known.record(leads(known, ONE, BOTH, X), leads(known, TWO, None, Y))
+    one, two = known.get(ONE).id, known.get(TWO).id
+    assert store.link_metadata([two, one, 4711]) == {one: BOTH}
+    assert store.link_metadata([]) == {}

@@ -5,16 +5,23 @@ from __future__ import annotations
 import gzip
 import random
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection as Container
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
 from crawlspace.admin.archive import compact, faults
+from crawlspace.admin.extraction import Extraction, Making
 from crawlspace.admin.reindex import IndexState, Reindexing
 from crawlspace.archive.files import OPEN
+from crawlspace.archive.new_documents import NewDocuments
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.clock import FakeClock
+from crawlspace.config.collection import Collection
 from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.outcomes import OutcomePolicy
+from crawlspace.crawl.replay.engine import ReplayEngine
+from crawlspace.crawl.startup import build_deletion_limit
 from crawlspace.exchange import Exchange
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
@@ -26,6 +33,8 @@ from crawlspace.state.store import Store
 from tests.histories.configuration import Configuration
 from tests.histories.documents import Indexed
 from tests.histories.kills import Countdown
+from tests.histories.reading import body_of, headers_of
+from tests.histories.remade import Noted, RemadeDocuments
 from tests.histories.web import Answer
 
 _ROTATED_BYTES = 4_000
@@ -36,12 +45,14 @@ _SHELL = b"<script src=/app.js></script>"
 """The same for all pages that are rendered, whatever becomes of them."""
 
 
-def exchange_of(url: str, answer: Answer, now: float) -> Exchange | None:
+def exchange_of(url: str, answer: Answer, now: float, by_spider: bool) -> Exchange | None:
     """What is archived of an answer; None where there was none. Some pages were rendered, as long as they have a certain title."""
     if answer.failure:
         return None
-    headers = [(b"Content-Type", [answer.type.encode()])]
+    headers = [(name.encode(), [value.encode()]) for name, value in headers_of(answer).items()]
     body = b"" if answer.status == 304 else (answer.locked or f"{_titled(answer.title)}{answer.text} {answer.links}").encode()
+    if by_spider and not answer.locked:
+        body = body_of(answer)
     if answer.status == 200 and not answer.locked and zlib.crc32(f"{url} {answer.title}".encode()) % 3 == 0:
         return Exchange(url, "GET", [], answer.status, headers, _SHELL, now, dom=body)
     return Exchange(url, "GET", [], answer.status, headers, body, now)
@@ -95,6 +106,42 @@ class SimulatedArchive:
 
     def reindex(self, store: SqliteStore | RedisStore, index: EmbeddedIndex, countdown: Countdown) -> None:
         """Send all documents again; an earlier call that was killed is continued."""
+        with closing(self.reader(store)) as reader:
+            self._reindexing(store, reader, index, countdown).run()
+
+    def extract(
+        self,
+        store: SqliteStore | RedisStore,
+        index: EmbeddedIndex,
+        countdown: Countdown,
+        *,
+        collection: Collection,
+        noted: Noted,
+    ) -> None:
+        """Make all documents anew and send them; as `reindex`. `noted` gets what is made of a URL."""
+        with closing(self.reader(store)) as reader:
+            with closing(NewDocuments(self._folder, store, reader, collection=self._name, clock=self._clock)) as kept_in:
+                limit = build_deletion_limit(collection)
+                engine = ReplayEngine(collection)
+                making = Making(
+                    begin=lambda states: RemadeDocuments(engine, reader, states, noted),
+                    hash=str(collection.content),
+                    kept_in=kept_in,
+                    outcomes=OutcomePolicy(store, read_health=store.health, clock=self._clock, deletion_limit=limit),
+                    policy=collection.policy,
+                    report=lambda *_: None,
+                )
+                like = self._reindexing(store, reader, index, countdown)
+                Extraction(store, reader, like.index, like.now, deliver=like.deliver, progress=like.progress, making=making).run()
+
+    def lacks_a_page(self, store: SqliteStore | RedisStore, states: Iterable[UrlState]) -> bool:
+        """Whether it does not have the response of each of these URLs."""
+        with closing(self.reader(store)) as reader:
+            return any(one.archived is None or reader.response(one.archived, one.url) is None for one in states)
+
+    def _reindexing(
+        self, store: SqliteStore | RedisStore, reader: ArchiveReader, index: EmbeddedIndex, countdown: Countdown
+    ) -> Reindexing:
         drain = Drain(store, index, self._clock)
 
         def deliver(most: int) -> None:
@@ -103,15 +150,14 @@ class SimulatedArchive:
                 drain.step()
 
         mark = index.mark()
-        with closing(self.reader(store)) as reader:
-            Reindexing(
-                store,
-                reader,
-                IndexState(0 if mark is None else mark.batch, index.count(of=self._name)),
-                int(self._clock.now()),
-                deliver=deliver,
-                progress=lambda *_: countdown.tick(),
-            ).run()
+        return Reindexing(
+            store,
+            reader,
+            IndexState(0 if mark is None else mark.batch, index.count(of=self._name)),
+            int(self._clock.now()),
+            deliver=deliver,
+            progress=lambda *_: countdown.tick(),
+        )
 
     def differences(
         self,
@@ -120,7 +166,7 @@ class SimulatedArchive:
         index: Mapping[str, Indexed],
         configuration: Configuration,
         *,
-        own: Collection[str],
+        own: Container[str],
     ) -> Iterator[str]:
         """After a crawl that came to its end: each document of the index is in the archive as it is there, and no file is damaged."""
         with closing(self.reader(store)) as reader:
@@ -133,7 +179,8 @@ class SimulatedArchive:
                     yield f"ARCHIVE {url}: it is in the index, and its document is not in the archive (place {state.archived})"
                     continue
                 there, key = index[url], configuration.content_key
-                if key(document.title, document.text) != key(there.title, there.text):
+                has_other_title = state.held is None and document.title != there.title
+                if has_other_title or key(document.title, document.text) != key(there.title, there.text):
                     yield f"ARCHIVE {url}: {document.title!r}, in the index {there.title!r}"
                 response = reader.response(state.archived or 0, url)
                 shown = b"" if response is None else response.body if response.dom is None else response.dom

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from crawlspace.model import Held, State, UrlState
+from crawlspace.model import Held, State, Status, UrlState
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.sqlite.store import SqliteStore
 from tests.histories import neighbour
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run
@@ -17,6 +22,9 @@ from tests.histories.searched import SearchedCollection
 
 
 class CrawledCollection(SearchedCollection):
+    _extracting: random.Random | None = None
+    """Where documents are made anew of the archive."""
+
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         self._note_elsewhere()
         self._web.most_redirects = max(self._web.most_redirects, self._configuration.max_redirects)
@@ -119,6 +127,55 @@ class CrawledCollection(SearchedCollection):
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
         self._report.met.update(met)
+
+    def _begin_extracting(self, seed: int, *, is_possible: bool) -> None:
+        """Have headers of pages change in some histories, and documents made anew. Its chance is its own: other histories are as they were."""
+        chance = random.Random(seed)
+        if is_possible and chance.random() < 0.15:
+            self._extracting, self._crawler.by_spider, self._changes.by_spider = chance, True, True
+            for site in self._web.sites.values():
+                site.bare_304 = chance.random() < 0.3
+            self._crawler.keep_archive()
+
+    def _change_headers(self) -> bool:
+        """Change headers now and then, and crawl; return whether that was done."""
+        chance = self._extracting
+        if chance is None or chance.random() >= 0.4:
+            return False
+        self._say("; ".join(self._changes.headers() for _ in range(chance.randint(1, 3))))
+        self._crawler.clock.advance(self._configuration.refresh_max + 1)
+        self._crawl(Fate())
+        return True
+
+    def _extract(self) -> None:
+        """All being settled, have all documents made anew of the archive: nothing changes, or what other settings for directives change.
+
+        The web is as it was fetched last, so that the oracle is right about what follows, too. It isn't asked where pages are not archived.
+        """
+        chance, archive, crawler = self._extracting, self._crawler.archive, self._crawler
+        if chance is None or archive is None or self._report.differences:
+            return
+        if self._other is not None or self._counts.outbox or self._counts.left_to_others:
+            return
+        changes = chance.random() < 0.5
+        if changes:
+            self._configure(replace(self._configuration, meta_robots=not self._configuration.meta_robots))
+        with crawler.store() as store:
+            assert isinstance(store, (SqliteStore, RedisStore))
+            read = [one for one in self._known.values() if one.checksum is not None or one.status == Status.NOINDEX]
+            is_known = not archive.lacks_a_page(store, read)
+        collection, kills = crawler.configured(self._configuration), 0
+        extract = partial(archive.extract, collection=collection, noted=crawler.note_document)
+        kill_after = round(2 ** chance.uniform(1, 8)) if chance.random() < 0.5 else None
+        while not self._done(extract, kill_after):
+            kills, kill_after = kills + 1, (kill_after or 1) * 2
+        self._report.met["documents made anew of the archive"] += is_known
+        self._report.met["directives that apply by then, or don't"] += changes and is_known
+        self._say(f"all documents are made anew, {'with other settings, ' if changes else ''}killed {kills} times")
+        self._look()
+        if is_known or not changes:
+            self._compare()
+        self._index_before = self._index_before and self._index()
 
 
 class OtherCollection(CrawledCollection):

@@ -45,6 +45,9 @@ class Drawn:
     archive: bool = True
     """An archive of what is fetched, which is compacted, and of which an index that was lost is made anew."""
 
+    extracted: bool = True
+    """Documents that are made anew of the archive, after headers of pages have changed."""
+
     files: bool = True
     """Files that cannot be read, and those that cannot be any more."""
 

@@ -361,7 +361,7 @@ class SimulatedCrawler(IndexFile):
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
         answer = self._web.answer(state.url, etag=etag, last_modified=modified)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
-        outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now())
+        outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
         self._inherited.note(state.url, answer, self._field)
         run.fetched += 1
         engine.fetched(outcome)
@@ -371,8 +371,7 @@ class SimulatedCrawler(IndexFile):
         if self.by_spider and not answer.failure:
             read = Reader(engine).outcome(state, answer, conditional=conditional)
             self._note_keys((*answer.links, answer.canonical, answer.link_canonical, state.url))
-            if read.document is not None and read.checksum is not None:
-                self._contents[state.url, read.checksum] = self._latest[state.url] = (read.document.title, read.document.text)
+            self.note_document(state.url, read.document, read.checksum)
             return read
         failed = without_document(engine, state, answer, conditional=conditional)
         if failed is not None:

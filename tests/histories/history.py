@@ -98,6 +98,7 @@ class History(CrawledCollection):
         likely = {"archive": 1.0, "folding": 0.5}.get(self._focus, 0.15)  # a folded document is moved as it is archived
         if drawn.archive and not team and not self._crawler.in_memory and chance.random() < likely:
             self._crawler.keep_archive()
+        self._begin_extracting(seed + 3, is_possible=drawn.extracted and not team and not self._crawler.in_memory)
         if server is not None:
             self._crawler.search = SimulatedSearch(server, seed, self._crawler.name)
             self._crawler.search.is_named = chance.random() < 0.7
@@ -120,6 +121,7 @@ class History(CrawledCollection):
             self._step()
             if not self._report.differences and (step % _SETTLE_EVERY == 0 or step == steps):
                 self._settle()
+                self._extract()
                 if self._drawn.loosened and not self._report.differences and chance.random() < likely:
                     self._loosen()
             if self._report.differences:
@@ -128,6 +130,8 @@ class History(CrawledCollection):
 
     def _step(self) -> None:
         chance = self._chance
+        if self._change_headers():
+            return
         if self._crawler.archive is not None and chance.random() < (0.4 if self._focus == "archive" else 0.1):
             self._tend_archive(self._crawler.archive)
             return

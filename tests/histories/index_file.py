@@ -20,6 +20,8 @@ class IndexFile:
     name: str
     clock: FakeClock
     _index_file: Path
+    _contents: dict[tuple[str, bytes], tuple[str, str]]
+    _latest: dict[str, tuple[str, str]]
     search: SimulatedSearch | None = None
 
     @property
@@ -50,3 +52,8 @@ class IndexFile:
         """Which collection pushed each document last."""
         with closing(EmbeddedIndex(self._index_file)) as index:
             return {str(url): str(owner) for url, owner in index._db.execute("SELECT url, owner FROM documents")}
+
+    def note_document(self, url: str, document: Document | None, checksum: bytes | None) -> None:
+        """Know title and text of a document that was made of a page."""
+        if document is not None and checksum is not None:
+            self._contents[url, checksum] = self._latest[url] = (document.title, document.text)

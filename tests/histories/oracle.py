@@ -151,16 +151,16 @@ class Oracle:
                 yield f"MISSING {url}: {was.title!r}, which another crawler has taken over"
 
     def _content_differences(self, document: Document, has: Indexed, past: Past) -> Iterator[str]:
-        """As far as differences count: what no checksum sees is no change."""
+        """As far as differences count: of the text, what no checksum sees is no change. A title counts always, unless the document is held."""
         if document.url in past.held_by_other:
             return
-        seen = self._configuration.content_key
-        if document.as_it_is and seen(has.title, has.text) != seen(document.title, document.text):
+        seen, is_held = self._configuration.content_key, document.url in past.held
+        shown, wanted = ((seen(one.title, one.text), is_held or one.title) for one in (has, document))
+        if document.as_it_is and shown != wanted:
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
 
     def _field_differences(self, document: Document, has: Indexed, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
-        kept = {one.url for one in past.kept}
-        if document.url in kept or document.url in past.due_tomorrow:
+        if document.url in (kept := past.held) or document.url in past.due_tomorrow:
             return
 
         def is_crawled(page: Page) -> bool | None:

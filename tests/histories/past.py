@@ -40,3 +40,8 @@ class Past:
     """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
     due_tomorrow: Collection[str] = ()
     """Addresses that inherit something else now, and were fetched for that today already: they are fetched again the next day."""
+
+    @property
+    def held(self) -> set[str]:
+        """The addresses of `kept`."""
+        return {one.url for one in self.kept}

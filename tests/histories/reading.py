@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, Response
 
 from crawlspace.crawl.engine import Engine
 from crawlspace.model import Outcome, UrlState
@@ -31,13 +31,17 @@ class Reader:
         request = LeasedRequest(state.url, meta={STATE: state})
         if conditional:
             request.headers["If-None-Match"] = state.etag or "-"
-        response = HtmlResponse(state.url, status=answer.status, headers=_headers(answer), body=_body(answer), request=request)
+        made = HtmlResponse(state.url, status=answer.status, headers=headers_of(answer), body=body_of(answer), request=request)
+        return self.outcome_of(made)
+
+    def outcome_of(self, response: Response) -> Outcome:
+        """What follows from a response to the request for a page."""
         (fetched,) = self._spider.parse(response)
         outcome: Outcome = self._fingerprint.process_item(fetched).outcome
         return outcome
 
 
-def _headers(answer: Answer) -> dict[str, str]:
+def headers_of(answer: Answer) -> dict[str, str]:
     headers = {
         "Content-Type": answer.type,
         "Location": answer.location,
@@ -50,7 +54,7 @@ def _headers(answer: Answer) -> dict[str, str]:
     return {name: value for name, value in headers.items() if value}
 
 
-def _body(answer: Answer) -> bytes:
+def body_of(answer: Answer) -> bytes:
     if answer.status != 200:
         return b""
     head = '<meta name="robots" content="noindex">' if answer.noindex else ""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+from collections.abc import Callable
 
 import pytest
 
 from crawlspace.model import State
-from tests.conftest import MakeProject, Project
+from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.archives import ARCHIVED, archived, folder
 from tests.integration.killed_at_commit import extraction_killed
-from tests.integration.stored import collection, indexed, shared, states
-from tests.sites import Site, binary, held, page, serve
+from tests.integration.stored import collection, indexed, make_due, shared, states, statuses
+from tests.sites import Answer, Site, binary, held, page, serve
 from tests.unit.content.documents.made_files import pdf
 
 OWN = ("-s", "SPIDER_MODULES=tests.integration.changed_spiders")
@@ -158,6 +159,116 @@ def test_what_has_no_record_is_fetched_by_the_next_crawl(project: MakeProject) -
         )
         demo.crawl("demo", *OWN).succeeded()
         assert editions(demo) == {"Home": "second", "A": "second", "B": "second"}
+        assert extract(demo) == (0, SENT_3)
+
+
+ETAG = {"ETag": '"1"'}
+LAST_SEEN: list[tuple[str, dict[str, str], dict[str, str], int, bool]] = [
+    # path, headers at first, headers with the same body later (with an ETag also on a 304) -> status, whether it is indexed
+    ("/noindex",           {},                                 {"X-Robots-Tag": "noindex"},                     2004, False),
+    ("/noindex-on-304",    ETAG,                               {**ETAG, "X-Robots-Tag": "noindex"},             2004, False),
+    ("/none",              {},                                 {"X-Robots-Tag": "none"},                        2004, False),
+    ("/named",             {},                                 {"X-Robots-Tag": "demobot: noindex"},            2004, False),
+    ("/others",            {},                                 {"X-Robots-Tag": "otherbot: noindex"},           200,  True),
+    ("/later",             {},                                 {"X-Robots-Tag": "unavailable_after: 1 Jan 2020"}, 200, True),
+    ("/lifted",            {"X-Robots-Tag": "noindex"},        {},                                              200,  True),
+    ("/lifted-on-304",     {**ETAG, "X-Robots-Tag": "noindex"}, ETAG,                                           200,  True),
+    ("/canonical",         {},                                 {"Link": "</equal>; rel=canonical"},             200,  False),
+    ("/canonical-on-304",  ETAG,                               {**ETAG, "Link": "</equal>; rel=canonical"},     200,  False),
+    ("/own",               {"Link": "</equal>; rel=canonical"}, {},                                             200,  True),
+    ("/type",              {},                                 {"Content-Type": "image/png"},                   780,  False),
+    ("/type-on-304",       ETAG,                               {**ETAG, "Content-Type": "image/png"},           780,  False),
+    ("/equal",             {},                                 {},                                              200,  True),
+]  # fmt: skip
+AFTERWARDS = [
+    # what is done before documents are made anew
+    (),
+    ("archive", "demo", "--compact"),
+]
+
+
+def last_seen(headers: Callable[[tuple[str, dict[str, str], dict[str, str], int, bool]], dict[str, str]]) -> dict[str, Answer]:
+    return {row[0]: page(row[0], text=f"text of {row[0]}", headers=headers(row)) for row in LAST_SEEN}
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize("afterwards", AFTERWARDS)
+def test_headers_count_as_they_were_sent_last(project: MakeProject, afterwards: tuple[str, ...], *, is_shared: bool) -> None:
+    home = {"/": page("Home", links=[row[0] for row in LAST_SEEN])}
+    many = "USER_AGENT = 'demobot/1.0'\nCRAWLSPACE_MAX_DELETIONS = 100\n"
+    with serve(Site({**home, **last_seen(lambda row: row[1])})) as server:
+        demo = crawled(project, server.url("/"), settings=many, is_shared=is_shared)
+        server.site.update(last_seen(lambda row: row[2]))
+        make_due(demo)
+        demo.crawl("demo", *OWN).succeeded()
+        if afterwards:
+            demo.scrapy(*afterwards).succeeded()
+        asked = len(server.requests)
+        for settings in ("EDITION = 'second'\n", "EDITION = 'third'\n"):
+            status, said = extract(demo, settings=settings)
+            assert status == 0, said
+            found = statuses(demo)
+            assert {path: found[path] for path, *_ in LAST_SEEN} == {row[0]: row[3] for row in LAST_SEEN}
+            assert_same(indexed(demo), ["/", *(path for path, _, _, _, stays in LAST_SEEN if stays)])
+        assert len(server.requests) == asked
+    assert "no difference" in demo.scrapy("audit", "demo").stdout
+
+
+UNDER_OTHER_SETTINGS = [
+    # X-Robots-Tag, a setting with which it does not apply, and one with which it does
+    ("noindex", "CRAWLSPACE_META_ROBOTS = False\n", "CRAWLSPACE_META_ROBOTS = True\n"),
+    ("demobot: noindex", "USER_AGENT = 'other/1.0'\n", "USER_AGENT = 'demobot/1.0'\n"),
+]
+
+
+@pytest.mark.parametrize("headers", [{}, ETAG])
+@pytest.mark.parametrize(("directives", "before", "after"), UNDER_OTHER_SETTINGS)
+def test_directives_that_were_not_obeyed_are_known(
+    project: MakeProject, directives: str, before: str, after: str, headers: dict[str, str]
+) -> None:
+    """Those of the last response count, also where that was a 304."""
+    pages = {"/a": page("A", headers=headers), "/b": page("B", headers=headers)}
+    with serve(Site({"/": page("Home", links=["/a", "/b"]), **pages})) as server:
+        demo = crawled(project, server.url("/"), settings=before)
+        server.site["/a"] = page("A", headers={**headers, "X-Robots-Tag": directives})
+        make_due(demo)
+        demo.crawl("demo", *OWN).succeeded()
+        assert indexed(demo) == ["/", "/a", "/b"]
+        (demo.data / "demo" / "index.db").unlink()
+        extract(demo, settings=after)
+        assert indexed(demo) == ["/", "/b"]
+        demo.crawl("demo", *OWN).succeeded()
+        assert indexed(demo) == ["/", "/b"]
+
+
+def test_a_document_that_a_person_has_kept_stays_as_it_is(project: MakeProject) -> None:
+    with serve(Site({"/": page("Home", links=["/a"]), "/a": page("A")})) as server:
+        demo = crawled(project, server.url("/"), settings="CRAWLSPACE_MAX_DELETIONS = 0\nCRAWLSPACE_MAX_DELETIONS_PERCENT = 0\n")
+        server.site["/a"] = page("A", headers={"X-Robots-Tag": "noindex"})
+        make_due(demo)
+        demo.crawl("demo", *OWN).succeeded()
+        demo.scrapy("deletions", "demo", "--discard").succeeded()
+    before = states(demo)["/a"]
+    assert extract(demo, settings="EDITION = 'second'\n") == (0, "demo: 2 documents were sent again\n")
+    after = states(demo)["/a"]
+    assert (after.state, after.status, after.archived) == (State.EXCLUDED, 2004, before.archived)
+    assert editions(demo) == {"Home": "second", "A": "first"}
+
+
+def test_what_was_fetched_without_an_archive_is_not_made_of_what_is_there(project: MakeProject) -> None:
+    with serve(Site({"/": page("Home", links=["/a", "/b", "/c"]), **{f"/{name}": page(name) for name in "abc"}})) as server:
+        demo = crawled(project, server.url("/"))
+        server.site.update({"/a": page("a", headers={"X-Robots-Tag": "noindex"}), "/b": page("b", text="changed")})
+        make_due(demo)
+        demo.crawl("demo", *OWN, "-s", "CRAWLSPACE_ARCHIVE=0").succeeded()
+        assert indexed(demo) == ["/", "/b", "/c"]
+        for command in (("reindex", "demo"), ("reindex", "demo", "--extract", "--processes", "1", *OWN)):
+            assert "3 have no record in the archive" in demo.scrapy(*command).stdout
+            assert indexed(demo) == ["/", "/b", "/c"]
+            assert "changed" in demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout
+        server.forget()
+        demo.crawl("demo", *OWN).succeeded()
+        assert sorted(server.paths()) == ["/", "/b", "/c"]
         assert extract(demo) == (0, SENT_3)
 
 

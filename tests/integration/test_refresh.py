@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from msgspec import structs
@@ -11,8 +13,8 @@ from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
 from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Reply
-from tests.integration.stored import FAST, collection, indexed, make_due, opened, states, statuses
-from tests.sites import Server, Site, drop, page, redirect, serve, status
+from tests.integration.stored import FAST, collection, indexed, make_due, opened, shared, states, statuses
+from tests.sites import Answer, Server, Site, drop, page, redirect, serve, status
 
 SETTINGS = FAST + "RETRY_TIMES = 1\nCRAWLSPACE_REFRESH_MIN = 1\n"
 HOME = page("Home", links=["/changes", "/other", "/third"], headers={"ETag": '"home"'})
@@ -185,3 +187,42 @@ def test_the_canonical_page_represents_the_others_until_it_is_gone(project: Make
         make_due(demo)
         demo.crawl("demo")
         assert_same(indexed(demo), ["/", "/changes", "/third"])
+
+
+SHOWN = page("Before", text="the same text", head='<meta name="description" content="before">')
+SHOWN_BY = [
+    # what changes besides the text, whether the title is part of the checksum, what the page answers then
+    ("title", False, page("After", text="the same text", head='<meta name="description" content="before">')),
+    ("description", True, page("Before", text="the same text", head='<meta name="description" content="after">')),
+    ("description", False, page("Before", text="the same text", head='<meta name="description" content="after">')),
+    ("language", True, page("Before", text="the same text", head='<meta name="description" content="before">', lang="de")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+@pytest.mark.parametrize(("what", "with_title", "after"), SHOWN_BY, ids=[f"{row[0]}-{row[1]}" for row in SHOWN_BY])
+def test_what_a_document_is_shown_by_follows_the_next_fetch(
+    project: MakeProject, what: str, after: Answer, *, with_title: bool, is_shared: bool
+) -> None:
+    """Although its text is the same, so that it counts as unchanged."""
+    # the heading of such a page is part of its text, so the title alone is another one
+    same_heading = [replace(one, body=one.body.replace(b"<h1>After", b"<h1>Before")) for one in (SHOWN, after)]
+    with serve(Site({"/": same_heading[0]})) as server:
+        demo = project(collection(server.url(), settings=f"{FAST}CRAWLSPACE_CHECKSUM_TITLE = {with_title}\n"))
+        if is_shared:
+            shared(demo)
+        demo.crawl("demo").succeeded()
+        first, known = document(demo), states(demo)["/"]
+        server.site["/"] = same_heading[1]
+        for pushed in ("1 pushed", "0 pushed"):
+            make_due(demo)
+            assert pushed in demo.crawl("demo").succeeded().stderr
+        second, later = document(demo), states(demo)["/"]
+        assert {name for name, value in second.items() if first.get(name) != value} == {what}
+        assert (later.checksum, later.interval_s) == (known.checksum, known.interval_s)
+
+
+def document(demo: Project) -> dict[str, object]:
+    (line,) = demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout.splitlines()
+    found: dict[str, object] = json.loads(line)
+    return found

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import ARCHIVED, folder
 from tests.integration.killed_at_commit import crawl_killed
-from tests.integration.stored import collection, indexed, shared, states
+from tests.integration.stored import collection, indexed, make_due, shared, states
 from tests.sites import Site, binary, page, serve
 
 PLAIN = [f"/{number}" for number in range(20)]
@@ -125,3 +125,18 @@ def test_a_file_with_links_is_requested(project: MakeProject) -> None:
         loosen(demo)
         demo.crawl("demo").succeeded()
         assert states(demo)["/t.csv"].status == 200
+
+
+@pytest.mark.parametrize("headers", [{}, {"ETag": '"1"'}])
+def test_links_are_not_judged_against_a_nofollow_that_came_later(project: MakeProject, headers: dict[str, str]) -> None:
+    pages = {path: page(path, links=[f"/closed{path}"], headers=headers) for path in ("/a", "/b")}
+    with serve(Site({"/": page("Home", links=list(pages)), **pages}, otherwise=page("Closed"))) as server:
+        demo = crawled(project, server.url("/"), settings="CRAWLSPACE_META_ROBOTS = False\n")
+        server.site["/a"] = page("/a", links=["/closed/a"], headers={**headers, "X-Robots-Tag": "nofollow"})
+        make_due(demo)
+        demo.crawl("demo").succeeded()
+        loosen(demo)
+        server.forget()
+        demo.crawl("demo", "-s", "CRAWLSPACE_META_ROBOTS=1").succeeded()
+        assert "/closed/b" in server.paths()
+        assert "/closed/a" not in server.paths()

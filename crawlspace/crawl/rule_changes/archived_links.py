@@ -10,7 +10,7 @@ Several workers may go through the pages at the same time: each goes on from whe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import structs
@@ -20,6 +20,7 @@ from crawlspace.decision import Reason
 from crawlspace.model import Outcome, State, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.inherited_metadata import unpacked
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.refused_links import packed
 from crawlspace.state.views import KnownUrl
@@ -38,6 +39,7 @@ _URLS_AT_ONCE = 200
 class JudgedStore(Protocol):
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
     def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
+    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
@@ -71,7 +73,8 @@ class LinkJudging:
         return True
 
     def _judge(self, states: Sequence[UrlState], now: int) -> None:
-        changes = {state.id: (state, self._change(state, now)) for state in states}
+        passed_on = self._store.link_metadata([state.id for state in states])
+        changes = {state.id: (state, self._change(state, now, passed_on.get(state.id))) for state in states}
         written: dict[int, Change] = {}
 
         def unless_changed(state: UrlState) -> Change | None:
@@ -97,10 +100,12 @@ class LinkJudging:
             else:
                 self._judged += 1
 
-    def _change(self, state: UrlState, now: int) -> Change:
-        outcome = self._read(state)
+    def _change(self, state: UrlState, now: int, passed_on: str | None) -> Change:
+        """`passed_on`: what its links inherit since its last fetch; what the rules add by now follows with the next one."""
+        outcome = None if state.held is not None else self._read(state)  # what is held has an older response at its place
         if outcome is None or outcome.links is None:
             return _due_at_once(state, now)
+        outcome.link_metadata = tuple(unpacked(passed_on).items())
         new, keys, refused, sample = self._engine.admission.of_page(state, outcome)
         after = structs.replace(state, refused=packed(refused or {}))
         if refused and Reason.URLS_PER_HOST in refused:

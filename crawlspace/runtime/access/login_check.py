@@ -17,7 +17,6 @@ from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.access.signs import LoggedOut
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from crawlspace.runtime.download.headers import location_of
 
 if TYPE_CHECKING:
@@ -64,7 +63,6 @@ def try_login(
     tell: Callable[[str], object],
 ) -> Tried:
     """Log in where that gives a session, and request a URL, without following a redirect. Raises SettingError."""
-    use_bundled_suffixes()
     request, session = Request(url.text), None
     try:
         if access.carries(url.scheme):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 
+from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from crawlspace.runtime.scrapy_internals import CookieHook, cookies_by_path
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ class BaseCookies(CookieHook, CookiesMiddleware):
     """Kept of one domain; the oldest go first."""
     most_characters = 4_096
     """Of name and value; a longer cookie is not kept."""
+
+    def __init__(self, debug: bool = False) -> None:  # noqa: FBT001, FBT002 - as in Scrapy
+        super().__init__(debug)
+        use_bundled_suffixes()
 
     def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
         return [cookie for cookie in cookies if len(cookie.name) + len(cookie.value or "") <= self.most_characters]

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from crawlspace.model import Document, UrlState
 from crawlspace.state.memory.duplicates import MemoryDuplicates
+from crawlspace.state.memory.inherited_metadata import MemoryInheritance
 from crawlspace.state.memory.outbox import MemoryOutbox
 
 
 class MemoryArchive:
-    """The part of the store that concerns the archive, and the sinks as a whole. `_urls`, `_outbox` and `_groups` are the store's."""
+    """The part of the store that concerns the archive, and the sinks as a whole. What is declared is the store's."""
 
     _urls: dict[int, UrlState]
     _outbox: MemoryOutbox
     _groups: MemoryDuplicates
+    _inheritance: MemoryInheritance
     _stored: Callable[[Iterable[int]], list[UrlState]]
 
     def __init__(self) -> None:
@@ -35,6 +37,9 @@ class MemoryArchive:
         for id, was, is_now in moves:
             if id in self._urls and self._urls[id].archived == was:
                 self._urls[id].archived = is_now
+
+    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]:
+        return self._inheritance.link_metadata(ids)
 
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         indexed = sorted(row.id for row in self._stored(documents) if self._groups.is_indexed(row))

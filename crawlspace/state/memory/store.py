@@ -370,7 +370,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
             inherited=old.inherited,
             depth=min(old.depth, change.state.depth),
             depth_from=old.depth_from,
-            archived=change.archived or old.archived,
+            archived=old.archived if change.archived is None else change.archived or None,
             ordered=old.ordered,
             lease_until=None,
             checksum=checksum,

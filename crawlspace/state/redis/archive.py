@@ -41,6 +41,11 @@ class RedisArchive(ABC):
     def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
         self._write("move_archived", moves=[(id, was, is_now or False) for id, was, is_now in moves])
 
+    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]:
+        values = self._command("HMGET", Key.LINK_METADATA, *ids) if ids else ()
+        with understood("metadata of links"):
+            return {id: value.decode() for id, value in zip(ids, values, strict=True) if value is not None}
+
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         given = [(id, _parts(document)) for id, document in documents.items()]
         return sorted(self._write("push_again", documents=given, **({} if sink is None else {"sink": sink})))

@@ -11,6 +11,7 @@ from crawlspace.model import Document
 from crawlspace.state.duplicates import Settlement
 from crawlspace.state.sqlite import counters, outbox
 from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite.inherited_metadata import link_metadata
 from crawlspace.state.sqlite.part import SqlitePart
 from crawlspace.state.sqlite.rows import integers, pack_whole
 
@@ -32,6 +33,10 @@ class SqliteArchive(SqlitePart):
     def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
         with self._writing() as db:
             db.executemany("UPDATE url SET archived = ?3 WHERE id = ?1 AND archived = ?2", moves)
+
+    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]:
+        with self._file.reading() as db:
+            return link_metadata(db, ids)
 
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
         with self._writing() as db:

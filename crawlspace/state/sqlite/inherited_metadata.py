@@ -64,6 +64,10 @@ def drop_inherited(db: apsw.Connection) -> None:
         last = rows[-1][0]
 
 
+def link_metadata(db: apsw.Connection, pages: Collection[int]) -> dict[int, str]:
+    return dict(db.execute(f"SELECT id, fields FROM link_metadata WHERE id {_GIVEN}", (integers(pages),)))
+
+
 class _SqliteMetadata:
     """See `StoredMetadata`."""
 
@@ -72,7 +76,7 @@ class _SqliteMetadata:
         self._inherited = inherited
 
     def link_metadata(self, pages: Collection[int]) -> Mapping[int, str]:
-        return dict(self._db.execute(f"SELECT id, fields FROM link_metadata WHERE id {_GIVEN}", (integers(pages),)))
+        return link_metadata(self._db, pages)
 
     def links(self, pages: Collection[int]) -> Mapping[int, Sequence[int]]:
         rows = self._db.execute(f"SELECT id, targets FROM links WHERE id {_GIVEN}", (integers(pages),))

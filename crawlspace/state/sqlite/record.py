@@ -212,7 +212,7 @@ class _Batch:
             "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, fetched_at = ?,"
             " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
             " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
-            " refused = ?, orphaned = ?, archived = ifnull(?, archived), grp = ?, aside = ?, left_behind = ?, detail = ? WHERE id = ?",
+            " refused = ?, orphaned = ?, archived = nullif(ifnull(?, archived), 0), grp = ?, aside = ?, left_behind = ?, detail = ? WHERE id = ?",
             updates,
         )
         if self._bystanders:
@@ -298,7 +298,8 @@ class _Batch:
             pending[new.site] = pending.get(new.site, 0) + 1
         if change.links is not None:
             self.links[row.id] = change.links
-        row.archived = change.archived or row.archived
+        if change.archived is not None:
+            row.archived = change.archived
         row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
 
     def _forget(self, row: _Row) -> None:

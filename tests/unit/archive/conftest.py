@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -61,11 +61,14 @@ def fetched(
     status: int = 200,
     title: str = "",
     dom: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
     **fields: object,
 ) -> Ticket:
-    """A fetch of a page of a.example; with a title there is a document, and with a DOM it was rendered."""
+    """A fetch of a page of a.example; with a title there is a document, and with a DOM it was rendered. `headers` come with the usual ones."""
     url = f"http://a.example{path}"
     sent = [(b"User-Agent", [b"us"]), (b"Cookie", [b"secret"])]
     got = [(b"Content-Type", [b"text/html"]), (b"Set-Cookie", [b"secret"]), (b"X-Two", [b"1", b"2"])]
+    changed = {name.encode(): [value.encode()] for name, value in (headers or {}).items()}
+    got = list({**dict(got), **changed}.items())
     exchange = Exchange(url, "GET", sent, status, got, body, 1_750_000_000.5, address="127.0.0.1", dom=dom)
     return Ticket(exchange, Document(url, title=title) if title else None, **fields)  # type: ignore[arg-type]

@@ -91,6 +91,38 @@ AGAIN = [
     ("other bytes", fetched("/", title="A"), fetched("/", b"other", title="A"), True),
     ("the same bytes, and another document", fetched("/", title="A"), fetched("/", title="B", is_new=True), True),
     ("not modified", fetched("/", title="A"), fetched("/", b"", status=304), False),
+    (
+        "the same bytes, and a header that no document is made of",
+        fetched("/", title="A"),
+        fetched("/", title="A", headers={"Date": "now"}),
+        False,
+    ),
+    (
+        "the same bytes with directives",
+        fetched("/", title="A"),
+        fetched("/", title="A", headers={"X-Robots-Tag": "noindex"}),
+        True,
+    ),
+    (
+        "the same bytes of another type",
+        fetched("/", title="A"),
+        fetched("/", title="A", headers={"Content-Type": "text/plain"}),
+        True,
+    ),
+    (
+        "the same bytes with a link",
+        fetched("/", title="A"),
+        fetched("/", title="A", headers={"Link": "</b>; rel=canonical"}),
+        True,
+    ),
+    ("the same bytes, encoded", fetched("/", title="A"), fetched("/", title="A", headers={"Content-Encoding": "gzip"}), True),
+    (
+        "the same bytes of another name",
+        fetched("/", title="A"),
+        fetched("/", title="A", headers={"Content-Disposition": "inline"}),
+        True,
+    ),
+    ("the same bytes with another status", fetched("/", title="A"), fetched("/", title="A", status=203), True),
     ("the version before is lost", None, fetched("/", title="A"), True),
 ]
 
@@ -104,6 +136,28 @@ def test_what_came_again_is_a_revisit(archive: Archive, title: str, before: obje
     places = archive.write(again)  # type: ignore[arg-type]
     kinds = [kind for kind, *_ in by_warcio(archive.folder)]
     assert ("revisit" in kinds, len(places)) == (not is_new, int(is_new))
+
+
+NOINDEX, OTHER = {"X-Robots-Tag": "googlebot: noindex"}, {"X-Robots-Tag": "otherbot: noindex"}
+NOT_MODIFIED = [
+    # title, headers before (None: the version before is lost), headers of a 304, whether directives of it are looked at, whether it is outdated
+    ("the same directives", NOINDEX, NOINDEX, True, False),
+    ("they have come", {}, NOINDEX, True, True),
+    ("they are others", OTHER, NOINDEX, True, True),
+    ("the version before is lost", None, NOINDEX, True, True),
+    ("they restrict nobody", {}, {"X-Robots-Tag": "noarchive"}, False, False),
+    ("there are none, as a server may leave them out", NOINDEX, {}, False, False),
+]
+
+
+@pytest.mark.parametrize(("title", "before", "now", "restricts", "outdated"), NOT_MODIFIED, ids=[row[0] for row in NOT_MODIFIED])
+def test_a_304_with_other_directives_makes_the_version_before_outdated(
+    archive: Archive, title: str, before: dict[str, str] | None, now: dict[str, str], restricts: bool, outdated: bool
+) -> None:
+    place = place_of(7, 300) if before is None else archive.write(fetched("/", title="A", headers=before))[0]
+    again = fetched("/", b"", status=304, headers=now, previous=place, restricts_others=restricts)
+    archive.write(again)
+    assert again.is_outdated is outdated
 
 
 def test_versions_are_listed_newest_first(archive: Archive) -> None:

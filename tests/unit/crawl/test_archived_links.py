@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from msgspec import structs
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.archived_links import PAGES_AT_ONCE, LinkJudging
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, SpiderCode, judging
+from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import Outcome, OutcomeKind, State, UrlState
+from crawlspace.model import Held, Outcome, OutcomeKind, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
@@ -42,14 +44,25 @@ class ArchivedSite(Web):
         self.pages = {HOME: "home", **{url: url for url in (*PAGES, *OTHER)}}
         self.links = {HOME: PAGES, **{page: [other] for page, other in zip(PAGES, OTHER, strict=True)}}
         self.not_archived: set[str] = set()
+        self.fields: tuple[tuple[str, str], ...] = ()
+        """What links inherit by the rules of now."""
         self.read: list[str] = []
         self.write(start=HOME, rules=ONLY_HERE)
         self.crawl()
+        self.archive()
+
+    def archive(self) -> None:
+        """Have all pages be archived as they were fetched."""
         self.revise(lambda state: Change(structs.replace(state), archived=100 + state.id))
         self.clock.advance(1)
 
     def open(self) -> Startup:
         return open_engine(self.collection(), store=self.store, sinks=[self.sink], clock=self.clock, spider=self.spider)
+
+    def _answer(self, fetch: FetchPage) -> Outcome:
+        outcome = super()._answer(fetch)
+        outcome.link_metadata = self.fields
+        return outcome
 
     def revise(self, change: Callable[[UrlState], Change | None]) -> None:
         self.store.revise([state.id for state in self.store.urls()], change, now=0)
@@ -58,7 +71,9 @@ class ArchivedSite(Web):
         self.read.append(state.url)
         if state.url in self.not_archived:
             return None
-        return Outcome(state.id, state.url, OutcomeKind.DOCUMENT, 200, links=self.links.get(state.url, []))
+        return Outcome(
+            state.id, state.url, OutcomeKind.DOCUMENT, 200, links=self.links.get(state.url, []), link_metadata=self.fields
+        )
 
     def judge(self, *, steps: int = 100) -> None:
         """Crawl, and judge links in so many steps before anything is fetched."""
@@ -107,6 +122,43 @@ def test_what_comes_into_reach_is_fetched_and_the_pages_are_not(site: ArchivedSi
     assert site.store.get_meta(JUDGING) == ""
     site.judge()
     assert (site.read, site.asked) == ([], [])
+
+
+def test_a_page_whose_deletion_is_held_is_fetched(site: ArchivedSite) -> None:
+    """At its place is the document of the index, and not its last response."""
+    site.revise(lambda state: Change(structs.replace(state, held=Held.MANY)) if state.url == PAGES[0] else None)
+    site.write(start=HOME, rules=BOTH)
+    site.judge()
+    assert_same(site.read, PAGES[1:])
+    assert_same(site.urls(), [HOME, PAGES[0], *OTHER])
+
+
+FIELDS = [
+    # what the links of pages inherited when these were fetched, and what they are to inherit by the rules of now
+    ((), (("dep", "new"),)),
+    ((("dep", "old"),), (("dep", "new"),)),
+    ((("dep", "old"), ("kind", "ü")), ()),
+    ((("dep", "old"),), (("dep", "old"),)),
+]
+
+
+@pytest.mark.parametrize(("before", "now"), FIELDS)
+def test_links_inherit_what_they_did_at_the_last_fetch(
+    site: ArchivedSite, before: tuple[tuple[str, str], ...], now: tuple[tuple[str, str], ...]
+) -> None:
+    """Until the page is fetched again: also those that come into reach."""
+    site.fields = before
+    known, found = PAGES[1], OTHER[0]
+    site.links[PAGES[0]] = [found, known]
+    site.revise(lambda state: Change(structs.replace(state, next_fetch=0, rules=0)) if state.url == PAGES[0] else None)
+    site.crawl()
+    site.archive()
+    site.fields = now
+    site.not_archived = set(PAGES[1:])
+    site.write(start=HOME, rules=BOTH)
+    site.judge(steps=1)
+    expected = dict(before) or None
+    assert [(text := site.of(url).inherited) and json.loads(text) for url in (known, found)] == [expected, expected]
 
 
 def test_a_start_goes_on_where_the_last_one_was_stopped(site: ArchivedSite) -> None:

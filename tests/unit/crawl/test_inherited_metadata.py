@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.document_hash import document_mark
+from crawlspace.crawl.document_hash import _hash_of_fields, mark_after
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by, fitting, lacks_fields, packed
 from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.decision import Actions
-from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, UrlState
+from crawlspace.model import Document, NewUrl, Outcome, OutcomeKind, Source, UrlState
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import parse
 from tests.unit.crawl.test_engine_life import HOME, Web
@@ -87,10 +87,34 @@ def test_a_document_with_other_fields_than_it_is_to_have(
     stored: dict[str, str], reported: Actions, inherited: str | None, lacks: bool
 ) -> None:
     outcome = Outcome(1, HOME, OutcomeKind.DOCUMENT, 200, added=stored, declared_type="text/html")
-    mark = document_mark(outcome)
+    outcome.document = Document(HOME, title="Home", fields=stored)
+    unmarked = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16)
+    mark, _ = mark_after(outcome, unmarked, before=0)
     state = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16, fields_mark=mark, inherited=inherited)
     assert lacks_fields(state, reported) is lacks
     assert not lacks_fields(structs.replace(state, checksum=None), reported), "what is no document has no fields"
+
+
+EARLIER_MARKS = [
+    # fields of the document, the mark that an earlier version gave it (of the fields alone), whether it is out of date
+    ({}, 0, False),
+    ({"own": "1"}, 0, True),
+    ({"own": "1"}, _hash_of_fields({"own": "1"}, 16) << 16, False),
+    ({"own": "1"}, _hash_of_fields({"own": "2"}, 16) << 16, True),
+    ({}, _hash_of_fields({"own": "1"}, 16) << 16, True),
+]
+
+
+@pytest.mark.parametrize(("fields", "before", "outdated"), EARLIER_MARKS)
+def test_documents_of_an_earlier_version_are_not_all_sent_again(fields: dict[str, str], before: int, outdated: bool) -> None:
+    document = Document(HOME, title="Home", fields=fields)
+    outcome = Outcome(1, HOME, OutcomeKind.DOCUMENT, 200, document=document)
+    known = UrlState(1, 1, HOME, "a.example:80", checksum=b"0" * 16)
+    mark, is_outdated = mark_after(outcome, known, before=before)
+    assert is_outdated is outdated
+    assert not mark_after(outcome, known, before=mark)[1]
+    document.title = "Another"
+    assert mark_after(outcome, known, before=mark)[1]
 
 
 ADD_RED, ADD_BLUE, LABEL, LAST = (
