@@ -48,6 +48,7 @@ def _read_package(package: Package, contents: FileContents, limits: FileLimits, 
     strings = SharedStrings(limits)
     is_whole = True
     has_cells = False
+    read = set[str]()
     with suppress(TextFull):
         formats = Formats(is_1904=is_1904)
         package.parse_readable(parts.get("styles", "xl/styles.xml"), formats)
@@ -58,8 +59,9 @@ def _read_package(package: Package, contents: FileContents, limits: FileLimits, 
             buffer.add(given.get("name", ""))
             buffer.end_word()
             one = related.get(given.get("id", ""))
-            if one is None or one.is_external or one.target not in package:
+            if one is None or one.is_external or one.target not in package or one.target in read:
                 continue
+            read.add(one.target)
             sheet = SheetText(buffer, strings.strings, formats)
             is_whole &= package.parse_readable(one.target, sheet)
             has_cells = has_cells or sheet.has_cells

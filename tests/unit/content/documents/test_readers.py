@@ -11,7 +11,6 @@ import pytest
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus
 from crawlspace.content.documents.kinds import CSV, DOCX, EPUB, ODP, ODS, ODT, PDF, PPTX, RTF, XLS, XLSX
 from crawlspace.content.documents.readers import READERS, read_file
-from tests.growth import is_linear
 from tests.unit.content.documents.made_files import (
     OFFICE,
     A,
@@ -328,10 +327,3 @@ LARGE = docx(para("word " * 100_000))
 def test_limits(what: str, body: bytes, limits: FileLimits, status: TextStatus | None, length: int, is_cut: bool) -> None:
     contents = read(body, CSV if body.startswith(b"word") else None, limits)
     assert (contents.status, len(contents.text), contents.text_left_out) == (status, length, is_cut)
-
-
-@pytest.mark.parametrize(
-    "part", [rb"{\field{\*\fldinst{", rb"{\pict ", rb"{\footnote ", rb"{\info{\title ", rb"{\field{\*\fldinst HYPERLINK "]
-)
-def test_rtf_with_many_open_groups_is_read_in_proportion_to_its_size(part: bytes) -> None:
-    assert is_linear(lambda size: read(rb"{\rtf1 " + part * size), 2_000)
