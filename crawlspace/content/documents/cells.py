@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from math import isfinite
 
 from crawlspace.content.documents.contents import FileLimits
 from crawlspace.content.documents.text_buffer import TextBuffer
@@ -61,6 +62,8 @@ class Formats:
         try:
             number = float(value)
         except ValueError:
+            return value
+        if not isfinite(number):
             return value
         if style.isdecimal() and len(style) < 6 and int(style) < len(self._of_style) and (kind := self._of_style[int(style)]):
             return self._time(number, kind)

@@ -31,10 +31,9 @@ def read_docx(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     try:
         package.parse(main, WordText(buffer, limits, related, is_body=True))
         for kind in _OTHER_PARTS:
-            for one in related.values():
-                if one.kind == kind and not one.is_external:
-                    with ignoring_damage():
-                        package.parse(one.target, WordText(buffer, limits, relationships(package, one.target)))
+            for part in dict.fromkeys(one.target for one in related.values() if one.kind == kind and not one.is_external):
+                with ignoring_damage():
+                    package.parse(part, WordText(buffer, limits, relationships(package, part)))
         read_drawings(package, (one.target for one in related.values() if one.kind in _DRAWINGS), buffer)
     except TextFull:
         pass

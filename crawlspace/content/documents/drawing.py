@@ -14,7 +14,7 @@ _ENDS_WORD = frozenset({"p", "br", "tab", "tc", "sp", "v", "text", "comment", "c
 
 def read_drawings(package: Package, parts: Iterable[str], buffer: TextBuffer) -> None:
     """Add the text of parts; a damaged one is left out."""
-    for part in parts:
+    for part in dict.fromkeys(parts):
         with ignoring_damage():
             package.parse(part, DrawingText(buffer))
 

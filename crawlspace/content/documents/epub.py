@@ -30,6 +30,7 @@ def read_epub(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     contents.modified = iso_time(leaves.get("meta"))
     files = {given["id"]: given["href"] for name, given in leaves.elements if name == "item" and {"id", "href"} <= given.keys()}
     pages = [files[given["idref"]] for name, given in leaves.elements if name == "itemref" and given.get("idref") in files]
+    pages = list(dict.fromkeys(pages))
     contents.text_left_out = len(pages) > limits.max_pages
     buffer = TextBuffer(limits)
     is_whole = True

@@ -20,6 +20,8 @@ from crawlspace.content.documents.contents import FileLimits, TextStatus, Unread
 _CHUNK = 64 * 1024
 MAX_DEPTH = 1_000
 """Elements within each other."""
+_MOST_TAG = 16 * 1024 * 1024
+"""Bytes of one tag, comment or instruction."""
 
 
 class XmlHandler(Protocol):
@@ -135,14 +137,21 @@ def parse_xml(chunks: Iterator[bytes], handler: XmlHandler) -> None:
     parser.EndElementHandler = end
     parser.CharacterDataHandler = handler.text
     parser.EntityDeclHandler = refuse_entity
-    seen = False
+    unread, given = bytearray(), 0
     try:
         for chunk in chunks:
-            seen = True
-            parser.Parse(chunk)
-        if seen:
-            parser.Parse(b"", True)  # noqa: FBT003 - it takes no keywords
-    except expat.ExpatError as error:
+            unread += chunk
+            begun = max(0, given - parser.CurrentByteIndex) if given else 0
+            if begun > _MOST_TAG:
+                raise UnreadableFile(TextStatus.OVER_LIMITS, "it has a tag of more than 16 MB")
+            if len(unread) < begun:
+                continue  # expat would read the tag that has begun from its beginning with each chunk
+            parser.Parse(bytes(unread))
+            given += len(unread)
+            unread.clear()
+        if given or unread:
+            parser.Parse(bytes(unread), True)  # noqa: FBT003 - it takes no keywords
+    except (expat.ExpatError, ValueError, LookupError) as error:  # the latter for encodings
         raise UnreadableFile(TextStatus.DAMAGED, str(error)) from error
 
 

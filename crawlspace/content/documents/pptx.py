@@ -21,7 +21,7 @@ def read_pptx(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     main = main_part(package, "ppt/presentation.xml")
     read_properties(package, contents)
     buffer = TextBuffer(limits)
-    slides = list(_slides(package, main))
+    slides = list(dict.fromkeys(_slides(package, main)))
     contents.pages = len(slides)
     contents.text_left_out = len(slides) > limits.max_pages
     is_whole = True

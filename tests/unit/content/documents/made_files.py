@@ -226,6 +226,38 @@ def old_excel(properties: Mapping[int, bytes]) -> bytes:
     return bytes(header) + table + directory.ljust(512, b"\0") + (start + section).ljust(4096, b"\0")
 
 
+def old_cells(*cells: tuple[int, int, float]) -> bytes:
+    """An Excel file of 1997 with a sheet S of numbers, each with its row and column; the last two are a record of a row (MS-XLS, 2.4)."""
+
+    def record(kind: int, data: bytes = b"") -> bytes:
+        return struct.pack("<HH", kind, len(data)) + data
+
+    def begin(kind: int) -> bytes:
+        return record(0x809, struct.pack("<HHHHII", 0x600, kind, 0, 0, 0, 0))
+
+    def workbook(sheet_at: int) -> bytes:
+        return (
+            begin(5)
+            + record(0x42, struct.pack("<H", 1200))
+            + record(0x85, struct.pack("<IBBBB", sheet_at, 0, 0, 1, 0) + b"S")
+            + record(0x0A)
+        )
+
+    stream = workbook(len(workbook(0))) + begin(0x10)
+    stream += b"".join(record(0x203, struct.pack("<HHHd", row, column, 0, value)) for row, column, value in cells)
+    row, column, _ = cells[-1]
+    rks = b"".join(struct.pack("<HI", 0, number << 2 | 2) for number in (7, 8))
+    stream += record(0xBD, struct.pack("<HH", row, column + 1) + rks + struct.pack("<H", column + 2)) + record(0x0A)
+    header = bytearray(512)
+    header[:8] = bytes.fromhex("d0cf11e0a1b11ae1")
+    struct.pack_into("<HHHHH", header, 24, 0x3E, 3, 0xFFFE, 9, 6)
+    struct.pack_into("<IIIIIIIII", header, 44, 1, 1, 0, 4096, _END, 0, _END, 0, 0)
+    struct.pack_into("<108I", header, 80, *[_FREE] * 108)
+    table = struct.pack("<128I", 0xFFFFFFFD, _END, *range(3, 10), _END, *[_FREE] * 118)
+    directory = _entry("Root Entry", 5, child=1) + _entry("Workbook", 2, 2, 4096)
+    return bytes(header) + table + directory.ljust(512, b"\0") + stream.ljust(4096, b"\0")
+
+
 def _entry(name: str, kind: int, start: int = _END, size: int = 0, *, right: int = _FREE, child: int = _FREE) -> bytes:
     written = name.encode("utf-16-le") + b"\0\0"
     return struct.pack("<64sHBBIII36xIQ", written, len(written), kind, 1, _FREE, right, child, start, size)
