@@ -15,6 +15,7 @@ from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.parsing import one_of, words
 from crawlspace.printable import printable, quoted, without_credentials
 from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.xml.exported import narrowing
 from crawlspace.rules.xml.model import ActionRuleSet, RegexSyntax
 from crawlspace.rules.xml.parser import MAX_SIZE, parse_rules_xml, refuse_size
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
@@ -100,7 +101,14 @@ def read_own_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlR
         mistakes += error.mistakes
     if mistakes:
         raise RuleFileError(mistakes)
+    refuse_what_is_not_read(rules[0], action_rules, settings)
     return (*rules, action_rules)
+
+
+def refuse_what_is_not_read(rules: CrawlRules, action_rules: ActionRuleSet | None, settings: Mapping[str, object]) -> None:
+    """Raise RuleFileError if rules.xml is an export of which more than the rules would have to be read: it is narrower than they are."""
+    if action_rules is not None and (mistakes := list(narrowing(action_rules, rules, settings, file=RULES_XML))):
+        raise RuleFileError(mistakes)
 
 
 def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
