@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from crawlspace.asked import Asked
 from crawlspace.model import Held, Source
-from crawlspace.state.duplicates import NO_PAGE
+from crawlspace.state.duplicates import HTTP, NO_PAGE
 
 APPLICATION_ID = 0x63727365
 """Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers mean other tables."""
-VERSION = 3
+VERSION = 4
 """Stands there as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
 _WAITS_IN = (
@@ -222,6 +222,12 @@ DROP INDEX url_canonical;
 {_CANONICAL_INDEX}
 {_FOLDED_INDEX}
 """,
+    3: f"""
+UPDATE url SET rank = min(rank, {HTTP - 1}) + {HTTP} WHERE url LIKE 'http:%' AND rank < {HTTP};
+INSERT OR IGNORE INTO incumbent SELECT grp, id FROM url WHERE indexed AND grp IS NOT NULL AND url LIKE 'http:%' AND id <> (
+    SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
+    ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1);
+""",  # noqa: S608 - constants only
 }
 """By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for
 anything."""
