@@ -107,7 +107,7 @@ class BulkDecisions:
         origin = self._origin_of(url, host_as_written)
         if origin is None:
             return folding.folded(parse(url, host_as_written=host_as_written))
-        if origin.folding is None or (origin.folding.concerns_queries_only and url.find("?", origin.length) < 0):
+        if origin.folding is None or origin.folding.stays(url):
             return None
         length, mark = origin.length, url.find("?", origin.length)
         into = origin.folding.folded(url[length:], None) if mark < 0 else origin.folding.folded(url[length:mark], url[mark + 1 :])

@@ -118,7 +118,7 @@ class CrawlSpace:
                 "host_case_sensitive": host_case_sensitive,
                 "actions": "" if actions is None else actions.content_hash,
                 "sites": "" if site_limits is None else site_limits.content_hash,
-                "folding": [] if folding is None else [folding.of_hosts, folding.of_the_rest],
+                "folding": [] if folding is None else [folding.of_hosts, folding.of_the_rest, folding.of_paths],
             },
         )
         """Hexadecimal; changes whenever a decision may change."""
