@@ -136,7 +136,7 @@ def _is_known(store: RedisStore) -> bool:
 def _crawler(one: WorkerSeen, now: float) -> Crawler:
     try:
         report = msgspec.json.decode(one.report, type=_Report)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         report = _Report()  # none yet, or of another version
     ran_s = report.ran_s or now - one.unseen_s - one.since
     share = Share(

@@ -236,7 +236,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
 def _is_table(text: str) -> bool:
     try:
         return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return False
 
 
@@ -394,5 +394,5 @@ def understood(what: str) -> Iterator[None]:
         raise damaged(f"{what}: {error}") from error
 
 
-UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error)
+UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error, RecursionError)
 """The errors of decoding a value that is not ours."""
