@@ -24,6 +24,7 @@ from crawlspace import settings as defaults
 from crawlspace.config.files import read_own_rules
 from crawlspace.errors import CrawlspaceError, RuleFileError
 from crawlspace.rules.crawl_rules import CrawlRules
+from crawlspace.rules.xml.exported import what_is_not_read
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.runtime.addon_project.reading import (
     SETTINGS,
@@ -134,6 +135,8 @@ def read_rules(spider: Spider, crawler: Crawler) -> AddonRules:
     space = read.space(rules, actions, start_urls)
     for sentence in settings_without_effect(settings):
         logger.warning("%s", sentence)
+    if actions is not None and (not_read := what_is_not_read(actions)):
+        logger.warning("rules.xml: %s", not_read)
     return AddonRules(space, read.sites, crawler)
 
 

@@ -5,7 +5,7 @@ A decision holds the result of every check, and `admitted` is computed from it: 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
@@ -183,6 +183,8 @@ class Decision:
     follow: bool = True
     shift: int = 0
     actions: Actions = NO_ACTIONS
+    lacks_domain_rule: bool = False
+    """The refusal of a private address that would be allowed if a domain rule named the host."""
 
     @property
     def admitted(self) -> bool:
@@ -194,3 +196,14 @@ class Decision:
             if step.verdict is Verdict.REFUSE and step.check in checks:
                 return replace(self, reason=Reason(step.check), rule=step.rule)
         return replace(self, reason=Reason.ADMITTED, rule=None)
+
+
+def of_all_addresses(decisions: Sequence[Decision]) -> Decision:
+    """Return the decision about a host, of those about each of its addresses: one allowed address is enough.
+
+    If none is allowed, a refusal that a domain rule for the host would lift comes first, because one address would do then.
+    """
+    for decision in decisions:
+        if decision.admitted:
+            return decision
+    return next((decision for decision in decisions if decision.lacks_domain_rule), decisions[0])

@@ -20,7 +20,7 @@ def values_of(text: str) -> Values:
     if text.startswith('["') and text.endswith('"]'):
         try:
             return msgspec.json.decode(text, type=list[str])
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             pass
     return text
 

@@ -202,6 +202,22 @@ CRAWLSPACE_HOST_CASE_SENSITIVE = True
 CRAWLSPACE_URL_SORT_QUERY = False
 # Parameters that are dropped, such as ["sessionid", "utm_*"].
 CRAWLSPACE_URL_DROP_PARAMETERS = []
+# Session ids in the path that are dropped: names after a semicolon, capitals or not, as in /a;jsessionid=1F; "(S())" stands for
+# ASP.NET's path segments such as /(S(lit3py55))/. [] leaves all paths as they are.
+CRAWLSPACE_URL_DROP_PATH_PARAMETERS = [
+    "jsessionid",
+    "phpsessid",
+    "sid",
+    "sessid",
+    "sessionid",
+    "session_id",
+    "aspsessionid*",
+    "bv_sessionid",
+    "cfid",
+    "cftoken",
+    "oscsid",
+    "(S())",
+]
 # The slash at the end of a path: "keep" it as in the link, "add" it where the path does not end like a file, or "remove" it.
 CRAWLSPACE_URL_TRAILING_SLASH = "keep"
 # `www.` at the beginning of a host: "keep" it as in the link, "add" or "remove" it.

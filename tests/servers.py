@@ -110,7 +110,7 @@ def redis_server() -> Server:
     folder = tempfile.TemporaryDirectory(prefix="redis-")
     for _ in range(_TRIES):
         try:
-            server = Server(Path(folder.name), "--appendonly", "no", "--save", "", "--unixsocket", _SOCKET)
+            server = Server(Path(folder.name), "--appendonly", "no", "--save", "86400 1000000000", "--unixsocket", _SOCKET)
         except ServerEndedError:
             continue
         Finalize(None, _end, (server, folder), exitpriority=1)  # at the end of a pool's worker, too, which atexit does not see

@@ -21,7 +21,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.host_limit import kept_out
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.rule_changes.known_addresses import LookedUp, last_look_up
-from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict
+from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict, of_all_addresses
 from crawlspace.errors import UsageError
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.model import OUT_OF_SPACE, Source, State, UrlState, priority, source_of
@@ -303,8 +303,7 @@ def _check_address(case: _RuleCase) -> Decision | None:
     address = case.question.address
     known = last_look_up(case.store, case.url.host) if address is None and case.store is not None else None
     if known is not None:  # one allowed address is enough
-        decisions = [case.space.at_connect(case.url.host, case.url.port, one) for one in known.addresses]
-        return next((decision for decision in decisions if decision.admitted), decisions[0])
+        return of_all_addresses([case.space.at_connect(case.url.host, case.url.port, one) for one in known.addresses])
     if address is None and not is_address(case.url.host):
         case.leave_out("the host's address (give one with --address)")
         return None

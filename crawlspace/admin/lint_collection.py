@@ -20,6 +20,7 @@ from crawlspace.config.files import (
     read_global_rules,
     read_rules,
     read_start_urls,
+    refuse_what_is_not_read,
 )
 from crawlspace.config.limits import EXTENSIONS, read_extensions
 from crawlspace.config.sites import NAME as SITES
@@ -73,6 +74,7 @@ def review(
             del known[setting]
     own = attempt(lambda: read_rules(folder)) or (CrawlRules(), None)
     actions = attempt(lambda: read_action_rules(folder, {**defaults, **known}))
+    attempt(lambda: refuse_what_is_not_read(own[0], actions, {**defaults, **known}))
     global_rules = attempt(lambda: read_global_rules(folder, known)) or (None, None)
     start_urls = attempt(lambda: read_start_urls(folder, known)) or ()
     rules = AllRules(*own, *global_rules, actions)

@@ -21,6 +21,7 @@ from crawlspace.config.errors import where_set
 from crawlspace.config.files import GLOBAL_RULES, StartUrl
 from crawlspace.model import Status
 from crawlspace.printable import printable, quoted
+from crawlspace.private_files import real_path
 from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.lint.crawl_rules import Finding
@@ -105,9 +106,9 @@ class _Space:
         self.name = collection.name
         self.found = found
         self.domain = collection.rules.domain
-        self.index = collection.index_file.resolve()
+        self.index = real_path(collection.index_file)
         self.server_indexes = [index for one in collection.sinks.servers if (index := one.server_index)]
-        self.global_file = None if collection.global_file is None else collection.global_file.resolve()
+        self.global_file = None if collection.global_file is None else real_path(collection.global_file)
         self.global_rules = None if collection.global_rules is None else collection.global_rules.domain
         self.global_space = None if self.global_rules is None else tuple(map(_meaning, self.global_rules))
         self.starts: dict[Host, StartUrl] = {}
@@ -230,8 +231,8 @@ def _differing_copies(spaces: Sequence[_Space]) -> Iterator[Finding]:
 
 def _is_copy(collection: Collection) -> bool:
     """Return whether its global rules were found by the file's name, in its folder or beside it."""
-    file, folder = collection.global_file, collection.folder.resolve()
-    return file is not None and file.name == GLOBAL_RULES and file.parent.resolve() in {folder, folder.parent}
+    file, folder = collection.global_file, real_path(collection.folder)
+    return file is not None and file.name == GLOBAL_RULES and real_path(file.parent) in {folder, folder.parent}
 
 
 def _meaning(rule: DomainRule) -> tuple[str, str]:
@@ -363,5 +364,5 @@ def _place_of(name: str, start: StartUrl) -> _Place:
 
 def _shown(global_file: Path, folder: Path) -> str:
     """Return the name of a global.rules: with its collection if it belongs to one, alone if it is beside the collections."""
-    base, where = folder.parent.resolve(), global_file.parent.resolve() / global_file.name
+    base, where = real_path(folder.parent), real_path(global_file.parent) / global_file.name
     return where.relative_to(base).as_posix() if where.is_relative_to(base) else str(global_file)

@@ -188,6 +188,6 @@ def _read(text: str | None) -> Reindexed | None:
     try:
         if text:
             return msgspec.json.decode(text, type=Reindexed)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         pass
     return None

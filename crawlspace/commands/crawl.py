@@ -29,6 +29,7 @@ from crawlspace.runtime.command import reduce_garbage_collection, refuse_without
 from crawlspace.runtime.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.exports.feeds import check_exports
 from crawlspace.runtime.loader import CollectionLoader, collection_settings
+from crawlspace.runtime.logformat import LogFileWatch
 from crawlspace.runtime.run_end.finish_command import run_finish_command
 from crawlspace.runtime.run_end.report import RunReport
 from crawlspace.runtime.run_end.summary import summary
@@ -82,6 +83,7 @@ class Command(ScrapyCrawl):
         arguments = list(opts.spargs)
         super().process_options(args, opts)
         self._began = time.time()
+        self._log_file = LogFileWatch()
         self._sequence: CrawlSequence | None = None
         self._summary_file = Path(opts.summary) if opts.summary else None
         assert self.settings is not None
@@ -126,6 +128,8 @@ class Command(ScrapyCrawl):
             self.exitcode = session.error.exit_status
         elif session.all_faults():
             self.exitcode = 1
+        if self._log_file.error is not None:
+            self.exitcode = self.exitcode or 1
         lines = summary(session)
         if _is_quiet(self.settings):
             lines = lines.partition("\n")[0] if self.exitcode and session.error is None else ""

@@ -19,6 +19,9 @@ from crawlspace.runtime.setting_kinds import faults
 from crawlspace.runtime.without_effect import without_effect
 from crawlspace.state.store import Store
 
+SERVER = "CRAWLSPACE_STORE_URL"
+"""The place of a finding about the server of a shared collection."""
+
 if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.settings import BaseSettings
@@ -38,9 +41,9 @@ class Command(CollectionCommand):
             "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
             "what is suspicious (warning): a rule that can never apply, a list that does not end in a forbid rule, a start URL that the rules refuse, "
             "a setting of Scrapy or an attribute of the spider class that has no effect in a collection, a misspelt setting, "
-            "and, when nothing is pending, a rule that admitted nothing. --all also finds hosts that two collections crawl, that the global "
+            "a Redis server that would lose records, and, when nothing is pending, a rule that admitted nothing. --all also finds hosts that two collections crawl, that the global "
             "crawl space allows and none crawls, or that are crawled outside of it, and copies of global.rules that differ. One finding a line: file:line:column: level: message [code]. "
-            "Changes nothing and makes no network requests. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
+            "Changes nothing and requests nothing but what the collection's store has. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -86,7 +89,9 @@ class Command(CollectionCommand):
             return [*found, *findings_of(error, folder)], None
         found += [finding for fault in (*faulty, *faults(settings)) for finding in findings_of(fault, folder)]
         try:
-            with place_of(name, folder, settings).store.reading() as opened:
+            place = place_of(name, folder, settings).store
+            found += [Finding(SERVER, 0, 0, one.level, one.code, one.message) for one in place.faults()]
+            with place.reading() as opened:
                 store = None if opened is None else opened.store
                 return _reviewed(folder, settings, store=store, found=found)
         except StoreError:  # not a fault of the rules

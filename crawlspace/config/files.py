@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
@@ -14,7 +13,9 @@ from typing import NamedTuple, TypeVar
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.parsing import one_of, words
 from crawlspace.printable import printable, quoted, without_credentials
+from crawlspace.private_files import kind_of, real_path
 from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.xml.exported import narrowing
 from crawlspace.rules.xml.model import ActionRuleSet, RegexSyntax
 from crawlspace.rules.xml.parser import MAX_SIZE, parse_rules_xml, refuse_size
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
@@ -37,14 +38,6 @@ _OTHER_MARKS = (
 _FIRST = re.compile(r"\s*(\S)")
 _NO_UTF_8 = re.compile("[\udc80-\udcff]")
 """The characters to which `surrogateescape` decodes bytes that are not UTF-8."""
-_KINDS_OF_FILES = (
-    (stat.S_ISDIR, "a directory"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
 Rules = TypeVar("Rules")
 
 
@@ -100,7 +93,14 @@ def read_own_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlR
         mistakes += error.mistakes
     if mistakes:
         raise RuleFileError(mistakes)
+    refuse_what_is_not_read(rules[0], action_rules, settings)
     return (*rules, action_rules)
+
+
+def refuse_what_is_not_read(rules: CrawlRules, action_rules: ActionRuleSet | None, settings: Mapping[str, object]) -> None:
+    """Raise RuleFileError if rules.xml is an export of which more than the rules would have to be read: it is narrower than they are."""
+    if action_rules is not None and (mistakes := list(narrowing(action_rules, rules, settings, file=RULES_XML))):
+        raise RuleFileError(mistakes)
 
 
 def read_rules(folder: Path) -> tuple[CrawlRules, Path | None]:
@@ -189,12 +189,12 @@ def _start_url_files(folder: Path, settings: Mapping[str, object]) -> dict[Path,
     Raises SettingError for a name or pattern without a file.
     """
     found: dict[Path, str] = {}
-    seen = {(folder / "start_urls.txt").resolve()}
+    seen = {real_path(folder / "start_urls.txt")}
     for name in words(_FILES, settings.get(_FILES) or []):
         for file in _named_files(folder, name):
             path = folder / file  # `file` itself where that is absolute
-            if path.resolve() not in seen:
-                seen.add(path.resolve())
+            if real_path(path) not in seen:
+                seen.add(real_path(path))
                 found[path] = printable(file)
     return found
 
@@ -281,9 +281,8 @@ def _size(path: Path) -> int:
         status = path.stat()
     except OSError as error:
         raise _unreadable(path, error) from error
-    if stat.S_ISREG(status.st_mode):
+    if not (found := kind_of(status)):
         return status.st_size
-    found = next((name for is_one, name in _KINDS_OF_FILES if is_one(status.st_mode)), "something else")
     raise ConfigError(f"{path} is not a regular file but {found}; put a text file in its place, or remove it")
 
 

@@ -15,8 +15,8 @@ from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
+from crawlspace.config.url_options import BUILT_IN_PATH_PARAMETERS, read_site_options, read_url_options
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
-from crawlspace.config.url_options import read_site_options, read_url_options
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.printable import quoted
@@ -117,10 +117,19 @@ class SiteTable:
         by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self.by_pattern.items())]
         if all(options == NO_OPTIONS for _, options in by_pattern):
             return None
+        of_paths = [(pattern, options.drop_path_parameters) for pattern, options in by_pattern]
+        others = [(pattern, replace(options, drop_path_parameters=())) for pattern, options in by_pattern]
+        own_names = [one for one in of_paths if one[1] != BUILT_IN_PATH_PARAMETERS]
+        drops_sessions_only = all(options == NO_OPTIONS for _, options in others)
+        described = not drops_sessions_only or bool(own_names)
+        # A store of a version without those names is not to have its pages fetched for them: links that they hide are found in time.
+        of_the_rest = repr([(pattern, replace(options, www=Folding.KEEP)) for pattern, options in others])
         return UrlFolding(
             lambda host, port: self.of(host, port).urls,
-            of_hosts=repr([(pattern, options.www.value) for pattern, options in by_pattern]),
-            of_the_rest=repr([(pattern, replace(options, www=Folding.KEEP)) for pattern, options in by_pattern]),
+            of_hosts=repr([(pattern, options.www.value) for pattern, options in by_pattern]) if described else "",
+            of_the_rest=f"{of_the_rest}{own_names or ''}" if described else "",
+            of_paths=repr(of_paths),
+            drops_sessions_only=drops_sessions_only,
         )
 
 

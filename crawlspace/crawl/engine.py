@@ -138,10 +138,9 @@ class Engine:
     # --- inserting URLs -------------------------------------------------------------------------------------------
 
     def seed(self) -> list[Refused]:
-        """Insert the start URLs; a known one is not fetched sooner.
+        """Insert the start URLs; return those that the rules refuse. Raises ConfigError if they refuse all.
 
-        Returns those that the rules refuse. Raises ConfigError if they refuse all.
-        """
+        A known one is not fetched sooner."""
         refused = check_start_urls(self.collection.start_urls, self.space)
         for new in self.admission.starts():
             self.enter(new)
@@ -178,7 +177,8 @@ class Engine:
                 continue
             decision = self.discovery.recheck(state)
             if not decision.admitted:
-                self._exclude(state, excluded_status(decision, state, self.global_space), decision.reason)
+                status = excluded_status(decision, state, space=self.space, global_space=self.global_space)
+                self._exclude(state, status, decision.reason)
                 continue
             if self.locating is not None and self.locating.takes(state):
                 continue

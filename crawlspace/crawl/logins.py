@@ -276,7 +276,7 @@ def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
     """Return the refused log-ins by their entries of CRAWLSPACE_SITES."""
     try:
         return msgspec.json.decode(store.get_meta(REFUSED) or "{}", type=dict[str, RefusedLogin])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}  # they are noted anew when they are refused
 
 

@@ -15,7 +15,7 @@ from crawlspace.crawl.redirects import Target, Waiting, hosts_of_move, signature
 from crawlspace.decision import Decision
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
-from crawlspace.rules.space import refused_by_domain_only
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
@@ -333,12 +333,16 @@ def _is_failure(outcome: Outcome) -> bool:
     return outcome.host_failure or failed or outcome.status in _BUSY
 
 
-def excluded_status(decision: Decision, state: UrlState, global_space: GlobalSpace | None) -> Status:
-    """Return the status of a URL that the rules refuse: whether another collection may have its document."""
-    if global_space is None or not refused_by_domain_only(decision):
+def excluded_status(decision: Decision, state: UrlState, *, space: CrawlSpace, global_space: GlobalSpace | None) -> Status:
+    """Return the status of a URL that is refused: whether another collection may have its document.
+
+    `decision` may be about the address that its host had when a connection was to be made.
+    """
+    if global_space is None:
         return Status.EXCLUDED
     url = parse(state.url, host_as_written=state.host_as_written)
-    return Status.EXCLUDED_HERE if global_space.allows(url) else Status.EXCLUDED
+    is_by_domain = decision.lacks_domain_rule or space.is_refused_by_domain_only(url, decision)
+    return Status.EXCLUDED_HERE if is_by_domain and global_space.allows(url) else Status.EXCLUDED
 
 
 def site_failed(outcome: Outcome) -> bool | None:

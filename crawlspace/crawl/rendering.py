@@ -220,7 +220,7 @@ def learned_rendering(store: RenderingStore) -> LearnedRendering:
     """Return what was learned in earlier runs; it is learned anew where that cannot be read."""
     try:
         return msgspec.json.decode(store.get_meta(RENDERING) or "{}", type=LearnedRendering)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return LearnedRendering()
 
 

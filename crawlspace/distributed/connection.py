@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from crawlspace.config.store_url import NAME, read_store_url
+from crawlspace.distributed.server_check import REPLICA, ServerFault, ServerReport, faults, read_servers, refuse_old
 from crawlspace.errors import SettingError, StoreAway, StoreError
 from crawlspace.printable import HIDDEN, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import redis
     from redis.retry import Retry
     from scrapy.settings import Settings
 
-OLDEST = (7, 0)
+logger = logging.getLogger(__name__)
+
 ANSWER_S = 10
 """So long a server may take to answer a worker."""
 
 
-def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.Redis:
+def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bool = False) -> redis.Redis:
     """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises SettingError, StoreAway or StoreError.
 
-    `crawls`: for a worker, which repeats calls without an answer itself, logs that, and can be stopped meanwhile.
+    `crawls`: for a worker, which repeats calls without an answer itself, logs that, and can be stopped meanwhile. A worker, and a
+    command that `fills` the store, are refused by a server that would lose what it is given; what it should not be like is logged.
     """
     from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
@@ -44,7 +49,11 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
         raise _wrong_settings(_without_parts_of_the_url(error)) from None
     try:
         with redis_errors():
-            _check(client.info("server"))
+            servers = read_servers(client)
+        for server in servers:
+            refuse_old(server)
+        if crawls or fills:
+            _refuse_or_warn(servers, by_sentinels=url.startswith("sentinel://"))
     except (TypeError, AttributeError, LookupError) as error:  # options of the URL, which the client looks at when it connects
         client.close()
         raise _wrong_settings(_wrong_option(error)) from None
@@ -55,6 +64,24 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False) -> redis.
         client.close()
         raise
     return client
+
+
+def server_faults(settings: Mapping[str, object]) -> list[ServerFault]:
+    """Return what is wrong with the server of a collection. Raises as `connected`."""
+    from crawlspace.state.redis.scripts import redis_errors  # noqa: PLC0415 - as above
+
+    with closing(connected(settings)) as client, redis_errors():
+        servers = read_servers(client)
+    return list(dict.fromkeys(fault for server in servers for fault in faults(server)))
+
+
+def _refuse_or_warn(servers: Sequence[ServerReport], *, by_sentinels: bool) -> None:
+    for fault in dict.fromkeys(fault for server in servers for fault in faults(server)):
+        if fault.code == REPLICA and by_sentinels:  # they are about to name another one
+            raise StoreAway(fault.message)
+        if fault.level == "error":
+            raise StoreError(fault.message)
+        logger.warning("%s", fault.message)
 
 
 def _wrong_settings(fault: str) -> SettingError:
@@ -125,11 +152,3 @@ def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
     of_sentinels = {**options, "retry": _once_more(), **(params.pop("sentinel_kwargs", None) or {})}  # there are others to ask
     client: redis.Redis = Sentinel(sentinels, sentinel_kwargs=of_sentinels, **params).master_for(service)
     return client
-
-
-def _check(server: Mapping[str, object]) -> None:
-    version = str(server.get("valkey_version") or server.get("redis_version") or "0")
-    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        raise StoreError(
-            f"the server is Redis {version}; a shared collection needs {'.'.join(map(str, OLDEST))} or newer, or Valkey"
-        )

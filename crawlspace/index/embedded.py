@@ -47,6 +47,7 @@ from crawlspace.index.overwritten import OverwrittenDocuments
 from crawlspace.index.search import SearchResult
 from crawlspace.index.sink import Refusal, Sent
 from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.private_files import irregular
 from crawlspace.urls import document_id
 
 BUSY_TIMEOUT_S = 30.0
@@ -83,6 +84,8 @@ class EmbeddedIndex:
         self._max_document_bytes = max_document_bytes
         if read_only and not path.exists():
             raise StoreError(f"there is no index at {path}: crawl the collection first")
+        if found := irregular(path):
+            raise StoreError(f"the index {path} cannot be opened, because it is {found}: move it away, or name another file")
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         try:
             self._db = apsw.Connection(str(path), flags=flags)

@@ -109,7 +109,7 @@ def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> Bat
 def read_mark(written: str | None) -> BatchMark | None:
     try:
         return msgspec.json.decode(written, type=BatchMark) if written else None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None  # as without a mark: everything is sent again
 
 

@@ -6,11 +6,12 @@ import socket
 from pathlib import Path
 
 from crawlspace.index.sink import Sink
+from crawlspace.private_files import real_path
 
 
 def index_place(file: Path) -> str:
     """Return where a file on this machine is."""
-    return f"{socket.gethostname()}:{file.resolve()}"
+    return f"{socket.gethostname()}:{real_path(file)}"
 
 
 def place_of(sink: Sink) -> str:

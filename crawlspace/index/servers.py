@@ -51,7 +51,7 @@ def noted_server(written: str | None) -> Server | None:
     """Return the server that was noted last; None where there is none."""
     try:
         return msgspec.json.decode(written, type=Server) if written else None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None  # it is noted anew when the sink is sent something
 
 

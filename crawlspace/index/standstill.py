@@ -49,7 +49,7 @@ def noted_standstill(written: str | None) -> Standstill | None:
     """Return what was noted last; None where the sink has taken what it was sent."""
     try:
         return msgspec.json.decode(written, type=Standstill) if written else None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None  # it is noted anew when the sink is sent something
 
 

@@ -10,11 +10,13 @@ import ipaddress
 from collections.abc import Sequence
 
 from crawlspace.rules.crawl_rules import AddressRule, RuleAction
-from crawlspace.rules.embedded_addresses import embedded
+from crawlspace.rules.embedded_addresses import LOOPBACK_4, LOOPBACK_6, embedded
 from crawlspace.rules.patterns import NO_MATCH
 
 _MAPPED = 0xFFFF
 """The upper 96 bits of an IPv4 address in IPv6 form."""
+_LOOPBACK_BITS = {4: 8, 6: 127}
+"""By version: how many bits of the netmask a rule has that applies to loopback and nothing else; in IPv6 with the unspecified address."""
 
 
 def address_value(text: str) -> tuple[int, int]:
@@ -69,19 +71,40 @@ class AddressMatcher:
     def deciding(self, version: int, value: int) -> AddressRule | None:
         """Return the rule that decides a connection to an address, given as by `address_value`.
 
-        A rule that forbids an address also forbids addresses that embed it. A rule that allows an address does not allow embedded
-        ones, and a rule that allows more IPv6 addresses than one embedding form allows none of the IPv4 addresses in it.
+        A rule that forbids an address also forbids addresses that embed it, and one that forbids loopback that of the other family.
+        A rule that allows an address does not allow embedded ones, and a rule that allows more IPv6 addresses than one embedding
+        form allows none of the IPv4 addresses in it.
         """
         own = self.match_value(version, value)
-        if (version == 4 and value) or (own is not None and own.action is RuleAction.FORBID):  # most addresses embed no other one
+        if own is not None and own.action is RuleAction.FORBID:
             return own
-        for one in embedded(version, value):
+        if version == 4 and 0 < value >> 24 != LOOPBACK_4 >> 24:  # most addresses embed no other one
+            return own
+        others = embedded(version, value)
+        for one in others:
             rule = self.match_value(one.version, one.value)
             if rule is not None and rule.action is RuleAction.FORBID:
                 return rule
             if own is not None and rule is None and own.mask.bit_count() < one.bits:
                 own = None
+        if own is None or own.mask.bit_count() < _LOOPBACK_BITS[version]:
+            for one_version, one_value in ((version, value), *(one[:2] for one in others)):
+                rule = self._forbidding_other_loopback(one_version, one_value)
+                if rule is not None:
+                    return rule
         return own
+
+    def _forbidding_other_loopback(self, version: int, value: int) -> AddressRule | None:
+        """Return the rule that forbids a loopback address by that of the other family.
+
+        One for more of IPv6 than loopback does not count: `forbid address ::/0` is to leave IPv4 as it is.
+        """
+        if version == 6:
+            rule = self.match_value(4, LOOPBACK_4) if value == LOOPBACK_6 else None
+        else:
+            rule = self.match_value(6, LOOPBACK_6) if value >> 24 == LOOPBACK_4 >> 24 else None
+            rule = rule if rule is not None and rule.mask.bit_count() >= _LOOPBACK_BITS[6] else None
+        return rule if rule is not None and rule.action is RuleAction.FORBID else None
 
     def covering(self, rule: AddressRule) -> AddressRule | None:
         """Return the first rule that applies to all addresses of `rule`; it may be the rule itself."""

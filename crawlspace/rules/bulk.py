@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from crawlspace.decision import NO_ACTIONS, Actions, Reason, RuleRef, Step
+from crawlspace.decision import NO_ACTIONS, Actions, Reason, RuleRef, Step, of_all_addresses
 from crawlspace.model import Status
 from crawlspace.rules.address import is_address
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import Check, CrawlSpace, Find, first_refusal, refused_by_domain_only
+from crawlspace.rules.space import Check, CrawlSpace, Find, first_refusal
 from crawlspace.rules.url_options import OriginFolding
 from crawlspace.urls import Url, UrlParts, as_url, parse
 
@@ -107,7 +107,7 @@ class BulkDecisions:
         origin = self._origin_of(url, host_as_written)
         if origin is None:
             return folding.folded(parse(url, host_as_written=host_as_written))
-        if origin.folding is None or (origin.folding.concerns_queries_only and url.find("?", origin.length) < 0):
+        if origin.folding is None or origin.folding.stays(url):
             return None
         length, mark = origin.length, url.find("?", origin.length)
         into = origin.folding.folded(url[length:], None) if mark < 0 else origin.folding.folded(url[length:mark], url[mark + 1 :])
@@ -148,9 +148,9 @@ class BulkDecisions:
         refused = None if url is None else self._by_address(url)
         if decision.admitted:
             return refused
-        if url is not None and self._global_space is not None and refused is None and refused_by_domain_only(decision):
+        if url is not None and _may_be_kept(refused):
             try:
-                if self._global_space.allows(url) is not None:
+                if self._is_shared(url) and self._space.is_refused_by_domain_only(url, decision):
                     return Exclusion(Status.EXCLUDED_HERE, decision.reason, decision.rule)
             except Exception:
                 logger.exception("A URL counts as outside the global space, because the check failed: %s", text)
@@ -159,8 +159,8 @@ class BulkDecisions:
     def _refused(self, refusal: Step, url: UrlParts, origin: _Origin, depth: int) -> Exclusion:
         """Return the exclusion of a URL that a check has refused."""
         is_only_by_domain = (
-            refusal.check is Reason.DOMAIN
-            and origin.elsewhere is not None
+            origin.elsewhere is not None
+            and refusal.check in origin.by_domain
             and first_refusal(origin.elsewhere, url) is None
             and not self._is_too_deep(url.text, depth)
         )
@@ -169,13 +169,16 @@ class BulkDecisions:
     def _is_too_deep(self, text: str, depth: int) -> bool:
         return self._space.is_too_deep(depth) and text not in self._space.start_urls
 
-    def _checks_elsewhere(self, checks: Sequence[Check], url: Url) -> tuple[Find, ...] | None:
-        """Return the checks for the global space, for a host that domain rules forbid and the global space allows; else None."""
-        others = tuple(check.find for check in checks if check.reason is not Reason.DOMAIN)
-        is_forbidden = len(others) < len(checks)
-        return others if is_forbidden and self._global_space is not None and self._global_space.allows(url) is not None else None
+    def _checks_elsewhere(self, checks: Sequence[Check], url: Url, by_domain: frozenset[Reason]) -> tuple[Find, ...] | None:
+        """Return the checks for the global space, for a host that is refused by domain and that the global space allows; else None."""
+        others = tuple(check.find for check in checks if check.reason not in by_domain)
+        return others if len(others) < len(checks) and self._is_shared(url) else None
 
-    def _by_address(self, url: UrlParts) -> Exclusion | None:
+    def _is_shared(self, url: Url) -> bool:
+        """Return whether the global space allows a URL."""
+        return self._global_space is not None and self._global_space.allows(url) is not None
+
+    def _by_address(self, url: Url) -> Exclusion | None:
         """Return why no known address of a URL's host may be connected to; None if one may, or none is known."""
         host, port = url.host, url.port
         if self._addresses is None or not host or self._is_proxied(url):
@@ -185,10 +188,11 @@ class BulkDecisions:
             if self._space.has_address_rules:
                 self.hosts_without_addresses.add(host)
             return None
-        decisions = [self._space.at_connect(host, port, address) for address in addresses]
-        if any(decision.admitted for decision in decisions):
+        decision = of_all_addresses([self._space.at_connect(host, port, address) for address in addresses])
+        if decision.admitted:
             return None
-        return Exclusion(Status.EXCLUDED, decisions[0].reason, decisions[0].rule)
+        is_kept = decision.lacks_domain_rule and self._is_shared(url)
+        return Exclusion(Status.EXCLUDED_HERE if is_kept else Status.EXCLUDED, decision.reason, decision.rule)
 
     def _count_of_host(self, site: str, origin: _Origin | None) -> Exclusion | None:
         """Count an admitted URL, or refuse it if its host has reached its limit."""
@@ -237,14 +241,15 @@ class BulkDecisions:
             url = parse(f"{text}/", host_as_written=host_as_written)
             if url.text != f"{text}/" or not url.host:
                 return None
-            unreachable, folding = self._by_address(url), self._space.folding
+            unreachable, folding, by_domain = self._by_address(url), self._space.folding, self._space.reasons_by_domain(url)
             checks = list(_checks_left(self._space.checks(url.host, url.port), url))
             return _Origin(
                 length=len(text),
                 known=_KnownUrl(url),
                 limits=self._space.limits_of(url.host, url.port),
                 finds=tuple(check.find for check in checks),
-                elsewhere=self._checks_elsewhere(checks, url) if unreachable is None else None,
+                by_domain=by_domain,
+                elsewhere=self._checks_elsewhere(checks, url, by_domain) if _may_be_kept(unreachable) else None,
                 unreachable=unreachable,
                 folding=None if folding is None else folding.origin(url),
             )
@@ -275,8 +280,10 @@ class _Origin(NamedTuple):
     limits: Limits
     finds: tuple[Find, ...]
     """The checks that depend on more than the host, and those that refuse the whole host."""
+    by_domain: frozenset[Reason]
+    """See `CrawlSpace.reasons_by_domain`."""
     elsewhere: tuple[Find, ...] | None
-    """The same without domain rules, if those forbid the host and the global space allows it."""
+    """The same without those for these reasons, if there are any and the global space allows the host."""
     unreachable: Exclusion | None
     """The exclusion by the host's addresses."""
     folding: OriginFolding | None
@@ -300,6 +307,11 @@ _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~!$&
 """Of nothing else are most URLs, which is seen faster than by the expression."""
 # Path and query that parsing doesn't change: no character to be escaped, no escape that is not in normal form.
 _PLAIN_REST = re.compile(r"(?:[A-Za-z0-9\-._~!$&()*+,;=:@/?]++|%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-DF]))*+")
+
+
+def _may_be_kept(by_address: Exclusion | None) -> bool:
+    """Return whether the addresses of a host allow that another crawler has the document: none forbids it but for a missing domain rule."""
+    return by_address is None or by_address.status is Status.EXCLUDED_HERE
 
 
 def _checks_left(checks: Iterable[Check], url: Url) -> Iterator[Check]:

@@ -143,7 +143,7 @@ def loosened(before: str, now: str) -> frozenset[Reason]:
     try:
         old, new = _decode(before), _decode(now)
         return frozenset(_loosened(old, new)) if old.format == new.format else ALL
-    except (msgspec.MsgspecError, KeyError):
+    except (msgspec.MsgspecError, KeyError, RecursionError):
         return ALL
 
 

@@ -118,7 +118,7 @@ class CrawlSpace:
                 "host_case_sensitive": host_case_sensitive,
                 "actions": "" if actions is None else actions.content_hash,
                 "sites": "" if site_limits is None else site_limits.content_hash,
-                "folding": [] if folding is None else [folding.of_hosts, folding.of_the_rest],
+                "folding": [] if folding is None else [folding.of_hosts, folding.of_the_rest, folding.of_paths],
             },
         )
         """Hexadecimal; changes whenever a decision may change."""
@@ -247,7 +247,8 @@ class CrawlSpace:
                 return Decision(Reason.ADMITTED, meant.ref, (passed, Step(Reason.PRIVATE_ADDRESS, Verdict.ALLOW, meant.ref)))
         if kind is Reach.PUBLIC or (kind is Reach.INTERNAL and host.lower() in self._start_hosts):
             return Decision(Reason.ADMITTED, None, (passed, Step(Reason.PRIVATE_ADDRESS, Verdict.PASS)))
-        return Decision(Reason.PRIVATE_ADDRESS, None, (passed, Step(Reason.PRIVATE_ADDRESS, Verdict.REFUSE)))
+        refused = passed, Step(Reason.PRIVATE_ADDRESS, Verdict.REFUSE)
+        return Decision(Reason.PRIVATE_ADDRESS, None, refused, lacks_domain_rule=kind is Reach.INTERNAL)
 
     def at_headers(self, content_type: str | None, *, conclusive: bool = False) -> Decision:
         """Return whether a document of a type is accepted.
@@ -256,6 +257,23 @@ class CrawlSpace:
         """
         allowed = mime_allowed(self.limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
         return _TYPE_ACCEPTED if allowed else _TYPE_REFUSED
+
+    def reasons_by_domain(self, url: UrlParts) -> frozenset[Reason]:
+        """Return the reasons that refuse a URL because of its host's domain rules, or because none of them allows the host.
+
+        A host that no domain rule names is refused for a private address, and as the host of no start URL, too: those refusals
+        follow from the missing rule. `allow domain *` names no host.
+        """
+        rule = self._domain.match_url(url)
+        is_named = rule is not None and rule.action is RuleAction.ALLOW and rule.host.strip("*")
+        return _BY_DOMAIN if is_named or url.host in self._start_hosts else _BY_DOMAIN_OR_SCOPE
+
+    def is_refused_by_domain_only(self, url: UrlParts, decision: Decision) -> bool:
+        """Return whether domain rules alone refuse a URL, so that the global crawl space may keep its document."""
+        reasons = self.reasons_by_domain(url)
+        return decision.reason in reasons and all(
+            step.verdict is not Verdict.REFUSE or step.check in reasons for step in decision.trace
+        )
 
     def is_too_deep(self, depth: int) -> bool:
         """Return whether a depth exceeds the limit."""
@@ -292,19 +310,14 @@ def first_refusal(finds: Iterable[Find], url: UrlParts) -> Step | None:
 _READ = Step(WELL_FORMED, Verdict.PASS)
 _TYPE_ACCEPTED = Decision(Reason.ADMITTED, None, (Step(Reason.MIME_TYPE, Verdict.PASS),))
 _TYPE_REFUSED = Decision(Reason.MIME_TYPE, None, (Step(Reason.MIME_TYPE, Verdict.REFUSE),))
+_BY_DOMAIN = frozenset({Reason.DOMAIN})
+_BY_DOMAIN_OR_SCOPE = frozenset({Reason.DOMAIN, Reason.OFFSITE, Reason.FOLDER})
 _ANY_PATH = "\0"
 """Stands for all paths of a host: no rule contains it, so that only rules for the whole host apply."""
 _PASSED = {reason: Step(reason, Verdict.PASS) for reason in Reason}
 _REFUSED = {reason: Step(reason, Verdict.REFUSE) for reason in Reason}
 # A link with a host of its own: after two slashes, with http, https or the base's scheme.
 _OWN_HOST = re.compile(r"\s*(https?:)?[/\\]{2}", re.IGNORECASE)
-
-
-def refused_by_domain_only(decision: Decision) -> bool:
-    """Return whether only domain rules refuse a URL, so that the global crawl space may keep its document."""
-    return decision.reason is Reason.DOMAIN and all(
-        step.verdict is not Verdict.REFUSE or step.check == Reason.DOMAIN for step in decision.trace
-    )
 
 
 def _resolve(text: str, base: str, base_host_as_written: str | None) -> Url:

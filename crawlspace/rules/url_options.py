@@ -1,10 +1,11 @@
-"""Options that fold several spellings of one page's address into one URL: parameters, their order, the slash at the end, `www.`.
+"""Options that fold several spellings of one page's address into one URL: parameters, their order, session ids, slash at the end, `www.`.
 
 They apply after the normal form and before the checks, wherever a candidate becomes a URL. Folding twice is folding once.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +17,9 @@ from crawlspace.globs import Glob, compile_glob
 from crawlspace.rules.address import is_address
 from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, as_url
 
+SESSION_SEGMENT = "(S())"
+"""Among the path parameters: path segments such as `(S(lit3py55t21z5v55vlm25s55))`, in which ASP.NET without cookies keeps its tickets."""
+_SEGMENT = re.compile(r"\((?:[A-Za-z]\([^()/;]*\))+\)")
 _WWW = "www."
 _CACHED_ORIGINS = 20_000
 """Origins cached at a time."""
@@ -31,23 +35,28 @@ class Folding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UrlOptions:
-    """The options of a site. Names of parameters are compared with their case; `*` in one stands for any characters."""
+    """The options of a site. `*` in a name stands for any characters. Case counts in names of the query, but not in those of paths."""
 
     sort_query: bool = False
     drop_parameters: tuple[str, ...] = ()
+    drop_path_parameters: tuple[str, ...] = field(default=(), repr=False)
     trailing_slash: Folding = Folding.KEEP
     www: Folding = Folding.KEEP
     _names: frozenset[str] = field(init=False, repr=False, compare=False)
     _beginnings: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Patterns with one star, at the end."""
     _patterns: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    _path_names: tuple[Glob, ...] = field(init=False, repr=False, compare=False)
+    _drops_segments: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = frozenset(name for name in self.drop_parameters if "*" not in name)
         beginnings = tuple(name[:-1] for name in self.drop_parameters if name.find("*") == len(name) - 1)
         patterns = tuple(compile_glob(name) for name in self.drop_parameters if "*" in name[:-1])
-        for name, value in (("_names", names), ("_beginnings", beginnings), ("_patterns", patterns)):
+        of_paths = tuple(compile_glob(name.lower()) for name in self.drop_path_parameters if name != SESSION_SEGMENT)
+        for name, value in (("_names", names), ("_beginnings", beginnings), ("_patterns", patterns), ("_path_names", of_paths)):
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "_drops_segments", SESSION_SEGMENT in self.drop_path_parameters)
 
     def host(self, host: str) -> str:
         """Return the host with or without `www.`, as `www` says; an address, and a name without a dot, stay as they are."""
@@ -58,7 +67,9 @@ class UrlOptions:
         return host
 
     def path(self, path: str) -> str:
-        """Return a path with or without a slash at its end. None is added to what looks like a file; the root stays."""
+        """Return a path without session ids, and with or without a slash at its end. None is added to what looks like a file; the root stays."""
+        if self.drop_path_parameters and (";" in path or "(" in path):
+            path = self._without_sessions(path)
         if self.trailing_slash is Folding.REMOVE and path[-1:] == "/":
             return path.rstrip("/") or "/"
         if self.trailing_slash is Folding.ADD and path[-1:] != "/" and not _looks_like_a_file(path):
@@ -76,6 +87,20 @@ class UrlOptions:
             parts = sorted(filter(None, parts), key=_name_of)
         return "&".join(parts) or None
 
+    def _without_sessions(self, path: str) -> str:
+        kept = []
+        for segment in path[1:].split("/"):
+            one = self._without_parameters(segment) if ";" in segment else segment
+            if not (self._drops_segments and one.startswith("(") and _SEGMENT.fullmatch(one)):
+                kept.append(one)
+        return "/" + "/".join(kept)
+
+    def _without_parameters(self, segment: str) -> str:
+        first, *parameters = segment.split(";")
+        kept = [one for one in parameters if not any(name.matches(_name_of(one).lower()) for name in self._path_names)]
+        # Without its parameters `..;sid=1` would lead to another folder.
+        return segment if first in {".", ".."} and not kept else ";".join((first, *kept))
+
     def _drops(self, name: str) -> bool:
         return self._is_named(name) or (("%" in name or "+" in name) and self._is_named(unquote_plus(name)))
 
@@ -92,14 +117,16 @@ class OriginFolding:
     """How the URLs with one scheme, host and port are folded."""
 
     __slots__ = (
+        "_by_path",
+        "_by_query",
         "_host",
         "_keeps_host",
         "_keeps_rest",
+        "_keeps_unmarked",
         "_port",
         "_scheme",
         "_written",
         "beginning",
-        "concerns_queries_only",
         "options",
         "origin",
     )
@@ -117,11 +144,19 @@ class OriginFolding:
         """With the host as it is written."""
         self._keeps_host = host == url.host
         self.options = options
-        keeps_path = options.trailing_slash is Folding.KEEP
-        self._keeps_rest = keeps_path and not (options.sort_query or options.drop_parameters)
+        self._by_query = options.sort_query or bool(options.drop_parameters)
+        self._by_path = bool(options.drop_path_parameters)
+        keeps_slash = options.trailing_slash is Folding.KEEP
+        self._keeps_rest = keeps_slash and not (self._by_query or self._by_path)
         """Only the host may change."""
-        self.concerns_queries_only = self._keeps_host and keeps_path
-        """URLs without a query stay as they are."""
+        self._keeps_unmarked = self._keeps_host and keeps_slash
+        """URLs stay as they are without a query, or a mark of a session id in the path."""
+
+    def stays(self, text: str) -> bool:
+        """Return whether a URL with this origin surely stays as it is, by a glance at its text."""
+        return (
+            self._keeps_unmarked and not (self._by_query and "?" in text) and not (self._by_path and (";" in text or "(" in text))
+        )
 
     def folded(self, path: str, query: str | None) -> Url | None:
         """Return the folded URL; None if nothing changes."""
@@ -138,15 +173,28 @@ class OriginFolding:
 class UrlFolding:
     """The URL options of a collection. The host is folded by the options of its own site, all else by those of the folded one."""
 
-    def __init__(self, options_of: Callable[[str, int], UrlOptions], *, of_hosts: str, of_the_rest: str) -> None:
-        """`options_of` returns the options of a site. `of_hosts` describes what becomes of hosts, `of_the_rest` of all else."""
+    def __init__(
+        self,
+        options_of: Callable[[str, int], UrlOptions],
+        *,
+        of_hosts: str,
+        of_the_rest: str,
+        of_paths: str = "",
+        drops_sessions_only: bool = False,
+    ) -> None:
+        """`options_of` returns the options of a site. `of_hosts` describes what becomes of hosts, `of_the_rest` of all else, both empty
+        where there are only the built-in names of path parameters, and `of_paths` those. `drops_sessions_only`: no site has another option."""
         self._options_of = options_of
         self.of_hosts = of_hosts
         self.of_the_rest = of_the_rest
+        self.of_paths = of_paths
+        self._drops_sessions_only = drops_sessions_only
         self._origins: dict[tuple[str, str, int, str], OriginFolding] = {}
 
     def fold(self, url: Url) -> Url:
         """Return the folded URL: the argument itself if nothing changes."""
+        if self._drops_sessions_only and ";" not in url.path and "(" not in url.path:
+            return url
         return self.folded(url) or url
 
     def folded(self, url: UrlParts) -> Url | None:
@@ -176,6 +224,8 @@ class UrlFolding:
 
     def as_folder(self, url: UrlParts) -> UrlParts:
         """Return the folder of which a URL is the page, where the slash at its end was removed; else the URL itself."""
+        if self._drops_sessions_only:
+            return url
         origin = self.origin(url)
         if origin is not None and origin.options.trailing_slash is Folding.REMOVE and not _looks_like_a_file(url.path):
             return structs.replace(as_url(url), path=f"{url.path.rstrip('/')}/")

@@ -6,12 +6,14 @@ All messages are made printable here, whichever component logs them: no credenti
 from __future__ import annotations
 
 import logging
+import sys
+from contextlib import suppress
 from typing import Any, Self
 
 from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import get_scrapy_root_handler
 
-from crawlspace.printable import MESSAGE, cut, escaped, without_credentials
+from crawlspace.printable import MESSAGE, cut, escaped, printable, without_credentials
 
 
 class QuietLogFormatter(LogFormatter):
@@ -52,6 +54,35 @@ def make_printable(where: logging.Handler | logging.Logger) -> None:
     """Make the messages and tracebacks of a handler or logger printable."""
     if printable_record not in where.filters:
         where.addFilter(printable_record)
+
+
+class LogFileWatch:
+    """Reports once that a log file cannot be written any more, as on a full disk; without it, each line would be a traceback.
+
+    For all log files of the process, and before Scrapy makes its own, which writes at once.
+    """
+
+    def __init__(self) -> None:
+        self.error: OSError | None = None
+        usual = logging.Handler.handleError
+
+        def report(handler: logging.FileHandler, record: logging.LogRecord) -> None:
+            error = sys.exc_info()[1]
+            if not isinstance(error, OSError):
+                usual(handler, record)
+                return
+            logging.getLogger().removeHandler(handler)
+            with suppress(OSError):
+                if handler.stream is not None:
+                    handler.stream.close()
+            handler.stream = None  # else it is written once more at the end
+            if self.error is None:
+                self.error = error
+                sys.stderr.write(
+                    f"the log {printable(handler.baseFilename)} cannot be written: {error.strerror}; the crawl goes on without it\n"
+                )
+
+        logging.FileHandler.handleError = report  # type: ignore[method-assign, assignment]
 
 
 def printable_record(record: logging.LogRecord) -> bool:

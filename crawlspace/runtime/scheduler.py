@@ -19,6 +19,7 @@ from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, Status, UrlState
 from crawlspace.printable import printable, quoted
+from crawlspace.rules.xml.exported import what_is_not_read
 from crawlspace.runtime.archive_work import ArchiveWork
 from crawlspace.runtime.files.reading import FileReading
 from crawlspace.runtime.repeated_requests import MOST, RepeatedRequests
@@ -277,5 +278,10 @@ def open_session(spider: type[Spider], settings: BaseSettings) -> Session:
             " for a crawl by several machines CRAWLSPACE_STORE_URL is enough"
         )
     session = Session.open(spider.name, settings, spider=spider_code(spider))
-    session.without_effect = list(sentences(without_effect(spider, settings, spider.name)))
+    actions = session.collection.action_rules
+    not_read = "" if actions is None else what_is_not_read(actions.rules)
+    session.without_effect = [
+        *sentences(without_effect(spider, settings, spider.name)),
+        *([f"rules.xml: {not_read}"] if not_read else []),
+    ]
     return session

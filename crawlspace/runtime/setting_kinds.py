@@ -5,8 +5,11 @@ The kind is that of Scrapy's own default, so every setting that Scrapy knows is 
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
+import os
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -83,9 +86,10 @@ def refuse_unreadable(arguments: Iterable[str]) -> None:
 
 def _log_file(file: object) -> Iterator[SettingError]:
     try:
-        if file:
-            with Path(str(file)).open("ab"):
-                pass
+        if file:  # a pipe that nobody reads would keep the start waiting
+            os.close(os.open(str(file), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o666))
+            if Path(str(file)).is_file() and not shutil.disk_usage(str(file)).free:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
         yield SettingError(f"LOG_FILE is {quoted(str(file))}, which cannot be written: {error.strerror}; name another file")
 

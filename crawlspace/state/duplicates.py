@@ -4,7 +4,7 @@ A page that names another one as its canonical page stands aside for it, as long
 itself. A page that stands aside never is the one that others stand aside for, so the winner always has the group's own checksum. The other
 members with that checksum are noted on its document; a page with another text is no duplicate of it, although it is not indexed.
 
-Within a host the smallest rank wins. Between hosts the indexed one stays: a page of another host replaces it only when it has left the
+Within a host the smallest rank wins: https before http, whichever was found first, then fewer redirects and shorter paths. Between hosts the indexed one stays: a page of another host replaces it only when it has left the
 group (gone, redirected, another text, excluded) or stands aside itself. So copies on one host never push the documents of another host
 out of the index, whatever their addresses are and whatever they name as canonical.
 
@@ -31,15 +31,23 @@ GroupOrder = tuple[bool, bool, int, int]
 
 MAX_PATH_LENGTH = 999_999
 """The length of longer paths, where they are compared."""
-MAX_REDIRECTS = 999
+MAX_REDIRECTS = 499
+HTTP = (MAX_REDIRECTS + 1) * (MAX_PATH_LENGTH + 1)
+"""Added to the rank of an http URL. Ranks have nine digits at most: so long they are in a group's places in Redis."""
 
 
 def rank_of(redirects: int, url: str) -> int:
-    """Return the rank of a URL as it is stored: fewer redirects first, then the shorter path in characters, with the query."""
+    """Return the rank of a URL as it is stored: https first, then fewer redirects, then the shorter path in characters, with the query."""
     path_length = len(url) - url.index("/", 8)
+    of_scheme = 0 if url.startswith("https:") else HTTP
     if not redirects and path_length <= MAX_PATH_LENGTH:
-        return path_length
-    return min(redirects, MAX_REDIRECTS) * (MAX_PATH_LENGTH + 1) + min(path_length, MAX_PATH_LENGTH)
+        return of_scheme + path_length
+    return of_scheme + min(redirects, MAX_REDIRECTS) * (MAX_PATH_LENGTH + 1) + min(path_length, MAX_PATH_LENGTH)
+
+
+def with_scheme(rank: int, url: str) -> int:
+    """Return the rank of a URL as `rank_of` does; `rank` may be stored by an earlier version, which left the scheme out."""
+    return rank if rank >= HTTP or url.startswith("https:") else min(rank, HTTP - 1) + HTTP
 
 
 def canonical_page(named: Iterable[UrlState]) -> UrlState | None:

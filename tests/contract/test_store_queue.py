@@ -12,6 +12,7 @@ from msgspec import structs
 
 from crawlspace.model import Queue, Source, State
 from crawlspace.state.depths import LOWERED, NewDepth
+from crawlspace.state.duplicates import HTTP
 from crawlspace.state.sqlite import counters, discovery
 from crawlspace.state.store import Store
 from crawlspace.state.views import Site
@@ -59,7 +60,7 @@ def test_a_new_url_is_pending_with_the_values_of_its_candidate(known: Known) -> 
     known.discover(new("a.example/x/y", source=INDEX, shift=-1, depth=3, redirects=2))
     state = known.get("a.example/x/y")
     assert (state.key, state.site, state.state, state.source) == (key("a.example/x/y"), "a.example:80", State.PENDING, INDEX)
-    assert (state.shift, state.depth, state.redirects, state.rank, state.discovered_at) == (-1, 3, 2, 2_000_004, NOW)
+    assert (state.shift, state.depth, state.redirects, state.rank, state.discovered_at) == (-1, 3, 2, HTTP + 2_000_004, NOW)
     assert (state.status, state.fetched_at, state.next_fetch, state.lease_until, state.checksum) == (None,) * 5
 
 

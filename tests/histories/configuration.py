@@ -132,9 +132,18 @@ class Configuration:
         """Why an address is outside the crawl space: 760, or 761 where the global space has it; None where it is inside."""
         domain = _first(self.rules, "domain", url)
         prefix = _first(self.rules, "prefix", url)
-        otherwise_out = (prefix is not None and not prefix.allow) or self._beyond_limits(url, web) or self._too_far(depth)
-        if domain is None or domain.allow:
-            return OUTSIDE if otherwise_out else None
+        otherwise_out = (prefix is not None and not prefix.allow) or self._beyond_limits(url) or self._too_far(depth)
+        starts = web.start_urls()
+        is_of_start = host_of(url).partition(":")[0] in {host_of(start).partition(":")[0] for start in starts}
+        is_offsite = (not self.offsite and not is_of_start) or (
+            self.entire_site and not any(self._below(url).startswith(_folder(self._below(start))) for start in starts)
+        )
+        is_forbidden = domain is not None and not domain.allow
+        if not (is_forbidden or is_offsite or otherwise_out):
+            return None
+        # That a host is offsite is because no domain rule allows it by name.
+        is_named = domain is not None and domain.allow and bool(domain.target.strip("*"))
+        otherwise_out = otherwise_out or (is_offsite and (is_named or is_of_start))
         shared = _first(self.global_rules or (), "domain", url)
         return ELSEWHERE if shared is not None and shared.allow and not otherwise_out else OUTSIDE
 
@@ -219,10 +228,8 @@ class Configuration:
     def _slash_of(self, url: str) -> str:
         return self.site_slash.get(name_of(url), self.slash)
 
-    def _beyond_limits(self, url: str, web: Web) -> bool:
+    def _beyond_limits(self, url: str) -> bool:
         path, _, query = path_of(url).partition("?")
-        starts = web.start_urls()
-        start_hosts = {host_of(start).partition(":")[0] for start in starts}
         host = host_of(url)
         deepest = self.sites.get(host.partition(":")[0], self.max_path_depth)
         segments = path.strip("/").split("/")
@@ -232,8 +239,6 @@ class Configuration:
             or (deepest is not None and path.count("/") - 1 > deepest)
             or len(url) > self.max_length
             or max(segments.count(segment) for segment in segments) > self.max_repeats
-            or (not self.offsite and host.partition(":")[0] not in start_hosts)
-            or (self.entire_site and not any(self._below(url).startswith(_folder(self._below(start))) for start in starts))
         )
 
     def _below(self, url: str) -> str:

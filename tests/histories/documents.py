@@ -58,9 +58,10 @@ def is_always_better(one: Document, other: Document, group: Sequence[Document]) 
     return _rank(one, group, one.most) < _rank(other, group, other.least)
 
 
-def _rank(document: Document, group: Sequence[Document], redirects: int) -> tuple[bool, bool, int, int]:
+def _rank(document: Document, group: Sequence[Document], redirects: int) -> tuple[bool, bool, bool, int, int]:
     is_named = any(other.canonical == document.url for other in group)
-    return (document.aside, not is_named, redirects, len(path_of(document.url)))
+    is_plain = document.url.startswith("http://")
+    return (document.aside, not is_named, is_plain, redirects, len(path_of(document.url)))
 
 
 def noted_differences(document: Document, has: Indexed, group: Sequence[Document]) -> Iterator[str]:

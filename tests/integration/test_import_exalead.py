@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
+from tests.integration.stored import collection
+from tests.sites import Site, page, serve
 from tests.unit.importers.exalead_imports import CORPUS
 
 FILES = ["crawl.rules", "rules.xml", "settings.py", "start_urls.txt"]
@@ -140,3 +142,19 @@ def test_a_file_that_is_not_there(demo: Project, run: Run) -> None:
     ended = run("import-exalead", "nowhere.xml")
     assert ended.returncode == 2
     assert ended.stderr == "there is no file 'nowhere.xml': name the CrawlConfig.xml of Exalead CloudView\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "sentence"),
+    [
+        ("false", 1, "rules.xml:2:3: defaultAccept='false' of Crawler has no effect here, so that more would be crawled"),
+        ("true", 0, "rules.xml: of an export of Exalead CloudView only the rules are read, without throttleTimeMS of Crawler"),
+    ],
+)
+def test_an_export_that_is_laid_down_as_it_is(project: MakeProject, value: str, status: int, sentence: str) -> None:
+    with serve(Site({"/": page("Home")})) as server:
+        files = collection(server.url("/"), rules=f"allow domain {server.netloc}\nforbid domain *\n")
+        made = project({**files, "demo/rules.xml": NEWS.replace('defaultAccept="true"', f'defaultAccept="{value}"')})
+        ended = made.crawl("demo")
+    assert (ended.returncode, sentence in ended.stderr, "Traceback" in ended.stderr) == (status, True, False), ended.stderr
+    assert (server.paths() == []) is (status == 1)

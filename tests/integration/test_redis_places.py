@@ -120,3 +120,30 @@ def test_a_cluster(project: MakeProject, site: Server, tmp_path: Path) -> None:
             assert shared.scrapy("status", name).succeeded().stdout.count(f"{PAGES + 1}") >= 1
             shared.scrapy("recrawl", name, site.url("/1")).succeeded()
         assert sorted(key for node in nodes for key in node.keys("*:url:0")) == ["{demo}:url:0", "{other}:url:0"]
+
+
+EVICTS = ("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
+UNFIT = [
+    # options of a server, exit status of a crawl, what it and lint say
+    (EVICTS, 1, "Redis throws records away when its memory is full (maxmemory-policy allkeys-lru)"),
+    (("--replicaof", "127.0.0.1 1"), 1, "Redis is a replica of 127.0.0.1:1"),
+    (("--save", ""), 0, "Redis keeps no append-only file and writes no snapshots"),
+]
+
+
+@pytest.mark.parametrize(("options", "status", "sentence"), UNFIT, ids=["evicts", "replica", "keeps nothing"])
+def test_a_server_that_would_lose_records(
+    project: MakeProject, site: Server, tmp_path: Path, options: tuple[str, ...], status: int, sentence: str
+) -> None:
+    with started(tmp_path / "server", *options) as client:
+        url = f"redis://127.0.0.1:{client.connection_pool.connection_kwargs['port']}/0"
+        shared = demo(project, site, url)
+        linted = shared.scrapy("lint", "demo")
+        assert (linted.returncode, linted.stdout.count(sentence)) == (1, 1)
+        assert f"CRAWLSPACE_STORE_URL: {'error' if status else 'warning'}: {sentence}" in linted.stdout
+        run = shared.crawl("demo")
+        assert (run.returncode, run.stderr.count(sentence), "Traceback" in run.stderr) == (status, 1, False), run.stderr
+        assert (site.paths() == []) is (status == 1)
+        assert bool(client.keys("*")) is (status == 0)
+        filled = shared.scrapy("add", "demo", site.url("/3"))
+        assert (filled.returncode, filled.stderr.count(sentence)) == (status, status), filled.stderr

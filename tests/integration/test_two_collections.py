@@ -10,10 +10,11 @@ import pytest
 
 from crawlspace.index.embedded import EmbeddedIndex
 from tests.conftest import MakeProject, Project, assert_same
-from tests.integration.stored import FAST, statuses
+from tests.integration.stored import FAST, opened, shared, statuses
 from tests.sites import Server, Site, page, serve
 
 PAGES = ["/", "/a", "/sub/b"]
+OFFSITE, FOLDER = "CRAWLSPACE_FOLLOW_OFFSITE_LINKS = False\n", "CRAWLSPACE_INDEX_ENTIRE_SITE = True\n"
 
 
 def site(name: str) -> Site:
@@ -43,9 +44,7 @@ def searchable(index: Path) -> set[str]:
 def both(make: MakeProject, servers: tuple[Server, Server], tmp_path: Path, *, global_rules: str | None) -> tuple[Project, Path]:
     first, second = servers
     index = tmp_path / "shared.db"
-    settings = (
-        FAST + f"CRAWLSPACE_SINKS = {{'local': {{'type': 'sqlite', 'file': {str(index)!r}}}}}\nCRAWLSPACE_MAX_DELETIONS = 100\n"
-    )
+    settings = settings_of(index)
     files = {
         "intranet/start_urls.txt": f"{first.url()}\n{second.url()}\n",
         "intranet/crawl.rules": f"allow domain {first.netloc}\nallow domain {second.netloc}\nforbid domain *\n",
@@ -59,6 +58,12 @@ def both(make: MakeProject, servers: tuple[Server, Server], tmp_path: Path, *, g
     return make(files), index
 
 
+def settings_of(index: Path) -> str:
+    return (
+        FAST + f"CRAWLSPACE_SINKS = {{'local': {{'type': 'sqlite', 'file': {str(index)!r}}}}}\nCRAWLSPACE_MAX_DELETIONS = 100\n"
+    )
+
+
 def urls(server: Server) -> set[str]:
     return {server.url(path) for path in PAGES}
 
@@ -69,6 +74,21 @@ CASES: list[tuple[str, str, str | None, int, bool]] = [
     ("a domain rule, no global space",      "forbid domain {shop}",          None,                   760,    False),
     ("a domain rule, allowed by global",    "forbid domain {shop}",          "allow domain {shop}",  761,    True),
     ("a domain rule, not allowed by global", "forbid domain {shop}",         "allow domain other",   760,    False),
+]  # fmt: skip
+GIVEN_AWAY: list[tuple[str, str, bool, int]] = [
+    # the intranet's rules without the line that allowed the shop, which has a private address; its settings; whether global.rules
+    # allows the shop; the status of its pages
+    ("allow domain {intranet}\nforbid domain *",                                "",      True,  761),
+    ("allow domain {intranet}\nforbid domain *",                                "",      False, 760),
+    ("allow domain {intranet}",                                                 "",      True,  761),
+    ("allow domain {intranet}",                                                 "",      False, 760),
+    ("allow domain {intranet}\nallow domain *",                                 "",      True,  761),
+    ("allow domain {intranet}\nforbid domain *",                                OFFSITE, True,  761),
+    ("allow domain {intranet}",                                                 OFFSITE, True,  761),
+    ("allow domain {intranet}",                                                 FOLDER,  True,  761),
+    ("allow domain {intranet}\nallow domain {shop}",                            OFFSITE, True,  760),
+    ("allow domain {intranet}\nforbid domain *\nforbid address 127.0.0.2",      "",      True,  760),
+    ("allow domain {intranet}\nforbid domain *\nforbid prefix http://{shop}/",  "",      True,  760),
 ]  # fmt: skip
 
 
@@ -98,6 +118,67 @@ def test_the_four_cases(
     planned = made.scrapy("plan", "intranet").stdout
     assert (f"and {len(PAGES)} left for another collection (761)" in planned) is (status == 761)
     assert (f"{len(PAGES)} documents leave the index" in planned) is (status == 761)
+
+
+@pytest.mark.parametrize("on_redis", [False, True], ids=["sqlite", "redis"])
+@pytest.mark.parametrize(("rules", "setting", "is_shared", "status"), GIVEN_AWAY)
+def test_a_host_with_a_private_address_is_given_away(
+    project: MakeProject,
+    servers: tuple[Server, Server],
+    tmp_path: Path,
+    rules: str,
+    setting: str,
+    *,
+    is_shared: bool,
+    status: int,
+    on_redis: bool,
+) -> None:
+    first, second = servers
+    names = {"intranet": first.netloc, "shop": second.netloc}
+    made, index = both(project, servers, tmp_path, global_rules=f"allow domain {second.netloc if is_shared else 'other'}")
+    if on_redis:
+        shared(made)
+    made.crawl("intranet").succeeded()
+    made.write(
+        {
+            "intranet/start_urls.txt": first.url(),
+            "intranet/crawl.rules": rules.format(**names),
+            "intranet/settings.py": settings_of(index) + setting,
+        }
+    )
+    planned = made.scrapy("plan", "intranet").stdout
+    assert (f"{len(PAGES)} documents leave the index" in planned) is (status == 760)
+    explained = json.loads(made.scrapy("explain", "intranet", second.url(), "--json").stdout)
+    assert not explained["admitted"]
+    second.forget()
+    made.crawl("intranet").succeeded()
+    with opened(made, "intranet") as store:
+        assert {int(state.status or 0) for state in store.urls() if state.url.startswith(second.url())} == {status}
+    assert_same(searchable(index), urls(first) | (urls(second) if status == 761 else set()))
+    assert second.paths() == [], "what is excluded is not asked for"
+
+
+@pytest.mark.parametrize(("is_shared", "status"), [(True, 761), (False, 760)])
+def test_an_address_that_is_known_only_when_a_connection_is_made(
+    project: MakeProject, servers: tuple[Server, Server], tmp_path: Path, *, is_shared: bool, status: int
+) -> None:
+    first, second = servers
+    local = f"localhost:{first.netloc.rpartition(':')[2]}"
+    made, index = both(project, servers, tmp_path, global_rules=f"allow domain {local if is_shared else 'other'}")
+    made.write(
+        {"intranet/start_urls.txt": f"http://{local}/\n{second.url()}\n", "intranet/crawl.rules": f"allow domain {local}\n"}
+    )
+    made.crawl("intranet").succeeded()
+    with opened(made, "intranet") as store:
+        store.set_meta("addresses:localhost", "")
+    made.write({"intranet/start_urls.txt": f"{second.url()}\n", "intranet/crawl.rules": f"allow domain {second.netloc}\n"})
+    made.scrapy("recrawl", "intranet", f"http://{local}/")
+    made.crawl("intranet").succeeded()
+    with opened(made, "intranet") as store:
+        state = store.get(f"http://{local}/")
+    assert state is not None
+    assert state.status == status
+    assert (f"http://{local}/" in searchable(index)) is is_shared
 
 
 def test_a_host_that_moves_from_one_collection_to_the_other_is_searchable_all_the_time(

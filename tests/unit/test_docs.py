@@ -233,6 +233,7 @@ def test_every_finding_of_lint_is_documented() -> None:
     for name in ("lint_access", "lint_proxies"):  # which yield them as they are
         source = (ROOT / f"crawlspace/admin/{name}.py").read_text(encoding="utf-8")
         codes.update(re.findall(r'(?<!\[)"(?:error|warning)",\s*"([a-z-]+)"', source))
+    codes.update(re.findall(r'"(redis-[a-z-]+)"', (ROOT / "crawlspace/distributed/server_check.py").read_text(encoding="utf-8")))
     assert len(codes) >= 12
     assert_same((plain(row[0]) for row in rows("docs/rules.md", "What lint finds")), codes)
 

@@ -266,5 +266,5 @@ def kept_sessions(store: SessionMeta) -> dict[str, KeptSession]:
     """Return the sessions by their entries of CRAWLSPACE_SITES."""
     try:
         return msgspec.json.decode(store.get_meta(SESSIONS) or "{}", type=dict[str, KeptSession])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}

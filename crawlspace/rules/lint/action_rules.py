@@ -14,6 +14,7 @@ from crawlspace.decision import Actions, RuleRef
 from crawlspace.printable import quoted
 from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.rules.xml.conditions import Conditions, Joint
+from crawlspace.rules.xml.exported import first_not_read, what_is_not_read
 from crawlspace.rules.xml.matcher import Setting, setting
 from crawlspace.rules.xml.model import (
     Action,
@@ -44,8 +45,15 @@ def lint_action_rules(rules: ActionRuleSet, *, accept: bool = True) -> list[Find
         *_overridden(rules.rules, roots, conditions),
         *_impossible(rules.rules, roots, conditions),
         *_nothing_accepted(rules.rules, roots, conditions, accept=accept),
+        *_not_read(rules),
     ]
     return sorted(findings, key=lambda finding: (finding.file, finding.line, finding.column, finding.code))
+
+
+def _not_read(rules: ActionRuleSet) -> Iterator[Finding]:
+    if sentence := what_is_not_read(rules):
+        at = first_not_read(rules)
+        yield Finding("rules.xml", at.line, at.column, "warning", "xml-export", sentence)
 
 
 class Usage:

@@ -139,17 +139,22 @@ class ActionRule:
     key: str = ""
 
 
-class PassedOver(NamedTuple):
-    """An element of an exported configuration that contains no rules, and is skipped."""
+class NotRead(NamedTuple):
+    """An element of an exported configuration around or beside the rules; `text` is its line."""
 
     line: int
     column: int
     element: str
+    attributes: tuple[tuple[str, str], ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ActionRuleSet:
     rules: tuple[ActionRule, ...] = ()
-    passed_over: tuple[PassedOver, ...] = ()
+    around: tuple[NotRead, ...] = ()
+    """The elements that enclose the rules of an exported configuration."""
+    beside: tuple[NotRead, ...] = ()
+    """The topmost elements of one that contain no rules."""
     syntax: RegexSyntax = RegexSyntax.ESCAPED
     """How the values were read."""

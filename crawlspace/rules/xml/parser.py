@@ -5,8 +5,8 @@
     </Rules>
 
 Elements are in the namespace exa:com.exalead.actionrules.v21 or another one of `exa:`, or in none: in an exported configuration,
-Rules and actions are in the configuration's namespace. Such a configuration can be used as it is: its Rules are found, and the
-rest is skipped. A file with mistakes gives no rules; all its mistakes are reported.
+Rules and actions are in the configuration's namespace. Of such a configuration the Rules are read; `exported.py` is about the
+rest. A file with mistakes gives no rules; all its mistakes are reported.
 
 Parsing has bounded cost: there is no DOCTYPE, so no entities, and size and depth are limited.
 """
@@ -20,7 +20,7 @@ from xml.parsers.expat import ExpatError, ParserCreate
 from crawlspace.errors import Mistake, RuleFileError
 from crawlspace.printable import quoted
 from crawlspace.rules.xml.elements import ACTIONS, COMBINED, CONDITIONS, RuleReader, check_attributes, meant
-from crawlspace.rules.xml.model import NAMESPACE, ActionRule, ActionRuleSet, PassedOver, RegexSyntax
+from crawlspace.rules.xml.model import NAMESPACE, ActionRule, ActionRuleSet, NotRead, RegexSyntax
 from crawlspace.rules.xml.positions import Element, Mistakes, XmlText, decode, not_well_formed
 
 MAX_SIZE = 10 * 1024 * 1024
@@ -68,8 +68,8 @@ class _Open:
     group: str = ""
     key: str = ""
     leads_to_rules: bool = False
-    passed_over: int = 0
-    """Number of elements skipped before it."""
+    beside: int = 0
+    """Number of elements beside the rules before it."""
 
 
 class _Reading:
@@ -87,7 +87,8 @@ class _Reading:
         self._parser.CharacterDataHandler = self._characters
         self._open: list[_Open] = []
         self._rules: list[ActionRule] = []
-        self._passed_over: list[PassedOver] = []
+        self._around: list[NotRead] = []
+        self._beside: list[NotRead] = []
         self._crawlers: list[Element] = []
         self._found_rules = False
         self._almost_rules: Element | None = None
@@ -100,7 +101,7 @@ class _Reading:
         self._check_crawlers()
         if self._mistakes:
             raise self._mistakes.error()
-        return ActionRuleSet(tuple(self._rules), tuple(self._passed_over), self._syntax)
+        return ActionRuleSet(tuple(self._rules), tuple(self._around), tuple(self._beside), self._syntax)
 
     # --- handlers of the parser --------------------------------------------------------------------------------------
 
@@ -133,9 +134,11 @@ class _Reading:
             rule = self._rule_reader.rule(element, group=above.group, key=above.key)
             if rule is not None:
                 self._rules.append(rule)
-        elif ended.role is _Role.OUTSIDE and not ended.leads_to_rules:
-            del self._passed_over[ended.passed_over :]
-            self._passed_over.append(PassedOver(element.line, element.column, element.name))
+        elif ended.role is _Role.OUTSIDE and ended.leads_to_rules:
+            self._around.append(self._not_read(element))
+        elif ended.role is _Role.OUTSIDE:
+            del self._beside[ended.beside :]
+            self._beside.append(self._not_read(element))
         if not self._open and not self._found_rules and ended.role is _Role.OUTSIDE:
             self._mistakes.at(element, _WITHOUT_RULES if element.name in _OF_RULES else _no_rules(self._almost_rules))
 
@@ -166,7 +169,12 @@ class _Reading:
             return _Open(element, _Role.SKIPPED)
         if element.name.lower() == "rules":
             self._almost_rules = element
-        return _Open(element, _Role.OUTSIDE, passed_over=len(self._passed_over))
+        return _Open(element, _Role.OUTSIDE, beside=len(self._beside))
+
+    def _not_read(self, element: Element) -> NotRead:
+        attributes = tuple((name, value) for name, value in element.attributes.items() if " " not in name)
+        text = self._text.mistake(element.line, element.column, "").text
+        return NotRead(element.line, element.column, element.name, attributes, text)
 
     def _inside(self, element: Element, above: _Open) -> _Open:
         """Return an element inside Rules."""

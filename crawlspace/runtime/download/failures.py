@@ -22,7 +22,7 @@ from scrapy.exceptions import (
 from twisted.internet import error as tx
 from twisted.web.client import RequestGenerationFailed, ResponseFailed
 
-from crawlspace.decision import Reason
+from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status
 from crawlspace.runtime.download.causes import Cause, sentence
 from crawlspace.runtime.download.errors import (
@@ -51,6 +51,8 @@ class Meaning:
     status: Status
     host_failure: bool = False
     reason: Reason | None = None
+    refused: Decision | None = None
+    """Why no address of the host may be connected to."""
 
 
 TOO_LARGE = Meaning(OutcomeKind.GONE, Status.CUT_SHORT)
@@ -114,7 +116,7 @@ def _unresolved(url: str, resolver: GuardedResolver | None) -> Meaning:
     if resolver is not None:
         refused = resolver.why_refused(host, port)
         if refused is not None:
-            return Meaning(OutcomeKind.EXCLUDED, Status.EXCLUDED, reason=refused.reason)
+            return Meaning(OutcomeKind.EXCLUDED, Status.EXCLUDED, reason=refused.reason, refused=refused)
         if resolver.does_not_exist(host):
             return NO_SUCH_HOST
     return NO_DNS_ANSWER

@@ -24,7 +24,7 @@ from zope.interface import implementer
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.rule_changes.known_addresses import LookUps
-from crawlspace.decision import Decision, Reason
+from crawlspace.decision import Decision, Reason, of_all_addresses
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class GuardedResolver:
         for family, address in answer.found:
             decision = _ADMITTED if is_proxy else self.decide(host, port, address)
             if not decision.admitted:
-                refused = refused or decision
+                refused = decision if refused is None else of_all_addresses([refused, decision])
                 continue
             allowed += 1
             kind = IPv6Address if family == socket.AF_INET6 else IPv4Address

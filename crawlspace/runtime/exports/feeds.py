@@ -18,6 +18,7 @@ from scrapy.extensions.feedexport import FeedExporter
 from w3lib.url import file_uri_to_path
 
 from crawlspace.errors import ConfigError, ExportError
+from crawlspace.private_files import real_path
 from crawlspace.runtime.exports.feed_file import FeedFile
 from crawlspace.runtime.exports.replaced_file import ReplacedFile, is_replaceable
 from crawlspace.runtime.scrapy_internals import ExportHook
@@ -43,7 +44,7 @@ def check_exports(settings: BaseSettings) -> None:
             continue
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            _check_writable(path.resolve() if is_replaceable(path) else path)
+            _check_writable(real_path(path) if is_replaceable(path) else path)
             if options.get("overwrite") and is_replaceable(path):
                 ReplacedFile(path).discard()
         except OSError as error:

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from crawlspace.private_files import real_path
+
 if sys.platform != "win32":
     import fcntl
 
@@ -38,7 +40,7 @@ class ReplacedFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path.resolve()
+        self._path = real_path(path)
         self._part = self._path.with_name(f"{self._path.name}.part")
         old = self._path.stat() if self._path.exists() else None
         self.file: IO[bytes] = self._opened(0o666 if old is None else stat.S_IMODE(old.st_mode))

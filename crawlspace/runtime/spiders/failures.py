@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from crawlspace.crawl.outcomes import excluded_status
 from crawlspace.model import Outcome, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.runtime.download.errors import NotAsked
@@ -31,6 +32,9 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
         session.engine.not_sent(state.id)
         return None
     meaning = meaning_of_failure(failure, session, url=state.url)
+    status = meaning.status
+    if meaning.refused is not None:
+        status = excluded_status(meaning.refused, state, space=session.space, global_space=session.engine.global_space)
     assert failure.value is not None
     detail = printable(detail_of(failure.value, meaning.status), most=MOST_DETAIL)
     if meaning.status is Status.UNEXPECTED:
@@ -40,7 +44,7 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
             state.id,
             state.url,
             meaning.kind,
-            meaning.status,
+            status,
             host_failure=meaning.host_failure,
             reason=meaning.reason,
             detail=detail,

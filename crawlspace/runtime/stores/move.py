@@ -48,7 +48,7 @@ def opened(place: Place, where: str, *, writes: bool = False) -> Iterator[Sqlite
     from crawlspace.state.move.redis import RedisSide  # noqa: PLC0415 - with the client half a second
 
     timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", place.settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
-    client = connected({**place.settings, "CRAWLSPACE_STORE_URL": where})
+    client = connected({**place.settings, "CRAWLSPACE_STORE_URL": where}, fills=writes)
     try:
         yield RedisSide(client, place.name, timeout_s=timeout_s)
     finally:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from crawlspace.clock import Clock
     from crawlspace.config.sinks import SinkSettings
+    from crawlspace.distributed.server_check import ServerFault
     from crawlspace.state.store import Store
 
 
@@ -51,6 +52,9 @@ class StorePlace(Protocol):
     def is_shared(self) -> bool:
         """Whether several may crawl the collection at a time."""
 
+    def faults(self) -> Sequence[ServerFault]:
+        """Return what is wrong with the server that the store is on; nothing for a file."""
+
     def reading(self) -> AbstractContextManager[OpenStore | None]:
         """Open the store to read it, also while it is crawled; None, and nothing is made, if the collection was never crawled."""
 
@@ -79,6 +83,9 @@ class StateFile:
         self.path = path
         self._collection = collection
         self._sinks = sinks
+
+    def faults(self) -> Sequence[ServerFault]:
+        return ()
 
     @contextmanager
     def reading(self) -> Iterator[OpenFile | None]:

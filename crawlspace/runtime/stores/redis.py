@@ -11,7 +11,7 @@ import msgspec
 from crawlspace.admin.delivery import CRAWL_UPDATES_INDEX, NotFromHere, deliver
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.config.store_url import read_store_url
-from crawlspace.distributed.connection import connected
+from crawlspace.distributed.connection import connected, server_faults
 from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration
 from crawlspace.runtime.stores.sinks import give_orders_to
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from crawlspace.clock import Clock
     from crawlspace.config.sinks import SinkSettings
+    from crawlspace.distributed.server_check import ServerFault
 
 
 class RedisPlace:
@@ -53,15 +54,18 @@ class RedisPlace:
 
     @contextmanager
     def filling(self) -> Iterator[OnServer]:
-        with self._opened() as opened:
+        with self._opened(fills=True) as opened:
             give_orders_to(opened.store, self._sinks)
             yield opened
 
+    def faults(self) -> Sequence[ServerFault]:
+        return server_faults(self._settings)
+
     @contextmanager
-    def _opened(self) -> Iterator[OnServer]:
+    def _opened(self, *, fills: bool = False) -> Iterator[OnServer]:
         read_store_url(self._settings["CRAWLSPACE_STORE_URL"])
         timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", self._settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
-        with closing(RedisStore(connected(self._settings), self._collection, sinks=self._sinks.names)) as store:
+        with closing(RedisStore(connected(self._settings, fills=fills), self._collection, sinks=self._sinks.names)) as store:
             yield OnServer(store, self._collection, timeout_s)
 
 
@@ -132,7 +136,7 @@ def _is_known(store: RedisStore) -> bool:
 def _crawler(one: WorkerSeen, now: float) -> Crawler:
     try:
         report = msgspec.json.decode(one.report, type=_Report)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         report = _Report()  # none yet, or of another version
     ran_s = report.ran_s or now - one.unseen_s - one.since
     share = Share(

@@ -109,7 +109,7 @@ class DumpReader:
             if zlib.crc32(encoded) != checksum:
                 raise ValueError("its checksum differs")
             return _decode(encoded)
-        except (msgspec.MsgspecError, ValueError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise self._damaged(f"record {self._read:,}: {error}") from error
 
     def _damaged(self, what: str) -> StoreDamaged:

@@ -84,7 +84,7 @@ def read_mark(encoded: str | None) -> CopyMark | None:
     """Return a mark as it is stored; where that cannot be read, it is a mark all the same."""
     try:
         return msgspec.json.decode(encoded, type=CopyMark) if encoded else None
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return CopyMark("a store that is not known", "")
 
 

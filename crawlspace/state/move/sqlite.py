@@ -12,6 +12,7 @@ import apsw
 from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Op, UrlState
+from crawlspace.private_files import real_path
 from crawlspace.state.move.move import MOVING, CopyMark, read_mark
 from crawlspace.state.move.records import (
     NOT_KEPT,
@@ -69,7 +70,7 @@ class SqliteSide:
     def __init__(self, path: Path, *, writes: bool = False) -> None:
         """Open the file to read it, or to copy something to it, for which it is made."""
         self.path = path
-        self.name = str(path.resolve())
+        self.name = str(real_path(path))
         self._writes = writes
         self._sites = SiteIds()
         self._lock = CrawlLock(path)

@@ -21,7 +21,7 @@ from crawlspace.asked import Asked
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.duplicates import is_held_apart, is_left
+from crawlspace.state.duplicates import is_held_apart, is_left, with_scheme
 from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.views import KnownUrl
 
@@ -223,7 +223,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
         inherited = None
     return UrlState(
-        id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, rank, host_as_written,
+        id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, with_scheme(rank, url), host_as_written,
         discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
         None if checksum is NOTHING else bytes_of(checksum),
         None if canonical is NOTHING else number_of(canonical),
@@ -236,7 +236,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
 def _is_table(text: str) -> bool:
     try:
         return isinstance(msgspec.json.decode(text), dict)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return False
 
 
@@ -395,5 +395,5 @@ def understood(what: str) -> Iterator[None]:
         raise damaged(f"{what}: {error}") from error
 
 
-UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error)
+UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error, RecursionError)
 """The errors of decoding a value that is not ours."""

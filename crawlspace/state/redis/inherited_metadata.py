@@ -143,7 +143,7 @@ def _fields_of(packed: bytes | None) -> Mapping[str, str]:
     """Return the fields of a document; none where they are damaged."""
     try:
         return {} if packed is None else _read_fields(packed)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}
 
 

@@ -111,6 +111,10 @@ def redis_errors() -> Iterator[None]:
                 ' as in {"ssl_ca_certs": "/etc/ssl/our-ca.pem"}'
             ) from error
         raise StoreAway(f"Redis cannot be reached: {error}") from error
+    except RecursionError as error:
+        raise StoreError(
+            "Redis cannot be understood: an answer is nested too deeply; is CRAWLSPACE_STORE_URL that of a Redis server?"
+        ) from error
     except _PASSING as error:
         raise StoreAway(f"Redis takes nothing at present: {error}") from error
     except redis.exceptions.RedisError as error:

@@ -374,7 +374,7 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
         called = name.decode(errors="replace")
         try:
             who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)
-        except (msgspec.MsgspecError, UnicodeError):  # of another version
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):  # of another version
             who = Info(called, 0)
         began = int(since) // 1000 if since.isdigit() else 0
         found.append(WorkerSeen(called, who.host, who.process, began, unseen_ms / 1000, sites, urls, reply))

@@ -12,7 +12,7 @@ import apsw
 from crawlspace.clock import Clock
 from crawlspace.errors import StoreError, StoreLocked
 from crawlspace.private_files import make_file
-from crawlspace.state.sqlite.file import sqlite_errors
+from crawlspace.state.sqlite.file import refuse_irregular, sqlite_errors
 from crawlspace.state.sqlite.lock_file import is_locked, lock_of
 from crawlspace.state.who_crawls import Crawler, who_crawls
 
@@ -73,6 +73,7 @@ def _queue_of(path: Path) -> Path:
 
 
 def _locked(file: Path, *, wait_s: int = 0) -> apsw.Connection | None:
+    refuse_irregular(file)
     make_file(file)
     db = apsw.Connection(str(file))
     try:

@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from time import monotonic
 
 import apsw
 
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
-from crawlspace.private_files import make_file
+from crawlspace.private_files import irregular, make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
 from crawlspace.state.sqlite.lock_file import is_locked, lock_of, process_exists
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, UPGRADES, VERSION
 
 _BUSY_MS = 10_000
+_REPORTED_AFTER_S = 1
 _CACHE_KIB, _CACHE_AT_START_KIB = 64 * 1024, 128 * 1024
 """Bounds the memory, however many URLs there are; changes of the rules, before a run begins, go all over the file."""
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
@@ -50,6 +54,7 @@ class SqliteFile:
                     self._make_tables()
                 elif not read_only:
                     self._bring_up_to_date(alone=alone)
+                self.db.set_busy_timeout(_BUSY_MS)
             except BaseException:
                 self._close()
                 raise
@@ -117,7 +122,7 @@ class SqliteFile:
         self.db.close()
 
     def _prepare(self, *, read_only: bool, alone: bool) -> None:
-        self.db.set_busy_timeout(_BUSY_MS)
+        self.db.set_busy_handler(Waiting(self.path).again)
         self.db.pragma("cache_size", -(_CACHE_AT_START_KIB if alone else _CACHE_KIB))
         self.db.pragma("temp_store", "memory")
         if read_only:
@@ -211,17 +216,44 @@ def _is_full(path: Path) -> bool:
         return False
 
 
+def refuse_irregular(path: Path) -> None:
+    """Raise StoreError for a pipe, a device or a folder: to open one may wait for ever."""
+    if found := irregular(path):
+        raise StoreError(f"{path} is not a file but {found}: move it away, or name another place with CRAWLSPACE_DATA_DIR")
+
+
+class Waiting:
+    """Waits for a lock of another program: at most so long as an open file does, with a sentence, and so that Ctrl-C ends it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._began = monotonic()
+        self._is_reported = False
+
+    def again(self, count: int) -> bool:
+        """Wait a moment, and return whether to try once more."""
+        waited_s = monotonic() - self._began
+        if waited_s > _REPORTED_AFTER_S and not self._is_reported:
+            self._is_reported = True
+            sys.stderr.write(f"waiting for another program that has locked {self._path}\n")
+        if waited_s * 1000 > _BUSY_MS:
+            return False
+        Event().wait(min(0.1, 0.001 * 2 ** min(count, 7)))
+        return True
+
+
 def _user_version(db: apsw.Connection) -> int:
     return int(db.pragma("user_version"))
 
 
 def _is_new(path: Path) -> bool:
     """Return whether a file does not exist, or is empty. Changes nothing. Raises StoreDamaged and StoreVersionError for one that is not ours."""
+    refuse_irregular(path)
     if not path.exists():
         return True
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        db.set_busy_timeout(_BUSY_MS)
+        db.set_busy_handler(Waiting(path).again)
         application, version = int(db.pragma("application_id")), _user_version(db)
         tables = db.execute("SELECT count(*) FROM sqlite_schema").get
     finally:

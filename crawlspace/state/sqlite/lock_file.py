@@ -28,7 +28,7 @@ def lock_of(path: Path) -> Path:
 
 def is_locked(lock: Path) -> bool:
     """Return whether a process has locked a file."""
-    if not lock.exists():
+    if not lock.is_file():
         return False
     with closing(apsw.Connection(str(lock), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         try:

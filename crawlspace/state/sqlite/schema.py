@@ -10,7 +10,7 @@ import apsw
 
 from crawlspace.asked import Asked
 from crawlspace.model import Held, Source
-from crawlspace.state.duplicates import NO_PAGE
+from crawlspace.state.duplicates import HTTP, NO_PAGE
 
 APPLICATION_ID = 0x63727365
 """Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
@@ -228,11 +228,15 @@ DROP INDEX url_canonical;
 {_CANONICAL_INDEX}
 {_FOLDED_INDEX}
 """,
-    3: """
+    3: f"""
 ALTER TABLE site ADD COLUMN shown TEXT NOT NULL DEFAULT '';
 ALTER TABLE url ADD COLUMN detail TEXT;
 ALTER TABLE unreachable ADD COLUMN detail TEXT NOT NULL DEFAULT '';
-""",
+UPDATE url SET rank = min(rank, {HTTP - 1}) + {HTTP} WHERE url LIKE 'http:%' AND rank < {HTTP};
+INSERT OR IGNORE INTO incumbent SELECT grp, id FROM url WHERE indexed AND grp IS NOT NULL AND url LIKE 'http:%' AND id <> (
+    SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
+    ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1);
+""",  # noqa: S608 - constants only
 }
 """By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for
 anything."""

@@ -11,6 +11,7 @@ from crawlspace.config.collection import RefreshMode, known_names, load_collecti
 from crawlspace.config.refresh.times import CycleTimes, RefreshTimes
 from crawlspace.content import soft_errors
 from crawlspace.content.html import LINK_TAGS
+from crawlspace.crawl.startup import build_rediscovery, build_space, hash_of
 from crawlspace.errors import CrawlspaceError, SettingError
 from crawlspace.frontier import source_weights
 from crawlspace.parsing import duration, integer
@@ -153,7 +154,39 @@ def test_url_options_of_sites_take_the_place_of_those_of_the_collection(collecti
 
 
 def test_without_url_options_nothing_is_folded(collections: Path) -> None:
-    assert load_collection("demo", settings(collections, CRAWLSPACE_SITES=SITES)).url_folding is None
+    demo = load_collection("demo", settings(collections, CRAWLSPACE_SITES=SITES, CRAWLSPACE_URL_DROP_PATH_PARAMETERS=[]))
+    assert demo.url_folding is None
+
+
+NAMES = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
+SESSIONS: list[tuple[dict[str, object], str, str]] = [
+    # settings, path, path as it is folded at www.shop.example
+    ({}, "/a;jsessionid=1", "/a"),
+    ({}, "/a;JSESSIONID=1/b;v=2;sid=3", "/a/b;v=2"),
+    ({}, "/a;phpsessid=1;cfid=2;cftoken=3", "/a"),
+    ({}, "/(S(lit3py55))/a", "/a"),
+    ({}, "/a;v=1", "/a;v=1"),
+    ({"CRAWLSPACE_URL_DROP_PATH_PARAMETERS": []}, "/a;jsessionid=1", "/a;jsessionid=1"),
+    ({"CRAWLSPACE_URL_DROP_PATH_PARAMETERS": "V | (S())"}, "/(S(1))/a;v=1;sid=2", "/a;sid=2"),
+    ({"CRAWLSPACE_SITES": {"*.shop.example": {"url_drop_path_parameters": []}}}, "/a;jsessionid=1", "/a;jsessionid=1"),
+    ({"CRAWLSPACE_SITES": {"*.shop.example": {"url_sort_query": True}}}, "/a;jsessionid=1?b&a", "/a?a&b"),
+]
+
+
+@pytest.mark.parametrize(("own", "path", "folded"), SESSIONS)
+def test_session_ids_in_paths(collections: Path, own: dict[str, object], path: str, folded: str) -> None:
+    demo = load_collection("demo", settings(collections, **own))
+    url = parse(f"http://www.shop.example{path}")
+    assert (url if demo.url_folding is None else demo.url_folding.fold(url)).text == f"http://www.shop.example{folded}"
+
+
+def test_the_built_in_names_alone_have_no_page_fetched_again(collections: Path) -> None:
+    """As after an update from a version that has none of them; the hash of the rules differs, so that known URLs are folded."""
+    choices: list[dict[str, object]] = [{NAMES: []}, {}, {NAMES: ["sid"]}]
+    none, built_in, own = (load_collection("demo", settings(collections, **choice)) for choice in choices)
+    assert len({hash_of(one, build_space(one)) for one in (none, built_in, own)}) == 3
+    described = [build_rediscovery(one, build_space(one)).checks for one in (none, built_in, own)]
+    assert described[0] == described[1] != described[2]
 
 
 WRONG = [
@@ -187,6 +220,8 @@ WRONG = [
     ("CRAWLSPACE_URL_FOLD_WWW", True, "CRAWLSPACE_URL_FOLD_WWW is True; it must be one of keep, add, remove"),
     ("CRAWLSPACE_URL_DROP_PARAMETERS", 3, "CRAWLSPACE_URL_DROP_PARAMETERS is 3; it must be a list of words"),
     ("CRAWLSPACE_URL_DROP_PARAMETERS", ["a=1"], "CRAWLSPACE_URL_DROP_PARAMETERS has 'a=1'; it must hold names of parameters"),
+    ("CRAWLSPACE_URL_DROP_PATH_PARAMETERS", ["a;b"], "CRAWLSPACE_URL_DROP_PATH_PARAMETERS has 'a;b'; it must hold names of parameters in"),
+    ("CRAWLSPACE_URL_DROP_PATH_PARAMETERS", ["(S)"], "CRAWLSPACE_URL_DROP_PATH_PARAMETERS has '(S)'; it must hold names of parameters in"),
     ("ITEM_PIPELINES", {}, "ITEM_PIPELINES has no pipelines.dedupe.Fingerprint, without which nothing is recorded"),
     ("ITEM_PROCESSOR", "my.Own", "ITEM_PROCESSOR is 'my.Own', through which nothing is recorded: remove that setting"),
     ("CONCURRENT_REQUESTS", "many", "CONCURRENT_REQUESTS is 'many'; it must be a whole number at least 1"),

@@ -80,6 +80,21 @@ def drop_sid(site: FoldedSite) -> None:
     site.settings = dict(DROP)
 
 
+def test_session_ids_in_paths_of_a_store_of_an_earlier_version(site: FoldedSite) -> None:
+    names = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
+    site.settings = {names: []}
+    site.pages = {HOME: "home", A: "a", B: "b", **{f"{A};jsessionid={n}": "a" for n in range(3)}, f"{B};v=1": "b1"}
+    site.links = {HOME: [*(f"{A};jsessionid={n}" for n in range(3)), B, f"{B};v=1"]}
+    site.crawl()
+    assert site.indexed == {"", "a;jsessionid=0", "b", "b;v=1"}
+    site.settings = {}
+    plan = site.plan()
+    assert (plan.folded, plan.folded_into, plan.deletions) == (3, 1, 0)
+    site.crawl()
+    assert site.indexed == {"", "a", "b", "b;v=1"}
+    assert set(site.known) == {"", "a", "b", "b;v=1"}
+
+
 def test_the_plan_counts_them(site: FoldedSite) -> None:
     drop_sid(site)
     plan = site.plan()

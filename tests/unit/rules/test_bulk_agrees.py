@@ -14,7 +14,7 @@ from crawlspace.model import Status
 from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import ActionRules, CrawlSpace, refused_by_domain_only
+from crawlspace.rules.space import ActionRules, CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
@@ -182,7 +182,7 @@ def _expected(
     decision = space.decide_url(url, depth=depth)
     if decision.admitted:
         return None
-    here = refused_by_domain_only(decision) and global_space is not None and global_space.allows(url) is not None
+    here = space.is_refused_by_domain_only(url, decision) and global_space is not None and global_space.allows(url) is not None
     return Exclusion(Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason, decision.rule)
 
 

@@ -14,7 +14,14 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import UrlParts, parse
 
-ADDRESSES = {"ten.example": ["10.0.0.1"], "both.example": ["10.0.0.1", "8.8.8.8"], "nat.example": ["64:ff9b::a00:1"]}
+ADDRESSES = {
+    "ten.example": ["10.0.0.1"],
+    "both.example": ["10.0.0.1", "8.8.8.8"],
+    "nat.example": ["64:ff9b::a00:1"],
+    "cloud.example": ["169.254.169.254"],
+    "mixed.example": ["169.254.169.254", "10.0.0.1"],
+    "two.example": ["10.0.0.1", "192.168.0.1"],
+}
 FORBID = "forbid address 10.0.0.0/8"
 
 # rules, URL -> status and reason; None: inside
@@ -31,8 +38,30 @@ ROWS = [
     (f"forbid prefix http://ten.example/x\n{FORBID}", "http://ten.example/x", (760, Reason.PREFIX, 1)),
     (f"forbid domain ten.example\n{FORBID}", "http://ten.example/", (760, Reason.DOMAIN, 1)),
     ("forbid domain ten.example\nallow address 10.0.0.0/8", "http://ten.example/", (761, Reason.DOMAIN, 1)),
-    ("", "http://ten.example/", (760, Reason.PRIVATE_ADDRESS, 0)),
+    ("", "http://ten.example/", (761, Reason.PRIVATE_ADDRESS, 0)),
     ("allow domain ten.example", "http://ten.example/", None),
+    # without the line that allowed the host: refused for the private address, too
+    ("forbid domain *", "http://ten.example/", (761, Reason.DOMAIN, 1)),
+    ("forbid domain *", "http://ten.example/unusual/../%61", (761, Reason.DOMAIN, 1)),
+    ("forbid domain *", "http://10.1.2.3/", (761, Reason.DOMAIN, 1)),
+    ("forbid domain *", "http://10.1.2.3:8080/x", (761, Reason.DOMAIN, 1)),
+    ("forbid domain *", "http://[::1]/", (761, Reason.DOMAIN, 1)),
+    ("forbid domain *", "http://[::ffff:10.1.2.3]/", (761, Reason.DOMAIN, 1)),
+    ("allow domain other.example", "http://ten.example/", (761, Reason.PRIVATE_ADDRESS, 0)),
+    ("allow domain other.example", "http://ten.example/unusual/../%61", (761, Reason.PRIVATE_ADDRESS, 0)),
+    ("allow domain *", "http://ten.example/", (761, Reason.PRIVATE_ADDRESS, 0)),
+    ("allow domain *", "http://10.1.2.3/", (761, Reason.PRIVATE_ADDRESS, 0)),
+    ("allow domain *", "http://[fd00::1]/", (761, Reason.PRIVATE_ADDRESS, 0)),
+    # and for something else: an address that no domain rule would allow, a prefix, a limit, an address rule
+    ("forbid domain *", "http://cloud.example/", (760, Reason.DOMAIN, 1)),
+    ("", "http://cloud.example/", (760, Reason.PRIVATE_ADDRESS, 0)),
+    ("", "http://169.254.169.254/", (760, Reason.PRIVATE_ADDRESS, 0)),
+    ("", "http://mixed.example/", (761, Reason.PRIVATE_ADDRESS, 0)),
+    ("forbid address 10.0.0.1", "http://two.example/", (761, Reason.PRIVATE_ADDRESS, 0)),
+    (f"forbid domain *\n{FORBID}", "http://ten.example/", (760, Reason.DOMAIN, 1)),
+    ("forbid domain *\nforbid prefix http://ten.example/x", "http://ten.example/x", (760, Reason.DOMAIN, 1)),
+    ("forbid domain *", "http://ten.example/a.zip", (760, Reason.EXTENSION, 0)),
+    ("", "http://ten.example/a.zip", (760, Reason.EXTENSION, 0)),
 ]
 
 
@@ -78,7 +107,18 @@ def test_what_goes_through_a_proxy_is_not_judged_by_address(rules: str, url: str
     assert (found[url] is None) is stays
 
 
-def judging(rules: str, *, is_proxied: Callable[[UrlParts], bool] = lambda _: False) -> BulkDecisions:
+def judging(
+    rules: str, *, is_proxied: Callable[[UrlParts], bool] = lambda _: False, shared: str = "allow domain *\n"
+) -> BulkDecisions:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
-    shared = GlobalSpace(parse_global_rules("allow domain *\n", file="global.rules"))
-    return BulkDecisions(space, shared, addresses=lambda host: ADDRESSES.get(host, ()), is_proxied=is_proxied)
+    global_space = GlobalSpace(parse_global_rules(shared, file="global.rules"))
+    return BulkDecisions(space, global_space, addresses=lambda host: ADDRESSES.get(host, ()), is_proxied=is_proxied)
+
+
+@pytest.mark.parametrize(("rules", "url", "expected"), ROWS)
+def test_a_host_that_the_global_space_does_not_allow_is_excluded(
+    rules: str, url: str, expected: tuple[int, Reason, int] | None
+) -> None:
+    verdicts = judging(rules, shared="forbid domain *\n")
+    verdict = verdicts.of(url, site=parse(url).site, depth=0, host_as_written=None)
+    assert (None if verdict is None else (int(verdict.status), verdict.reason)) == (expected and (760, expected[1]))

@@ -102,6 +102,41 @@ def test_the_unspecified_address_is_loopback(address: str) -> None:
         assert decided("forbid address ::1", "start.example", address) is Reason.ADDRESS
 
 
+LOOPBACK = [
+    # rules, address -> whether it is forbidden to a host that may have private addresses
+    ("forbid address 127.0.0.0/8", "::1", True),
+    ("forbid address 127.0.0.1", "::1", True),
+    ("forbid address 0.0.0.0/0", "::1", True),
+    ("forbid address 127.0.0.2", "::1", False),
+    ("allow address 127.0.0.1\nforbid address 127.0.0.0/8", "::1", False),
+    ("allow address ::/0\nforbid address 127.0.0.0/8", "::1", True),
+    ("allow address ::1\nforbid address 127.0.0.0/8", "::1", False),
+    ("forbid address 127.0.0.0/8\nallow address ::1", "::1", False),
+    ("forbid address ::1", "127.0.0.1", True),
+    ("forbid address ::1", "127.9.9.9", True),
+    ("forbid address ::1", "::ffff:127.0.0.1", True),
+    ("forbid address ::1", "::127.0.0.1", True),
+    ("forbid address ::1", "64:ff9b::7f00:1", True),
+    ("forbid address ::1", "0.0.0.0", True),
+    ("forbid address ::1", "64:ff9b::", True),
+    ("forbid address ::/127", "127.0.0.1", True),
+    ("forbid address ::/0", "127.0.0.1", False),
+    ("forbid address ::1", "10.1.2.3", False),
+    ("forbid address ::1", "126.255.255.255", False),
+    ("forbid address ::1", "128.0.0.1", False),
+    ("forbid address ::1", "::2", False),
+    ("allow address 0.0.0.0/0\nforbid address ::1", "127.0.0.1", True),
+    ("allow address 127.0.0.0/8\nforbid address ::1", "127.0.0.1", False),
+    ("allow address 127.0.0.2\nforbid address ::1", "127.0.0.2", False),
+    ("allow address 127.0.0.2\nforbid address ::1", "127.0.0.1", True),
+]
+
+
+@pytest.mark.parametrize(("rules", "address", "forbidden"), LOOPBACK)
+def test_a_rule_that_forbids_loopback_forbids_that_of_the_other_family(rules: str, address: str, *, forbidden: bool) -> None:
+    assert decided(rules, "start.example", address) is (Reason.ADDRESS if forbidden else Reason.ADMITTED)
+
+
 METADATA = [
     "169.254.169.254",
     "::169.254.169.254",

@@ -12,6 +12,7 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.lint.crawl_rules import lint_rules
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.urls import parse
 from tests.notifications import LONGEST_WAIT_S
 
 # an allow rule, a host that it matches, whether that may be at a private address
@@ -69,3 +70,33 @@ def test_the_list_is_read_only_for_patterns() -> None:
         "assert 'tldextract' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=LONGEST_WAIT_S)
+
+
+OTHERS = "forbid domain *"
+START = "http://start.example/docs/"
+MISSING = [
+    # rules, limits, link, whether nothing but a domain rule keeps it out, or that none allows its host
+    (OTHERS, Limits(follow_offsite_links=False), "http://gone.example/", True),
+    ("", Limits(follow_offsite_links=False), "http://gone.example/", True),
+    ("allow domain *", Limits(follow_offsite_links=False), "http://gone.example/", True),
+    ("allow domain gone.example", Limits(follow_offsite_links=False), "http://gone.example/", False),
+    ("allow domain *.example", Limits(follow_offsite_links=False), "http://gone.example/", False),
+    ("allow domain kept.example\nforbid domain *", Limits(follow_offsite_links=False), "http://gone.example/", True),
+    ("", Limits(follow_offsite_links=False), "http://gone.example/a.png", False),
+    ("forbid prefix http://gone.example/x", Limits(follow_offsite_links=False), "http://gone.example/x", False),
+    (OTHERS, Limits(index_entire_site=True), "http://gone.example/docs/", True),
+    ("", Limits(index_entire_site=True), "http://gone.example/docs/", True),
+    ("", Limits(index_entire_site=True, follow_offsite_links=False), "http://gone.example/docs/", True),
+    ("", Limits(index_entire_site=True), "http://start.example/news/", False),
+    (OTHERS, Limits(index_entire_site=True), "http://start.example/news/", False),
+    (OTHERS, Limits(index_entire_site=True), "http://start.example/docs/", True),
+    (OTHERS, Limits(follow_query_strings=False), "http://gone.example/?q", False),
+]
+
+
+@pytest.mark.parametrize("rules,limits,href,expected", MISSING)
+def test_refused_because_no_domain_rule_allows_the_host(rules: str, limits: Limits, href: str, expected: bool) -> None:
+    space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), limits, [parse(START)])
+    url, decision = space.decide(href)
+    assert url is not None
+    assert space.is_refused_by_domain_only(url, decision) is expected

@@ -14,7 +14,7 @@ from crawlspace.decision import Actions, Decision, Reason, RuleRef, Verdict
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import CrawlSpace, refused_by_domain_only
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import Url, parse
 
 IN = Reason.ADMITTED
@@ -320,13 +320,15 @@ ONLY_DOMAIN = [
 
 @pytest.mark.parametrize("href,expected", ONLY_DOMAIN)
 def test_refused_by_domain_rules_alone(href: str, expected: bool) -> None:
-    assert refused_by_domain_only(_space(RULES, Limits()).decide(href)[1]) is expected
+    url, decision = (space := _space(RULES, Limits())).decide(href)
+    assert url is not None
+    assert space.is_refused_by_domain_only(url, decision) is expected
 
 
 def test_a_prefix_rule_behind_a_domain_rule_counts_too() -> None:
     space = _space("forbid domain *\nforbid http://h/x", Limits())
     assert space.decide("http://h/x")[1].reason is Reason.DOMAIN
-    assert not refused_by_domain_only(space.decide("http://h/x")[1])
+    assert not space.is_refused_by_domain_only(parse("http://h/x"), space.decide("http://h/x")[1])
 
 
 @pytest.mark.parametrize("url,line", [("http://a.example/", 1), ("http://b.example/", 0), ("http://c.example/", 0)])

@@ -19,6 +19,9 @@ from crawlspace.urls import MalformedUrl, Url, parse
 SORT = UrlOptions(sort_query=True)
 DROP = UrlOptions(drop_parameters=("a[]", "sid", "utm_*"))
 BOTH = UrlOptions(sort_query=True, drop_parameters=("sid", "utm_*"))
+PATHS = UrlOptions(drop_path_parameters=("(S())", "aspsessionid*", "jsessionid", "sid"))
+NO_SEGMENTS = UrlOptions(drop_path_parameters=("sid",))
+BOTH_PATHS = UrlOptions(drop_path_parameters=("sid", "(S())"), trailing_slash=Folding.REMOVE, drop_parameters=("sid",))
 ADD, REMOVE = UrlOptions(trailing_slash=Folding.ADD), UrlOptions(trailing_slash=Folding.REMOVE)
 ADD_WWW, NO_WWW = UrlOptions(www=Folding.ADD), UrlOptions(www=Folding.REMOVE)
 
@@ -37,6 +40,29 @@ FOLDED = [
     (DROP, "http://h.example/p?SID=1&xutm_a=2&id=sid", None),
     (DROP, "http://h.example/p?b=2&a=1", None),
     (BOTH, "http://h.example/?utm_a=1&z=1&sid=2&b=3", "http://h.example/?b=3&z=1"),
+    (PATHS, "http://h.example/a;jsessionid=1F2E!7", "http://h.example/a"),
+    (PATHS, "http://h.example/a;JSESSIONID=1?x=1", "http://h.example/a?x=1"),
+    (PATHS, "http://h.example/a;jsessionid", "http://h.example/a"),
+    (PATHS, "http://h.example/a;%6Asessionid=1", "http://h.example/a"),
+    (PATHS, "http://h.example/;sid=1", "http://h.example/"),
+    (PATHS, "http://h.example/a;sid=1/b;sid=2/c.html", "http://h.example/a/b/c.html"),
+    (PATHS, "http://h.example/a;v=1;sid=2;w=3", "http://h.example/a;v=1;w=3"),
+    (PATHS, "http://h.example/a;ASPSESSIONIDABCD=1", "http://h.example/a"),
+    (PATHS, "http://h.example/(S(lit3py55t21z5v55vlm25s55))/a.aspx", "http://h.example/a.aspx"),
+    (PATHS, "http://h.example/app/(X(1)S(ab)F(c-d_e))/", "http://h.example/app/"),
+    (PATHS, "http://h.example/(A(1))", "http://h.example/"),
+    (PATHS, "http://h.example/(S(1));sid=2/a", "http://h.example/a"),
+    (PATHS, "http://h.example/a;v=1", None),
+    (PATHS, "http://h.example/a;mysid=1;sids=2;x=sid", None),
+    (PATHS, "http://h.example/a?b;sid=1", None),
+    (PATHS, "http://h.example/a%3Bsid=1", None),
+    (PATHS, "http://h.example/(a)/Foo_(S(x))/S(1)/(S())x/(S(1", None),
+    (PATHS, "http://h.example/wiki/Mercury_(planet)", None),
+    (PATHS, "http://h.example/a/..;sid=1/b", None),
+    (PATHS, "http://h.example/a/.;sid=1", None),
+    (PATHS, "http://h.example/a/..;sid=1;v=2/b", "http://h.example/a/..;v=2/b"),
+    (NO_SEGMENTS, "http://h.example/(S(1))/a;sid=1", "http://h.example/(S(1))/a"),
+    (BOTH_PATHS, "http://h.example/(S(1))/a/;sid=1?sid=2", "http://h.example/a"),
     (ADD, "http://h.example/a", "http://h.example/a/"),
     (ADD, "http://h.example/a?x=1", "http://h.example/a/?x=1"),
     (ADD, "http://h.example/a.html", None),
@@ -102,13 +128,14 @@ OPTIONS = st.builds(
     UrlOptions,
     sort_query=st.booleans(),
     drop_parameters=st.sampled_from([(), ("a",), ("b*", "*c"), ("*",)]),
+    drop_path_parameters=st.sampled_from([(), ("a",), ("b*", "(S())"), ("*",)]),
     trailing_slash=st.sampled_from(Folding),
     www=st.sampled_from(Folding),
 )
 TEXTS = st.builds(
     "{}{}{}".format,
     st.sampled_from(["http://www.h.example", "http://h.example", "https://www.h.example:8443", "http://www.www.h.example"]),
-    st.text("/ab.%;=", max_size=8).map("/{}".format),
+    st.text("/ab.%;=()S", max_size=12).map("/{}".format),
     st.text("abc=&%+?", max_size=12).map("?{}".format),
 )
 

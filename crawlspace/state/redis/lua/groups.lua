@@ -76,11 +76,15 @@ function groups.standing(group)
 end
 
 -- Aside, named, rank, id: all of one width, so that the order of texts is that of numbers.
+groups.HTTP = 500000000
 function groups.place_in(group, id, aside)
   local row = rows[id]
+  local rank = row[RANK]
+  -- `with_scheme` in `duplicates.py`: earlier versions left the scheme out
+  if rank < groups.HTTP and string.sub(row[URL], 1, 6) ~= "https:" then rank = rank + groups.HTTP end
   local named = call("HEXISTS", groups.named_key(group), row[KEY]) == 1
   return string.format(
-    "%d%d%09.0f%013.0f%d", aside and 1 or 0, named and 0 or 1, row[RANK], id, row[CHECKSUM] == group and 1 or 0
+    "%d%d%09.0f%013.0f%d", aside and 1 or 0, named and 0 or 1, rank, id, row[CHECKSUM] == group and 1 or 0
   )
 end
 

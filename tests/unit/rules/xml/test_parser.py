@@ -186,7 +186,11 @@ def test_an_export_is_read_as_it_is() -> None:
     assert shown(rule.condition) == "url prefix http://www.example.com/ none"
     assert rule.ref.text == "Atom url prefix http://www.example.com/ none literal: Index, Follow, Accept"
     assert (rule.ref.line, rule.group, rule.key) == (7, "example", "auto")
-    assert rules.passed_over == ((4, 5, "Root"), (5, 5, "KeyValue"), (15, 5, "Fetcher"))
+    assert [one[:3] for one in rules.beside] == [(4, 5, "Root"), (5, 5, "KeyValue"), (15, 5, "Fetcher")]
+    assert [one[:4] for one in rules.around] == [
+        (3, 3, "Crawler", (("name", "web"), ("nthreads", "10"))),
+        (2, 1, "CrawlConfig", ()),
+    ]
 
 
 FILES = [
@@ -214,7 +218,7 @@ def test_a_file_holds(text: str, groups: list[tuple[str, str]]) -> None:
 
 def test_what_is_passed_over_is_listed_once_for_its_topmost_element() -> None:
     text = f"<CrawlConfig><a><b/><Rules>{RULE}</Rules><c><Rules2/><d/></c></a>\n<Crawler name='x'><e/></Crawler><f>x</f></CrawlConfig>"
-    assert [(one.line, one.element) for one in read(text).passed_over] == [(1, "b"), (1, "c"), (2, "Crawler"), (2, "f")]
+    assert [(one.line, one.element) for one in read(text).beside] == [(1, "b"), (1, "c"), (2, "Crawler"), (2, "f")]
 
 
 ENCODED = [
