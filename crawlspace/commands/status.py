@@ -16,8 +16,8 @@ from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_repor
 from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.access.sessions import KeptSession, kept_sessions
-from crawlspace.crawl.logins import RefusedLogin, refused_logins
+from crawlspace.crawl.access.sessions import KeptSession, kept_sessions, next_login_at
+from crawlspace.crawl.logins import RefusedLogin, often_sentence, refused_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
 from crawlspace.crawl.startup import build_space, hash_of
@@ -94,6 +94,8 @@ class Command(CollectionCommand):
             if pattern not in refused:
                 ends = f", until {_local(session.expires)}" if session.expires is not None else ""
                 print(f"\nlogged in to {printable(pattern)} since {_local(session.since)}{ends} (log-in {session.number:,})")
+            if pattern not in refused and (at := next_login_at(session.recent, now=time.time())) is not None:
+                print(f"\n{often_sentence(pattern, at)}")
         for pattern, one in refused.items():
             print(f"\n{one.sentence(pattern)} (since {_local(one.since)})")
         for warning in filter(None, warnings):
@@ -206,6 +208,7 @@ def _of_sessions(sessions: Mapping[str, KeptSession]) -> list[dict[str, object]]
             "since": iso(one.since),
             "expires": None if one.expires is None else iso(one.expires),
             "log_ins": one.number,
+            "next_log_in": None if (at := next_login_at(one.recent, now=time.time())) is None else iso(at),
         }
         for pattern, one in sessions.items()
     ]

@@ -162,7 +162,20 @@ def read_sites(
         raise SettingError(f"{NAME}[{quoted(first.text.split(maxsplit=2)[-1])}]: {first.message}") from error
     for site in found.settings:
         _check_browser_login(site, found)
+        if site.access is not None:
+            _check_login_check(site.access, found)
     return found
+
+
+def _check_login_check(access: SiteAccess, sites: SiteTable) -> None:
+    """Raise SettingError for a page that is to show whether a session is alive, and that gets none."""
+    check = None if access.session is None else access.session.check
+    if check is None or (sites.of(check.host, check.port).access is access and access.carries(check.scheme)):
+        return
+    raise SettingError(
+        f"{access.where}['login']['check'] is {quoted(check.text)}, which is requested without the session of that entry: name a page of its"
+        " hosts, over https unless the entry has allow_plain_http"
+    )
 
 
 def _check_browser_login(site: SiteSettings, sites: SiteTable) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from secrets import token_bytes
@@ -21,9 +22,10 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.access.sessions import SessionMeta, Sessions, mark_of
+from crawlspace.crawl.access.sessions import MOST_LOGINS, SessionMeta, Sessions, mark_of
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.printable import quoted
+from crawlspace.urls import MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +53,15 @@ class RefusedLogin(msgspec.Struct, frozen=True):
             f"the log-in of CRAWLSPACE_SITES[{quoted(pattern)}] is refused by {self.site} ({self.why}): nothing is asked of its sites and"
             " their URLs wait, until it is another one or `scrapy login` has seen it work"
         )
+
+
+def often_sentence(pattern: str, until: float) -> str:
+    """Return what it means that log-ins of an entry of CRAWLSPACE_SITES have succeeded too often."""
+    return (
+        f"CRAWLSPACE_SITES[{quoted(pattern)}] has logged in {MOST_LOGINS} times within an hour, because its sessions end so soon: nothing is"
+        f" asked of its sites and their URLs wait, until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}; a link that logs out may"
+        " be the reason (forbid it), or a session that is good for one address or one request only"
+    )
 
 
 class LoginMeta(Protocol):
@@ -139,6 +150,14 @@ class Logins:
         """Return what tells whether a log-in may lead to a host."""
         return hosts_of(self.sites, access)
 
+    def is_of(self, url: str, access: SiteAccess) -> bool:
+        """Return whether a request for a URL carries what an entry has."""
+        try:
+            parsed = parse(url)
+        except MalformedUrl:
+            return False
+        return self.sites.of(parsed.host, parsed.port).access is access and access.carries(parsed.scheme)
+
     def access(self, site: str) -> SiteAccess | None:
         host, _, port = site.rpartition(":")
         return self.sites.of(host, int(port)).access
@@ -195,6 +214,14 @@ class Logins:
         self._waits[access.pattern] = self._clock.monotonic() + wait_s
         until = "the next run" if gives_up else f"the next attempt in {wait_s:.0f} s"
         logger.warning("nobody can log in by %s, and the URLs of its sites wait for %s: %s", access.where, until, why)
+
+    def too_often(self, site: str, wait_s: float) -> None:
+        """Note that log-ins have succeeded too often: the next one is made after that time."""
+        access = self.access(site)
+        if access is None or self._waits.get(access.pattern, 0.0) > self._clock.monotonic():
+            return
+        self._waits[access.pattern] = inf if self._ends else self._clock.monotonic() + wait_s
+        logger.warning("%s", often_sentence(access.pattern, self._clock.now() + wait_s))
 
     def took(self, site: str) -> None:
         """Note that a log-in has worked."""

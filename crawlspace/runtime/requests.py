@@ -41,6 +41,8 @@ EXCHANGE = "crawlspace_exchange"
 """What was sent and received, for the archive."""
 SESSION = "crawlspace_session"
 """The entry of CRAWLSPACE_SITES whose session a request carries, its number, and when that was set."""
+CHECK = "crawlspace_check"
+"""Set on a request that finds out whether a session is alive: its number, or 0 for none."""
 NONCE = "crawlspace_nonce"
 """What a site with a digest log-in has asked for, where a request answers it."""
 CARRIED = "crawlspace_carried"
@@ -51,7 +53,7 @@ PROXIED = "crawlspace_proxied"
 """The proxy that the settings have for the request's site: its URL, as `meta["proxy"]` has it, and the setting that names it."""
 _OF_THE_CRAWL = frozenset(
     {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
-    | {RESOURCE, PROXIED}
+    | {RESOURCE, PROXIED, CHECK}
 )
 
 
