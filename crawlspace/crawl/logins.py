@@ -25,7 +25,7 @@ from crawlspace.config.sites import SiteTable
 from crawlspace.crawl.access.sessions import MOST_LOGINS, SessionMeta, Sessions, mark_of
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.printable import quoted
-from crawlspace.urls import MalformedUrl, parse
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
 
@@ -146,9 +146,9 @@ class Logins:
         """Return what an entry of CRAWLSPACE_SITES has."""
         return next(access for access in self.accesses if access.pattern == pattern)
 
-    def hosts(self, access: SiteAccess) -> Callable[[str], bool]:
-        """Return what tells whether a log-in may lead to a host."""
-        return hosts_of(self.sites, access)
+    def places(self, access: SiteAccess) -> Callable[[str, int], bool]:
+        """Return what tells whether a log-in may lead to a host and port."""
+        return places_of(self.sites, access)
 
     def is_of(self, url: str, access: SiteAccess) -> bool:
         """Return whether a request for a URL carries what an entry has."""
@@ -321,12 +321,24 @@ def forget_refused(store: LoginMeta, pattern: str) -> bool:
     return True
 
 
-def hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:
-    """Return what tells whether a log-in may lead to a host: one of the entry, that of the log-in's own address, or one that is named."""
+def places_of(sites: SiteTable, access: SiteAccess) -> Callable[[str, int], bool]:
+    """Return what tells whether a log-in may lead to a host and port: of the entry, of the log-in's own address, or one that is named.
+
+    An entry with a port is for that port alone. The address of a log-in may go over from http to https, each at its own port.
+    """
     login = access.session
-    named = set() if login is None else set(login.hosts) | ({login.url.host} if login.url is not None else set())
-    is_of_entry = entry_hosts_of(sites, access)
-    return lambda host: host.lower() in named or is_of_entry(host)
+    named = frozenset() if login is None else login.hosts
+    own: set[tuple[str, int]] = set()
+    if login is not None and login.url is not None:
+        usual = set(DEFAULT_PORTS.values())
+        own = {(login.url.host, port) for port in (usual if login.url.port in usual else {login.url.port})}
+
+    def allows(host: str, port: int) -> bool:
+        host = host.lower()
+        is_named = host in named or f"{host}:{port}" in named or (host, port) in own
+        return is_named or sites.of(host, port).access is access
+
+    return allows
 
 
 def entry_hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:

@@ -234,7 +234,23 @@ class DigestServer:
         return self._hash(":".join(parts).encode()).hexdigest()
 
 
-@pytest.mark.parametrize(("algorithm", "most"), [("MD5", 1 << 60), ("SHA-256", 3)])
+@pytest.mark.parametrize("is_robots", [False, True], ids=["a page", "robots.txt"])
+def test_a_site_that_calls_each_number_stale_refuses_the_log_in(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, is_robots: bool
+) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    digests = DigestServer(algorithm="MD5", most=0)
+    login = "{'type': 'digest', 'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}"
+    home = digests.behind(page("Home"))
+    with serve(Site({"/robots.txt": digests.behind(text("")) if is_robots else text(""), "/": home})) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, login)))
+        crawled = demo.crawl("demo")
+        assert crawled.stderr.count("is refused by") == 1
+        asked = ["/robots.txt"] * 3 if is_robots else ["/robots.txt", *["/"] * 3]
+        assert server.paths() == asked, "without a proof, with one, and with one more"
+
+
+@pytest.mark.parametrize(("algorithm", "most"), [("MD5", 1 << 60), ("SHA-256", 3), ("MD5", 1)])
 def test_a_digest_log_in(project: MakeProject, monkeypatch: pytest.MonkeyPatch, algorithm: str, most: int) -> None:
     monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
     digests = DigestServer(algorithm=algorithm, most=most)

@@ -14,7 +14,7 @@ from scrapy import Request
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.access.addresses import shown, target_of
+from crawlspace.runtime.access.addresses import elsewhere, port_of, shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, filled
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
 from crawlspace.runtime.access.signs import LoggedOut
@@ -54,11 +54,11 @@ class LoggedIn:
 
 @dataclass(slots=True)
 class LogIn:
-    """One attempt. `allows` returns whether it may lead to a host; `tell` is called with each step, without secrets."""
+    """One attempt. `allows` returns whether it may lead to a host and port; `tell` is called with each step, without secrets."""
 
     access: SiteAccess
     send: Send
-    allows: Callable[[str], bool]
+    allows: Callable[[str, int], bool]
     tell: Callable[[str], object] = lambda _: None
 
     async def session(self) -> LoggedIn:
@@ -131,11 +131,9 @@ class LogIn:
             raise LogInFailedError(
                 f"it leads to {shown(url)}: a log-in goes over https only, unless the entry has allow_plain_http", refused=True
             )
-        if not self.allows(parts.hostname or ""):
-            raise LogInFailedError(
-                f"it leads to {printable(parts.hostname or '')}, which is no host of the entry: name it in 'hosts' if that is right",
-                refused=True,
-            )
+        host = parts.hostname or ""
+        if not self.allows(f"[{host}]" if ":" in host else host, port_of(url)):
+            raise LogInFailedError(elsewhere(url), refused=True)
 
     async def _token(self, login: SessionLogin, client: OAuthClient) -> LoggedIn:
         """RFC 6749, 4.4 and 2.3.1."""

@@ -59,7 +59,7 @@ def try_login(
     access: SiteAccess,
     *,
     sending: LoginRequests,
-    allows: Callable[[str], bool],
+    allows: Callable[[str, int], bool],
     tell: Callable[[str], object],
 ) -> Tried:
     """Log in where that gives a session, and request a URL, without following a redirect. Raises SettingError."""
@@ -75,8 +75,9 @@ def try_login(
         response = sending.get(request)
         if access.kind == "digest" and response.status == HTTPStatus.UNAUTHORIZED and access.carries(url.scheme):
             digest = DigestLogin(access.user, access.password())
-            if digest.take([value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")], answered=""):
-                request.headers["Authorization"] = digest.authorization("GET", url.text)
+            asked = digest.take([value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")], answered="")
+            if asked is not None:
+                request.headers["Authorization"] = digest.authorization("GET", url.text, asked)
                 response = sending.get(request)
     except LogInFailedError as error:
         return Tried(failed=printable(str(error)))

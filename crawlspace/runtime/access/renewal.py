@@ -104,7 +104,7 @@ class Renewal:
             self._sessions.end(access)
 
     def _log_in(self, access: SiteAccess) -> LoggedIn:
-        return self._sending.log_in(access, self._logins.hosts(access), is_stopping=self._is_stopping)
+        return self._sending.log_in(access, self._logins.places(access), is_stopping=self._is_stopping)
 
 
 def _after(seconds: float) -> Deferred[None]:

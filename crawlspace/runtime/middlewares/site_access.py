@@ -26,6 +26,7 @@ from crawlspace.runtime.requests import (
     RESOURCE,
     ROBOTS,
     SESSION,
+    STALE,
     STATE,
     drop_access,
     request_id,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess
     from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
+    from crawlspace.runtime.access.digest import Challenge
     from crawlspace.runtime.access.session_check import Download
     from crawlspace.runtime.access.signs import LoggedOut
     from crawlspace.urls import Url
@@ -76,6 +78,8 @@ class BaseSiteAccess:
         self._is_stopping = is_stopping
         self._signs: dict[str, LoggedOut] = {}
         self._digests: Recent[str, DigestLogin] = Recent(SITES)
+        self._challenges: Recent[tuple[str, int | str], tuple[Challenge, bool]] = Recent(SITES)
+        """What requests are made once more to answer, by site and what they are for, and whether they have answered one before."""
         if logins.have_sessions:
             from crawlspace.runtime.access.renewal import Renewal  # noqa: PLC0415 - half a second, which only log-ins with sessions need
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
@@ -138,7 +142,7 @@ class BaseSiteAccess:
             set_access(request, headers)
         access = self._logins.access(site)
         if access is not None and access.kind == "digest" and access.carries(scheme):
-            self._prove(request, self._digest(access, site))
+            self._prove(request, self._digest(access, site), site)
         if access is None or access.session is None or not access.carries(scheme):
             return None
         if request.meta.get(CHECK) == ANONYMOUS:
@@ -215,7 +219,11 @@ class BaseSiteAccess:
             digest.taken(answered)
             return None
         asks = [value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")]
-        return _again(request) if digest.take(asks, answered=answered) else None
+        asked = digest.take(asks, answered=answered, is_last=request.meta.get(STALE, False))
+        if asked is None:
+            return None
+        self._challenges.put((found[0], request_id(request)), (asked, bool(answered)))
+        return _again(request)
 
     def _digest(self, access: SiteAccess, site: str) -> DigestLogin:
         digest = self._digests.get(site)
@@ -224,10 +232,13 @@ class BaseSiteAccess:
             self._digests.put(site, digest)
         return digest
 
-    def _prove(self, request: Request, digest: DigestLogin) -> None:
-        if digest.nonce:
-            request.headers["Authorization"] = digest.authorization(request.method, request.url)
-            request.meta[NONCE] = digest.nonce
+    def _prove(self, request: Request, digest: DigestLogin, site: str) -> None:
+        asked, is_stale = self._challenges.get((site, request_id(request))) or (digest.known, False)
+        self._challenges.drop((site, request_id(request)))
+        if asked:
+            request.meta[STALE] = is_stale
+            request.headers["Authorization"] = digest.authorization(request.method, request.url, asked)
+            request.meta[NONCE] = asked["nonce"]
             set_access(request, [*request.meta.get(CARRIED, ()), "Authorization"])
 
     async def _wait(self, request: Request, access: SiteAccess, site: str) -> None:

@@ -54,7 +54,7 @@ def test_what_a_log_in_leads_to(answers: list[tuple[int, str, str]], landed: str
         headers = {"Location": location} if location else {}
         return HtmlResponse(request.url, status=status, headers=headers, body=body.encode(), request=request)
 
-    assert asyncio.run(LogIn(access(), send, lambda _: True).session()).landed == landed
+    assert asyncio.run(LogIn(access(), send, lambda *_: True).session()).landed == landed
 
 
 def failure(answers: list[tuple[int, str, str]], **more: object) -> str:
@@ -68,7 +68,7 @@ def failure(answers: list[tuple[int, str, str]], **more: object) -> str:
         return HtmlResponse(request.url, status=status, headers=headers, body=body.encode(), request=request)
 
     with pytest.raises(LogInFailedError) as raised:
-        asyncio.run(LogIn(access(**more), send, lambda host: host == "wiki.example.com", steps.append).session())
+        asyncio.run(LogIn(access(**more), send, lambda host, _: host == "wiki.example.com", steps.append).session())
     assert "s3cret" not in f"{raised.value} {steps}"
     return str(raised.value)
 
