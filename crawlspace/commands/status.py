@@ -16,7 +16,7 @@ from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_repor
 from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.access.sessions import KeptSession, kept_sessions, next_login_at
+from crawlspace.crawl.access.kept import KeptSession, kept_sessions, next_login_at
 from crawlspace.crawl.logins import RefusedLogin, often_sentence, refused_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending

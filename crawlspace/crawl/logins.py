@@ -22,7 +22,8 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.access.sessions import MOST_LOGINS, SessionMeta, Sessions, mark_of
+from crawlspace.crawl.access.kept import MOST_LOGINS, SessionMeta, mark_of
+from crawlspace.crawl.access.sessions import Sessions
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.printable import quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse

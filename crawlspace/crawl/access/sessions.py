@@ -8,14 +8,11 @@ did not help are followed by a time without any, and pages that look logged out 
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from secrets import token_bytes
-from typing import Protocol
 
 import msgspec
 
@@ -23,24 +20,30 @@ from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess
+from crawlspace.crawl.access.kept import (
+    MOST_LOGINS,
+    SESSIONS,
+    KeptSession,
+    SessionMeta,
+    is_readable,
+    kept_sessions,
+    mark_of,
+    next_login_at,
+    unreadable,
+    within_time,
+)
 from crawlspace.errors import SettingError, StoreAway, StoreFull
 
 logger = logging.getLogger(__name__)
 
-SESSIONS = "sessions"
-"""Meta: the sessions by their entries of CRAWLSPACE_SITES."""
 MOST_TRIES = 4
 """Log-ins for one page, until it is requested later."""
-MOST_LOGINS, LOGINS_WITHIN_S = 20, 3_600
-"""Log-ins of an entry that succeed, within that time. A token that is renewed because its time is over does not count."""
 _MOST_PAGES = 3
 """Pages of an entry by which it is found out whether its session is alive."""
 _MOST_PUBLIC = 100
 _MOST_OUT = 5
 """Pages that look logged out in a row, with two sessions, after which the log-in counts as refused though pages were shown before."""
 _REMEMBERED = 10_000
-_COST = 1 << 14
-"""Of scrypt."""
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 1_800.0
 LONGEST_LOGIN_S = 240
 _LONGEST_CLAIM_S = LONGEST_LOGIN_S + 60
@@ -49,34 +52,6 @@ _EARLY, _EARLY_S = 0.1, 60.0
 """A session is renewed so long before its end: that part of its time, and so many seconds at most."""
 _LEAST_S = 5
 """A session is carried that long, even if it ends before: else one that lasts no second would be renewed without end."""
-
-
-class SessionMeta(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-    def claim(self, name: str, *, seconds: int) -> bool: ...
-    def end_claim(self, name: str) -> None: ...
-
-
-class KeptSession(msgspec.Struct, frozen=True):
-    """A session in the store."""
-
-    number: int
-    """Counts the log-ins of an entry."""
-    since: int
-    """Unix time, in seconds."""
-    content: str
-    """The cookies or the token, as the seal makes it."""
-    expires: int | None = None
-    unproven: int = 1
-    """Log-ins in a row of which no page was shown, this one included."""
-    salt: str = ""
-    mark: str = ""
-    """Of the log-in that has given it, as a hash: the session of another user is not carried."""
-    pages: tuple[str, ...] = ()
-    """The URLs of pages that were shown with this session, if it is proven, or else with an earlier one of this log-in."""
-    recent: tuple[int, ...] = ()
-    """When the last log-ins succeeded that count (MOST_LOGINS)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +293,7 @@ class Sessions:
     def _recent(self, entry: _LoginSeen, last: KeptSession | None) -> tuple[int, ...]:
         """Return when the last log-ins succeeded that count, in this process or another one."""
         known = entry.recent, () if last is None else last.recent
-        return max((_within_time(times, self._clock.now()) for times in known), key=len)
+        return max((within_time(times, self._clock.now()) for times in known), key=len)
 
     def _entry(self, access: SiteAccess) -> _LoginSeen:
         entry = self._entries.get(access.pattern)
@@ -342,6 +317,9 @@ class Sessions:
                 self._add(entry, CheckPage(url, session=kept.number if is_proven else 0))
         entry.has_ever_shown = entry.has_ever_shown or is_proven or bool(kept.pages)
         if content is None:
+            return False
+        if not is_readable(content, has_token=access.session is not None and access.session.client is not None):
+            logger.warning("%s", unreadable(access.where))
             return False
         self._carry(entry, kept, content)
         entry.unproven = kept.unproven
@@ -367,16 +345,6 @@ class Sessions:
             self._store.set_meta(SESSIONS, msgspec.json.encode(kept).decode())
 
 
-def next_login_at(recent: Sequence[int], *, now: float) -> int | None:
-    """Return when the next log-in is allowed, after those that have succeeded at these times; None: at once."""
-    counted = _within_time(recent, now)
-    return None if len(counted) < MOST_LOGINS else counted[-MOST_LOGINS] + LOGINS_WITHIN_S
-
-
-def _within_time(recent: Sequence[int], now: float) -> tuple[int, ...]:
-    return tuple(at for at in recent if 0 <= now - at < LOGINS_WITHIN_S)
-
-
 def _worth(page: CheckPage) -> tuple[bool, int]:
     return page.is_private, page.session
 
@@ -384,16 +352,3 @@ def _worth(page: CheckPage) -> tuple[bool, int]:
 def _known_pages(entry: _LoginSeen) -> tuple[str, ...]:
     """Return the URLs of the pages that the next run may find out by, the best first."""
     return tuple(page.url for page in sorted(entry.pages.values(), key=_worth, reverse=True) if page.session)
-
-
-def mark_of(sent: Sequence[str], salt: str) -> str:
-    """Return a hash of all that is sent; nobody who can read it can guess a password by it."""
-    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=_COST, r=8, p=1, dklen=16).hex()
-
-
-def kept_sessions(store: SessionMeta) -> dict[str, KeptSession]:
-    """Return the sessions by their entries of CRAWLSPACE_SITES."""
-    try:
-        return msgspec.json.decode(store.get_meta(SESSIONS) or "{}", type=dict[str, KeptSession])
-    except msgspec.MsgspecError:
-        return {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess, read_site_access
-from crawlspace.crawl.access.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
+from crawlspace.crawl.access.kept import SESSIONS, kept_sessions
+from crawlspace.crawl.access.sessions import LookedOut, Sessions
 from crawlspace.errors import StoreFull
 from crawlspace.state.memory.store import MemoryStore
 
@@ -27,6 +30,7 @@ def access(pattern: str = "wiki.example.com") -> SiteAccess:
 
 
 WIKI = access()
+CONTENT, CHANGED = (f'[["sid","{value}","wiki.example.com",false,"/",true,null]]' for value in ("one", "two"))
 
 
 class Process:
@@ -38,7 +42,7 @@ class Process:
 
     def log_in(self, *, lasts_s: float | None = None) -> int:
         assert self.sessions.current(WIKI) is None
-        return self.sessions.took(WIKI, "content", lasts_s=lasts_s).number
+        return self.sessions.took(WIKI, CONTENT, lasts_s=lasts_s).number
 
     def shown(self, page: int, number: int) -> None:
         self.sessions.shown(WIKI, page, number, url=f"https://wiki.example.com/{page}")
@@ -145,7 +149,7 @@ def test_pages_by_which_a_session_is_found_alive(clock: FakeClock) -> None:
     one.shown(1, number)
     assert one.pages() == ["3", "2"]  # what everybody sees tells nothing
     assert Process(store, clock).pages() == ["1"]  # as it was when the first page was shown
-    one.sessions.changed(WIKI, "content")
+    one.sessions.changed(WIKI, CONTENT)
     assert Process(store, clock).pages() == ["3", "2"]
     assert one.out(9, number) is AGAIN
     number = one.log_in()
@@ -197,7 +201,7 @@ def test_it_is_kept_for_the_next_run_and_for_others(clock: FakeClock) -> None:
     other = Process(store, clock)
     carried = other.sessions.current(WIKI)
     assert carried is not None
-    assert (carried.number, carried.content) == (number, "content")
+    assert (carried.number, carried.content) == (number, CONTENT)
     assert one.out(2, number) is AGAIN
     second = one.log_in()
     assert other.out(3, number) is AGAIN
@@ -207,8 +211,8 @@ def test_it_is_kept_for_the_next_run_and_for_others(clock: FakeClock) -> None:
     assert carried is not None
     assert carried.number == second
     assert not other.sessions.reload(WIKI)
-    other.sessions.changed(WIKI, "changed")
-    assert kept_sessions(store)["wiki.example.com"].content == "changed"
+    other.sessions.changed(WIKI, CHANGED)
+    assert kept_sessions(store)["wiki.example.com"].content == CHANGED
     one.sessions.changed(access("other.example.com"), "x")
     assert "other.example.com" not in kept_sessions(store)
 
@@ -217,9 +221,40 @@ def test_a_shared_store_without_a_key_has_no_content(clock: FakeClock) -> None:
     store = MemoryStore()
     one, other = (Process(store, clock, Seal(is_shared=True)) for _ in range(2))
     one.log_in()
-    assert "content" not in str(kept_sessions(store)["wiki.example.com"].content)
+    assert CONTENT not in str(kept_sessions(store)["wiki.example.com"].content)
     assert not other.sessions.reload(WIKI)
     assert other.log_in() == 2
+
+
+UNREADABLE = [
+    # what is kept of the session, or all that is kept
+    ('{"content": "not json"}', ""),
+    ('{"content": "{}"}', ""),
+    ('{"content": "[[\\"sid\\",\\"v\\",\\"a\\",false,\\"/\\",\\"true\\",null]]"}', ""),  # of `Secure=true`, as it was kept once
+    ('{"number": "first"}', ""),
+    ("", "[1"),
+    ("", '{"wiki.example.com": 1}'),
+    ("", '{"wiki.example.com": {}}'),
+]
+
+
+@pytest.mark.parametrize(("wrong", "all_of_it"), UNREADABLE)
+def test_a_session_that_cannot_be_read_counts_as_none(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture, wrong: str, all_of_it: str
+) -> None:
+    store = MemoryStore()
+    number = Process(store, clock).log_in()
+    if wrong:
+        kept = json.loads(store.get_meta(SESSIONS) or "")
+        kept["wiki.example.com"] |= json.loads(wrong)
+        store.set_meta(SESSIONS, json.dumps(kept))
+    else:
+        store.set_meta(SESSIONS, all_of_it)
+    other = Process(store, clock)
+    assert other.sessions.current(WIKI) is None
+    assert "cannot be read, and counts as none: somebody logs in again" in caplog.text
+    assert other.log_in() in (1, number + 1)
+    assert Process(store, clock).sessions.current(WIKI) is not None
 
 
 def test_what_nobody_has_written_is_no_session(clock: FakeClock) -> None:
@@ -252,7 +287,7 @@ def test_a_disk_that_is_full_costs_no_page(clock: FakeClock) -> None:
     one = Process(FullStore(), clock)
     number = one.log_in()
     one.shown(1, number)
-    one.sessions.changed(WIKI, "changed")
+    one.sessions.changed(WIKI, CHANGED)
     carried = one.sessions.current(WIKI)
     assert carried is not None
 
@@ -272,7 +307,7 @@ def test_cookies_that_are_as_before_are_not_written_again(clock: FakeClock) -> N
     one = Process(store, clock)
     one.shown(1, one.log_in())
     before = store.written
-    one.sessions.changed(WIKI, "content")
+    one.sessions.changed(WIKI, CONTENT)
     assert store.written == before
-    one.sessions.changed(WIKI, "changed")
+    one.sessions.changed(WIKI, CHANGED)
     assert store.written == before + 1
