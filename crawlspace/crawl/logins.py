@@ -7,7 +7,7 @@ when its secrets are others, or when `scrapy login` has seen it work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
@@ -108,6 +108,8 @@ class Logins:
         self._waits: dict[str, float] = {}
         """Until when nobody tries to log in, by entry, after an attempt that failed for no reason of its own. Monotonic, in seconds."""
         self._failures: dict[str, int] = {}
+        self._reasons: dict[str, str] = {}
+        """Why nobody tries to log in, by entry."""
         self._retry_wait_s = retry_wait_s
         self._ends = ends
         self._paused: set[str] = set()
@@ -214,7 +216,8 @@ class Logins:
         wait_s = inf if gives_up else min(max(self._retry_wait_s, 0.1) * 2 ** (times - 1), _LONGEST_WAIT_S)
         self._waits[access.pattern] = self._clock.monotonic() + wait_s
         until = "the next run" if gives_up else f"the next attempt in {wait_s:.0f} s"
-        logger.warning("nobody can log in by %s, and the URLs of its sites wait for %s: %s", access.where, until, why)
+        self._reasons[access.pattern] = f"nobody can log in by {access.where}, and the URLs of its sites wait for {until}: {why}"
+        logger.warning("%s", self._reasons[access.pattern])
 
     def too_often(self, site: str, wait_s: float) -> None:
         """Note that log-ins have succeeded too often: the next one is made after that time."""
@@ -222,7 +225,8 @@ class Logins:
         if access is None or self._waits.get(access.pattern, 0.0) > self._clock.monotonic():
             return
         self._waits[access.pattern] = inf if self._ends else self._clock.monotonic() + wait_s
-        logger.warning("%s", often_sentence(access.pattern, self._clock.now() + wait_s))
+        self._reasons[access.pattern] = often_sentence(access.pattern, self._clock.now() + wait_s)
+        logger.warning("%s", self._reasons[access.pattern])
 
     def took(self, site: str) -> None:
         """Note that a log-in has worked."""
@@ -230,6 +234,20 @@ class Logins:
         if access is not None:
             self._waits.pop(access.pattern, None)
             self._failures.pop(access.pattern, None)
+
+    def refused_sites(self, sites: Iterable[str]) -> dict[str, str]:
+        """Return those of these sites whose log-in is refused, with what that means."""
+        found = {}
+        for site in sites:
+            if self.is_paused(site) and (access := self.access(site)) is not None:
+                one = self._refused[access.pattern]
+                found[site] = f"{access.where} was refused by {one.site} ({one.why})"
+        return found
+
+    def waiting_sites(self, sites: Iterable[str]) -> dict[str, str]:
+        """Return those of these sites to which nobody could log in for now, with why."""
+        waiting = {site: access for site in sites if (access := self.access(site)) is not None and self.wait_s(site) > 0}
+        return {site: self._reasons[access.pattern] for site, access in waiting.items() if access.pattern in self._reasons}
 
     def is_paused(self, site: str) -> bool:
         """Return whether nothing is to be asked of a site."""

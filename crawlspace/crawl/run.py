@@ -64,7 +64,7 @@ Locate = Callable[[str, Located], None]
 
 
 MOST_SITES = 1_000
-"""Sites of which a page that may need a browser is named."""
+"""Sites of which a page that may need a browser is named, or that an error is noted of."""
 
 
 @dataclass(slots=True)
@@ -76,6 +76,8 @@ class RunCounters:
     """Fetches of URLs that were pending."""
     documents: int = 0
     errors: int = 0
+    failed_sites: set[str] = field(default_factory=set)
+    """The sites of these errors, MOST_SITES at most."""
     discovered: int = 0
     pushes: int = 0
     deletes: int = 0
@@ -109,6 +111,8 @@ class RunCounters:
             self.documents += 1
         elif outcome.kind in (OutcomeKind.GONE, OutcomeKind.FAILED):
             self.errors += 1
+            if len(self.failed_sites) < MOST_SITES:
+                self.failed_sites.add(state.site)
 
 
 def describe_refusal(refused: Refused) -> str:

@@ -74,7 +74,7 @@ def test_a_forbidden_page_that_is_the_only_one_due(project: MakeProject) -> None
         demo.crawl("demo").succeeded()
         server.forget()
         demo.scrapy("recrawl", "demo", server.url("/secret")).succeeded()
-        crawled = demo.crawl("demo")
+        crawled = demo.crawl("demo").succeeded()
         assert (door.logins, "is refused" in crawled.stderr) == (1, False)
         assert server.paths().count("/secret") == 1
         assert statuses(demo).get("/secret") in (403, None), "it is forgotten: it was never a page"
@@ -162,6 +162,12 @@ def test_log_ins_that_succeed_are_bounded(project: MakeProject) -> None:
         crawls = [demo.crawl("demo") for _ in range(2)]
         assert door.logins <= 20
         assert "has logged in 20 times within an hour" in crawls[1].stderr
+        last = demo.crawl("demo")
+        assert (last.returncode, "nothing was due" in last.stderr) == (1, False)
+        assert (
+            f"demo: {server.netloc} waits for its log-in: CRAWLSPACE_SITES['{server.netloc}'] has logged in 20 times"
+            in last.stderr
+        )
         assert "has logged in 20 times within an hour" in demo.scrapy("status", "demo").succeeded().stdout
         (one,) = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["sessions"]
         assert one["next_log_in"] is not None
