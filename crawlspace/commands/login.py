@@ -69,6 +69,8 @@ class Command(CollectionCommand):
             print_json(_as_json(url, access, tried, steps, is_taken=is_taken))
         else:
             print(f"page         {printable(url.text)}")
+            if tried.asks:
+                print(f"asks for     {', '.join(map(printable, tried.asks))}")
             print(f"answer       {tried.sentence}")
         if is_taken and not opts.check:
             with place.store.changing() as opened:
@@ -105,5 +107,6 @@ def _as_json(url: Url, access: SiteAccess, tried: Tried, steps: Sequence[str], *
         "content_type": printable(tried.content_type) or None,
         "title": printable(tried.title) or None,
         "logged_out": tried.sign or None,
+        "asks_for": [printable(scheme) for scheme in tried.asks],
         "failed": tried.failed or None,
     }

@@ -7,7 +7,7 @@ when its secrets are others, or when `scrapy login` has seen it work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
@@ -25,13 +25,16 @@ from crawlspace.config.sites import SiteTable
 from crawlspace.crawl.access.kept import MOST_LOGINS, SessionMeta, mark_of
 from crawlspace.crawl.access.sessions import Sessions
 from crawlspace.errors import StoreAway, StoreFull
-from crawlspace.printable import quoted
+from crawlspace.printable import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
 
 REFUSED = "refused_logins"
 """Meta: the refused log-ins, by their entries of CRAWLSPACE_SITES."""
+WANTED = "wanted_logins"
+"""Meta: the sites that ask for a log-in which they do not get, with the schemes that they offer."""
+_MOST_WANTED = 100
 _LONGEST_WAIT_S = 1_800.0
 _MOST_FAILURES = 4
 """Attempts in a row that failed for no reason of the log-in, after which a run that ends gives its sites up."""
@@ -108,6 +111,8 @@ class Logins:
         self._waits: dict[str, float] = {}
         """Until when nobody tries to log in, by entry, after an attempt that failed for no reason of its own. Monotonic, in seconds."""
         self._failures: dict[str, int] = {}
+        self._wanted: dict[str, list[str]] = {}
+        """The sites that have asked for a log-in in this run, with what they offer."""
         self._reasons: dict[str, str] = {}
         """Why nobody tries to log in, by entry."""
         self._retry_wait_s = retry_wait_s
@@ -228,6 +233,25 @@ class Logins:
         self._reasons[access.pattern] = often_sentence(access.pattern, self._clock.now() + wait_s)
         logger.warning("%s", self._reasons[access.pattern])
 
+    def wanted(self, site: str, schemes: Sequence[str]) -> None:
+        """Note that a site asks for a log-in, and requests carry none."""
+        if self._wanted.get(site) == schemes or len(self._wanted) >= _MOST_WANTED or self.kind(site):
+            return
+        self._wanted[site] = list(schemes)
+        with suppress(StoreAway, StoreFull):
+            known = {site: offered for site, offered in wanted_logins(self._store).items() if not self.kind(site)}
+            self._store.set_meta(WANTED, msgspec.json.encode({**known, **self._wanted}).decode())
+
+    def refusal(self, site: str, url: str, status: int, schemes: Sequence[str]) -> str:
+        """Return how a site has refused its log-in: what it offers, where that is of another kind."""
+        offers_others = schemes and self.kind(site) not in map(str.lower, schemes)
+        return f"{url} answers {status}" + (f", and asks for {', '.join(map(printable, schemes))}" if offers_others else "")
+
+    def kind(self, site: str) -> str:
+        """Return of which kind the log-in of a site is; empty without one."""
+        access = self.access(site)
+        return "" if access is None else access.kind
+
     def took(self, site: str) -> None:
         """Note that a log-in has worked."""
         access = self.access(site)
@@ -324,6 +348,14 @@ def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
         return msgspec.json.decode(store.get_meta(REFUSED) or "{}", type=dict[str, RefusedLogin])
     except msgspec.MsgspecError:
         return {}  # they are noted anew when they are refused
+
+
+def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
+    """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
+    try:
+        return msgspec.json.decode(store.get_meta(WANTED) or "{}", type=dict[str, list[str]])
+    except msgspec.MsgspecError:
+        return {}  # they are noted anew
 
 
 def note_refused(store: LoginMeta, refused: Mapping[str, RefusedLogin]) -> None:

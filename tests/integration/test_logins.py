@@ -274,3 +274,24 @@ def test_a_digest_log_in(project: MakeProject, monkeypatch: pytest.MonkeyPatch, 
         assert 1 <= digests.wrong <= 2
         assert refused.stderr.count("is refused by") == 1
     assert_same(indexed(demo), sorted(pages))
+
+
+OFFERED = status(401, headers={"WWW-Authenticate": 'Negotiate, NTLM, Digest realm="a", nonce="n"'})
+
+
+def test_a_log_in_that_is_wanted_is_named(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    with serve(Site({"/robots.txt": text(""), "/": page("Home", links=["/a"]), "/a": OFFERED})) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        sentence = f"{server.netloc} asks for a log-in (Negotiate, NTLM, Digest), and CRAWLSPACE_SITES has none for it"
+        assert sentence in demo.scrapy("status", "demo").succeeded().stdout
+        as_json = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)
+        assert as_json["wanted_logins"] == {server.netloc: ["Negotiate", "NTLM", "Digest"]}
+        demo.write({"demo/settings.py": settings(server, KINDS[0][0])})
+        demo.scrapy("recrawl", "demo", server.url("/a")).succeeded()
+        refused = demo.crawl("demo")
+        assert f"({server.url('/a')} answers 401, and asks for Negotiate, NTLM, Digest)" in refused.stderr
+        tried = demo.scrapy("login", "demo", server.url("/a"))
+        assert "asks for     Negotiate, NTLM, Digest\n" in tried.stdout
+        assert json.loads(demo.scrapy("login", "demo", server.url("/a"), "--json").stdout)["asks_for"][0] == "Negotiate"

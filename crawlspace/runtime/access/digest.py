@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from secrets import token_hex
 from urllib.parse import quote, urlsplit
@@ -17,6 +18,11 @@ _STRENGTH = tuple(_ALGORITHMS)
 Challenge = Mapping[str, str]
 """The values of a challenge that can be answered."""
 _REMEMBERED = 100
+_APART = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+"""A comma that is in no quotes."""
+_SCHEME = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]+.*)?", re.DOTALL)
+"""A scheme, with its first parameter or token if it has one (RFC 9110, 11.3); a further parameter has no blank before its `=`."""
+_LONGEST_SCHEME, _MOST_SCHEMES = 40, 8
 
 
 class DigestLogin:
@@ -112,3 +118,10 @@ def _user(name: str) -> dict[str, str]:
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def schemes(values: Iterable[bytes]) -> list[str]:
+    """Return the schemes of log-ins that the values of WWW-Authenticate offer, as ["Negotiate", "NTLM", "Basic"]."""
+    parts = [part.strip() for value in values for part in _APART.split(value.decode("latin-1"))]
+    names = [match[1] for part in parts if (match := _SCHEME.fullmatch(part))]
+    return list(dict.fromkeys(name[:_LONGEST_SCHEME] for name in names))[:_MOST_SCHEMES]

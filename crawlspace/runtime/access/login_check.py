@@ -12,7 +12,7 @@ from scrapy import Request
 
 from crawlspace.content.html import extract
 from crawlspace.printable import printable
-from crawlspace.runtime.access.digest import DigestLogin
+from crawlspace.runtime.access.digest import DigestLogin, schemes
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
@@ -36,6 +36,8 @@ class Tried:
     sign: str = ""
     """Why the answer looks as if nobody were logged in."""
     session: LoggedIn | None = None
+    asks: tuple[str, ...] = ()
+    """The schemes of log-ins that the answer asks for."""
 
     @property
     def is_taken(self) -> bool:
@@ -85,7 +87,8 @@ def try_login(
     title = extract(response.body, url=url.text, charset=getattr(response, "encoding", None)).title if kind == "text/html" else ""
     location = (response.headers.get(b"Location") or b"").decode("utf-8", "replace")
     sign = LoggedOut(access.session).sign(response) if access.session is not None else ""
-    return Tried(response.status, location, kind, title, sign=sign, session=session)
+    asks = tuple(schemes(response.headers.getlist(b"WWW-Authenticate"))) if response.status == HTTPStatus.UNAUTHORIZED else ()
+    return Tried(response.status, location, kind, title, sign=sign, session=session, asks=asks)
 
 
 def carry(request: Request, access: SiteAccess, content: str) -> None:

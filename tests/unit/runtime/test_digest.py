@@ -93,3 +93,20 @@ def test_the_strongest_is_taken_and_another_request_may_have_a_newer_number() ->
     assert not login.take(['Digest realm="a", nonce="other"'], answered="older")
     login.taken(asked["nonce"])
     assert login.take(['Digest realm="a", nonce="other"'], answered="older")
+
+
+OFFERS = [
+    (["Negotiate", "NTLM", 'Basic realm="a"'], ["Negotiate", "NTLM", "Basic"]),
+    (['Negotiate, NTLM, Basic realm="a, b", charset="UTF-8"'], ["Negotiate", "NTLM", "Basic"]),
+    (['Digest realm="a", nonce="n, m", qop="auth", Basic realm="b"'], ["Digest", "Basic"]),
+    (["Negotiate YII=="], ["Negotiate"]),
+    (["NTLM", "NTLM"], ["NTLM"]),
+    (["", ",", "=", '"'], []),
+    (["x" * 1_000], ["x" * 40]),
+    ([", ".join(f"s{n}" for n in range(99))], [f"s{n}" for n in range(8)]),
+]
+
+
+@pytest.mark.parametrize(("values", "offered"), OFFERS)
+def test_which_log_ins_a_site_offers(values: list[str], offered: list[str]) -> None:
+    assert digest.schemes([value.encode("latin-1") for value in values]) == offered
