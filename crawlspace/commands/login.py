@@ -10,7 +10,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.crawl.access.sessions import Sessions
-from crawlspace.crawl.logins import forget_refused, hosts_of
+from crawlspace.crawl.logins import forget_refused, places_of
 from crawlspace.errors import UsageError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.command import CollectionCommand, print_json
@@ -63,12 +63,14 @@ class Command(CollectionCommand):
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")
         tell = steps.append if opts.json else lambda step: print(f"             {step}")
-        tried = try_login(url, access, sending=sending, allows=hosts_of(collection.sites, access), tell=tell)
+        tried = try_login(url, access, sending=sending, allows=places_of(collection.sites, access), tell=tell)
         is_taken = access.carries(url.scheme) and tried.is_taken
         if opts.json:
             print_json(_as_json(url, access, tried, steps, is_taken=is_taken))
         else:
             print(f"page         {printable(url.text)}")
+            if tried.asks:
+                print(f"asks for     {', '.join(map(printable, tried.asks))}")
             print(f"answer       {tried.sentence}")
         if is_taken and not opts.check:
             with place.store.changing() as opened:
@@ -105,5 +107,6 @@ def _as_json(url: Url, access: SiteAccess, tried: Tried, steps: Sequence[str], *
         "content_type": printable(tried.content_type) or None,
         "title": printable(tried.title) or None,
         "logged_out": tried.sign or None,
+        "asks_for": [printable(scheme) for scheme in tried.asks],
         "failed": tried.failed or None,
     }

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from http import HTTPStatus
 
 from crawlspace.admin.refresh import refreshing
 from crawlspace.admin.rendering import RenderingReport, counts_sentence, rendering_report
@@ -16,9 +17,9 @@ from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_repor
 from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.access.sessions import KeptSession, kept_sessions
+from crawlspace.crawl.access.kept import KeptSession, kept_sessions, next_login_at
 from crawlspace.crawl.findings.kept import MOST_ROUTES, kept_error_examples, kept_findings, kept_traps
-from crawlspace.crawl.logins import RefusedLogin, refused_logins
+from crawlspace.crawl.logins import RefusedLogin, often_sentence, refused_logins, wanted_logins
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
 from crawlspace.crawl.startup import build_space, hash_of
@@ -92,9 +93,10 @@ class Command(CollectionCommand):
             numbers = replace(numbers, rendering=None if store is None else rendering_report(store) or None)
             sinks = [] if store is None else sink_reports(store, place.sinks)
             refused = {} if store is None else refused_logins(store)
+            wanted = {} if store is None or HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store)
             sessions = {} if store is None else kept_sessions(store)
         if opts.json:
-            of_logins = {"refused_logins": _of_logins(refused), "sessions": _of_sessions(sessions)}
+            of_logins = {"refused_logins": _of_logins(refused), "sessions": _of_sessions(sessions), "wanted_logins": wanted}
             print_json({**numbers.as_json(), "sinks": as_json(sinks), **of_logins})
             return 0
         if store is None:
@@ -107,6 +109,12 @@ class Command(CollectionCommand):
             if pattern not in refused:
                 ends = f", until {_local(session.expires)}" if session.expires is not None else ""
                 print(f"\nlogged in to {printable(pattern)} since {_local(session.since)}{ends} (log-in {session.number:,})")
+            if pattern not in refused and (at := next_login_at(session.recent, now=time.time())) is not None:
+                print(f"\n{often_sentence(pattern, at)}")
+        for site, offered in wanted.items():
+            print(
+                f"\n{printable(site)} asks for a log-in ({', '.join(map(printable, offered))}), and CRAWLSPACE_SITES has none for it"
+            )
         for pattern, one in refused.items():
             print(f"\n{one.sentence(pattern)} (since {_local(one.since)})")
         for warning in filter(None, warnings):
@@ -240,6 +248,7 @@ def _of_sessions(sessions: Mapping[str, KeptSession]) -> list[dict[str, object]]
             "since": iso(one.since),
             "expires": None if one.expires is None else iso(one.expires),
             "log_ins": one.number,
+            "next_log_in": None if (at := next_login_at(one.recent, now=time.time())) is None else iso(at),
         }
         for pattern, one in sessions.items()
     ]

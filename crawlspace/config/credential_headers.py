@@ -10,6 +10,7 @@ from crawlspace.parsing import table, words
 from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.named_hosts import names_no_site
 from crawlspace.urls import MalformedUrl, Url, parse
 
 NAME = "CRAWLSPACE_CREDENTIAL_HOSTS"
@@ -63,6 +64,11 @@ class CredentialHosts:
             )
         if set(self._patterns) & {"*", "*.*"}:
             return f"{HEADERS} has {names}, and {NAME} lets every host have it; name the hosts it is for"
+        if anybody := [pattern for pattern in self._patterns if names_no_site(pattern.rpartition(":")[0] or pattern)]:
+            return (
+                f"{HEADERS} has {names}, and {NAME} lets hosts that anybody can register have it ({quoted(anybody[0])}); name the hosts it"
+                " is for, or all of a domain of yours, as in '*.example.com'"
+            )
         return None
 
 

@@ -22,10 +22,10 @@ EXAMPLES = {
     "cookies": '{"type": "cookies", "file": "cookies.txt", "logged_out": {"text": "Please log in"}}',
 }
 _KEYS = {
-    "form": ("url", "fields", "form", "then", "hosts", "logged_out"),
+    "form": ("url", "fields", "form", "then", "hosts", "check", "logged_out"),
     "browser": BROWSER_KEYS,
-    "oauth2": ("url", "client_id", "client_secret", "scope", "audience", "client_in", "logged_out"),
-    "cookies": ("file", "cookies", "logged_out"),
+    "oauth2": ("url", "client_id", "client_secret", "scope", "audience", "client_in", "check", "logged_out"),
+    "cookies": ("file", "cookies", "check", "logged_out"),
 }
 _MOST_BYTES = 1_000_000
 """Of a file with cookies."""
@@ -85,6 +85,8 @@ class SessionLogin:
     """Has cookies in Netscape's format."""
     cookies: Mapping[str, str] = field(default_factory=dict, repr=False)
     browser_steps: tuple[BrowserStep, ...] = ()
+    check: Url | None = field(default=None, repr=False)
+    """A page that shows whether a session is alive: only who is logged in sees it."""
 
     @property
     def sentence(self) -> str:
@@ -126,16 +128,17 @@ def read_session_login(where: str, kind: str, values: Mapping[str, object]) -> S
     """Return the log-in of an entry, `values` being without its type. Raises SettingError; no value that may be a secret is shown."""
     check_keys(where, values, _KEYS[kind], of=f"a log-in of type {quoted(kind)}")
     signs = _signs(f"{where}['logged_out']", values.get("logged_out"), kind)
+    check = web_url(where, text(where, values, "check"), key="check") if "check" in values else None
     if kind == "cookies":
-        return _cookies(where, values, signs)
+        return _cookies(where, values, signs, check)
     example = f"a log-in of type {quoted(kind)} is like {EXAMPLES[kind]}"
     url = web_url(where, needed_text(where, values, "url", example))
     if kind == "oauth2":
-        return SessionLogin(kind, signs, url, client=_client(where, values, example))
+        return SessionLogin(kind, signs, url, client=_client(where, values, example), check=check)
     if kind == "browser":
         steps = read_steps(f"{where}['steps']", values.get("steps"))
-        return SessionLogin(kind, signs, url, hosts=hosts(where, values), browser_steps=steps)
-    return SessionLogin(kind, signs, url, _forms(where, values), hosts(where, values))
+        return SessionLogin(kind, signs, url, hosts=hosts(where, values), browser_steps=steps, check=check)
+    return SessionLogin(kind, signs, url, _forms(where, values), hosts(where, values), check=check)
 
 
 def _client(where: str, values: Mapping[str, object], example: str) -> OAuthClient:
@@ -180,7 +183,7 @@ def _step(where: str, values: Mapping[str, object]) -> FormStep:
     return FormStep(fields, selector(where, values, "form"))
 
 
-def _cookies(where: str, values: Mapping[str, object], signs: LoggedOutSigns) -> SessionLogin:
+def _cookies(where: str, values: Mapping[str, object], signs: LoggedOutSigns, check: Url | None) -> SessionLogin:
     file = text(where, values, "file")
     cookies = texts(f"{where}['cookies']", values.get("cookies"))
     if bool(file) == bool(cookies):
@@ -190,7 +193,7 @@ def _cookies(where: str, values: Mapping[str, object], signs: LoggedOutSigns) ->
             f"{where} has no 'logged_out' with 'redirect', 'text' or 'selector': without one of them a page that asks to log in would be"
             " taken for a page of the site"
         )
-    return SessionLogin("cookies", signs, file=file, cookies=cookies)
+    return SessionLogin("cookies", signs, file=file, cookies=cookies, check=check)
 
 
 def _signs(where: str, value: object, kind: str) -> LoggedOutSigns:

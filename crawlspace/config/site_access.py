@@ -13,6 +13,7 @@ from crawlspace.config.session_login import EXAMPLES, SessionLogin, read_session
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import optional_boolean
 from crawlspace.printable import quoted
+from crawlspace.rules.named_hosts import names_no_site
 
 SITE_KEYS = ("login", "headers", "allow_plain_http")
 """In CRAWLSPACE_SITES."""
@@ -26,7 +27,6 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header (RFC 9110, 5.6.2)."""
 _LOGIN_EXAMPLE = '{"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}'
 _MOST_ATTEMPTS = 2
-_EVERY_HOST = frozenset({"*", "*.*"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +143,27 @@ def read_site_access(where: str, pattern: str, values: Mapping[object, object]) 
         if plain is not None:
             raise SettingError(f"{where}['allow_plain_http'] is about a log-in or headers, and it has neither")
         return None
-    if pattern in _EVERY_HOST and (kind or any(map(is_credential, named))):
-        raise SettingError(f"{where} would send a log-in to every host that a link leads to: name the hosts it is for")
+    if kind or any(map(is_credential, named)):
+        _check_pattern(where, pattern)
     access = SiteAccess(pattern, kind, login, named, bool(plain), session)
     if session is not None and session.url is not None and not access.carries(session.url.scheme):
         raise SettingError(
             f"{where}['login']['url'] is {quoted(session.url.text)}: a log-in goes over https only, unless the entry has allow_plain_http"
         )
     return access
+
+
+def _check_pattern(where: str, pattern: str) -> None:
+    """Raise SettingError for a pattern that a host of anybody may match, who would get the log-in."""
+    host, _, port = pattern.rpartition(":")
+    host = host if host and (port.isdigit() or port == "*") else pattern
+    if "*" in host and not host.replace("*", "").strip("."):
+        raise SettingError(f"{where} would send a log-in to every host that a link leads to: name the hosts it is for")
+    if names_no_site(host):
+        raise SettingError(
+            f"{where} would send a log-in to hosts that anybody can register: name the hosts it is for, or all of a domain of yours, as in"
+            " '*.example.com'"
+        )
 
 
 def _login(where: str, value: object) -> tuple[str, dict[str, str], SessionLogin | None]:

@@ -23,6 +23,7 @@ from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
+from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
 from crawlspace.urls import DEFAULT_PORTS, parse
 
@@ -65,6 +66,12 @@ class SiteTable:
         self.settings = list(patterns.values())
         self.by_pattern = patterns
         self._have_logins = any(access.logs_in for access in self.accesses)
+        self._of_addresses = {
+            number
+            for number, (pattern, one) in enumerate(patterns.items())
+            if one.access is not None and one.access.logs_in and is_for_addresses(pattern)
+        }
+        """Entries with a log-in that names of anybody match, too: they are for addresses alone."""
         rules = parse_crawl_rules("".join(f"allow domain {pattern}\n" for pattern in patterns), file=NAME)
         self._matcher = DomainMatcher(rules.domain, case_sensitive=False)
         written = repr([(pattern, settings.limits) for pattern, settings in patterns.items()])
@@ -72,7 +79,9 @@ class SiteTable:
 
     def of(self, host: str, port: int) -> SiteSettings:
         rule = self._matcher.match(host, port)
-        return self.default if rule is None else self.settings[rule.ref.line - 1]
+        if rule is None or (rule.ref.line - 1 in self._of_addresses and not is_address(host)):
+            return self.default
+        return self.settings[rule.ref.line - 1]
 
     @property
     def accesses(self) -> list[SiteAccess]:
@@ -171,7 +180,20 @@ def read_sites(
         raise SettingError(f"{NAME}[{quoted(first.text.split(maxsplit=2)[-1])}]: {first.message}") from error
     for site in found.settings:
         _check_browser_login(site, found)
+        if site.access is not None:
+            _check_login_check(site.access, found)
     return found
+
+
+def _check_login_check(access: SiteAccess, sites: SiteTable) -> None:
+    """Raise SettingError for a page that is to show whether a session is alive, and that gets none."""
+    check = None if access.session is None else access.session.check
+    if check is None or (sites.of(check.host, check.port).access is access and access.carries(check.scheme)):
+        return
+    raise SettingError(
+        f"{access.where}['login']['check'] is {quoted(check.text)}, which is requested without the session of that entry: name a page of its"
+        " hosts, over https unless the entry has allow_plain_http"
+    )
 
 
 def _check_browser_login(site: SiteSettings, sites: SiteTable) -> None:

@@ -322,7 +322,7 @@ class Engine:
             return not_rendered(state, policy=self.policy, now=self._now(), run_ends=self._run.ends, detail=outcome.detail)
         if waits := self.logins.logged_out(state.site, outcome.detail, self.frontier):  # else it is about this page alone
             self.progress.count(state, outcome)
-        return logged_out(state, now=self._now(), again_s=0.0 if waits else self.policy.refresh_min_s, detail=outcome.detail)
+        return logged_out(state, outcome.retry_after_s, policy=self.policy, now=self._now(), waits=waits, detail=outcome.detail)
 
     def _update(self) -> None:
         """Update from changes by others, such as a command's writes, and start due background work, such as a new cycle."""

@@ -7,8 +7,9 @@ when its secrets are others, or when `scrapy login` has seen it work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from secrets import token_bytes
@@ -21,14 +22,19 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.access.sessions import SessionMeta, Sessions, mark_of
+from crawlspace.crawl.access.kept import MOST_LOGINS, SessionMeta, mark_of
+from crawlspace.crawl.access.sessions import Sessions
 from crawlspace.errors import StoreAway, StoreFull
-from crawlspace.printable import quoted
+from crawlspace.printable import printable, quoted
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
 
 REFUSED = "refused_logins"
 """Meta: the refused log-ins, by their entries of CRAWLSPACE_SITES."""
+WANTED = "wanted_logins"
+"""Meta: the sites that ask for a log-in which they do not get, with the schemes that they offer."""
+_MOST_WANTED = 100
 _LONGEST_WAIT_S = 1_800.0
 _MOST_FAILURES = 4
 """Attempts in a row that failed for no reason of the log-in, after which a run that ends gives its sites up."""
@@ -51,6 +57,15 @@ class RefusedLogin(msgspec.Struct, frozen=True):
             f"the log-in of CRAWLSPACE_SITES[{quoted(pattern)}] is refused by {self.site} ({self.why}): nothing is asked of its sites and"
             " their URLs wait, until it is another one or `scrapy login` has seen it work"
         )
+
+
+def often_sentence(pattern: str, until: float) -> str:
+    """Return what it means that log-ins of an entry of CRAWLSPACE_SITES have succeeded too often."""
+    return (
+        f"CRAWLSPACE_SITES[{quoted(pattern)}] has logged in {MOST_LOGINS} times within an hour, because its sessions end so soon: nothing is"
+        f" asked of its sites and their URLs wait, until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}; a link that logs out may"
+        " be the reason (forbid it), or a session that is good for one address or one request only"
+    )
 
 
 class LoginMeta(Protocol):
@@ -96,6 +111,10 @@ class Logins:
         self._waits: dict[str, float] = {}
         """Until when nobody tries to log in, by entry, after an attempt that failed for no reason of its own. Monotonic, in seconds."""
         self._failures: dict[str, int] = {}
+        self._wanted: dict[str, list[str]] = {}
+        """The sites that have asked for a log-in in this run, with what they offer."""
+        self._reasons: dict[str, str] = {}
+        """Why nobody tries to log in, by entry."""
         self._retry_wait_s = retry_wait_s
         self._ends = ends
         self._paused: set[str] = set()
@@ -135,9 +154,17 @@ class Logins:
         """Return what an entry of CRAWLSPACE_SITES has."""
         return next(access for access in self.accesses if access.pattern == pattern)
 
-    def hosts(self, access: SiteAccess) -> Callable[[str], bool]:
-        """Return what tells whether a log-in may lead to a host."""
-        return hosts_of(self.sites, access)
+    def places(self, access: SiteAccess) -> Callable[[str, int], bool]:
+        """Return what tells whether a log-in may lead to a host and port."""
+        return places_of(self.sites, access)
+
+    def is_of(self, url: str, access: SiteAccess) -> bool:
+        """Return whether a request for a URL carries what an entry has."""
+        try:
+            parsed = parse(url)
+        except MalformedUrl:
+            return False
+        return self.sites.of(parsed.host, parsed.port).access is access and access.carries(parsed.scheme)
 
     def access(self, site: str) -> SiteAccess | None:
         host, _, port = site.rpartition(":")
@@ -194,7 +221,36 @@ class Logins:
         wait_s = inf if gives_up else min(max(self._retry_wait_s, 0.1) * 2 ** (times - 1), _LONGEST_WAIT_S)
         self._waits[access.pattern] = self._clock.monotonic() + wait_s
         until = "the next run" if gives_up else f"the next attempt in {wait_s:.0f} s"
-        logger.warning("nobody can log in by %s, and the URLs of its sites wait for %s: %s", access.where, until, why)
+        self._reasons[access.pattern] = f"nobody can log in by {access.where}, and the URLs of its sites wait for {until}: {why}"
+        logger.warning("%s", self._reasons[access.pattern])
+
+    def too_often(self, site: str, wait_s: float) -> None:
+        """Note that log-ins have succeeded too often: the next one is made after that time."""
+        access = self.access(site)
+        if access is None or self._waits.get(access.pattern, 0.0) > self._clock.monotonic():
+            return
+        self._waits[access.pattern] = inf if self._ends else self._clock.monotonic() + wait_s
+        self._reasons[access.pattern] = often_sentence(access.pattern, self._clock.now() + wait_s)
+        logger.warning("%s", self._reasons[access.pattern])
+
+    def wanted(self, site: str, schemes: Sequence[str]) -> None:
+        """Note that a site asks for a log-in, and requests carry none."""
+        if self._wanted.get(site) == schemes or len(self._wanted) >= _MOST_WANTED or self.kind(site):
+            return
+        self._wanted[site] = list(schemes)
+        with suppress(StoreAway, StoreFull):
+            known = {site: offered for site, offered in wanted_logins(self._store).items() if not self.kind(site)}
+            self._store.set_meta(WANTED, msgspec.json.encode({**known, **self._wanted}).decode())
+
+    def refusal(self, site: str, url: str, status: int, schemes: Sequence[str]) -> str:
+        """Return how a site has refused its log-in: what it offers, where that is of another kind."""
+        offers_others = schemes and self.kind(site) not in map(str.lower, schemes)
+        return f"{url} answers {status}" + (f", and asks for {', '.join(map(printable, schemes))}" if offers_others else "")
+
+    def kind(self, site: str) -> str:
+        """Return of which kind the log-in of a site is; empty without one."""
+        access = self.access(site)
+        return "" if access is None else access.kind
 
     def took(self, site: str) -> None:
         """Note that a log-in has worked."""
@@ -202,6 +258,20 @@ class Logins:
         if access is not None:
             self._waits.pop(access.pattern, None)
             self._failures.pop(access.pattern, None)
+
+    def refused_sites(self, sites: Iterable[str]) -> dict[str, str]:
+        """Return those of these sites whose log-in is refused, with what that means."""
+        found = {}
+        for site in sites:
+            if self.is_paused(site) and (access := self.access(site)) is not None:
+                one = self._refused[access.pattern]
+                found[site] = f"{access.where} was refused by {one.site} ({one.why})"
+        return found
+
+    def waiting_sites(self, sites: Iterable[str]) -> dict[str, str]:
+        """Return those of these sites to which nobody could log in for now, with why."""
+        waiting = {site: access for site in sites if (access := self.access(site)) is not None and self.wait_s(site) > 0}
+        return {site: self._reasons[access.pattern] for site, access in waiting.items() if access.pattern in self._reasons}
 
     def is_paused(self, site: str) -> bool:
         """Return whether nothing is to be asked of a site."""
@@ -280,6 +350,14 @@ def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
         return {}  # they are noted anew when they are refused
 
 
+def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
+    """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
+    try:
+        return msgspec.json.decode(store.get_meta(WANTED) or "{}", type=dict[str, list[str]])
+    except msgspec.MsgspecError:
+        return {}  # they are noted anew
+
+
 def note_refused(store: LoginMeta, refused: Mapping[str, RefusedLogin]) -> None:
     """Have these be the refused log-ins."""
     store.set_meta(REFUSED, msgspec.json.encode(refused).decode() if refused else "")
@@ -294,12 +372,24 @@ def forget_refused(store: LoginMeta, pattern: str) -> bool:
     return True
 
 
-def hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:
-    """Return what tells whether a log-in may lead to a host: one of the entry, that of the log-in's own address, or one that is named."""
+def places_of(sites: SiteTable, access: SiteAccess) -> Callable[[str, int], bool]:
+    """Return what tells whether a log-in may lead to a host and port: of the entry, of the log-in's own address, or one that is named.
+
+    An entry with a port is for that port alone. The address of a log-in may go over from http to https, each at its own port.
+    """
     login = access.session
-    named = set() if login is None else set(login.hosts) | ({login.url.host} if login.url is not None else set())
-    is_of_entry = entry_hosts_of(sites, access)
-    return lambda host: host.lower() in named or is_of_entry(host)
+    named = frozenset() if login is None else login.hosts
+    own: set[tuple[str, int]] = set()
+    if login is not None and login.url is not None:
+        usual = set(DEFAULT_PORTS.values())
+        own = {(login.url.host, port) for port in (usual if login.url.port in usual else {login.url.port})}
+
+    def allows(host: str, port: int) -> bool:
+        host = host.lower()
+        is_named = host in named or f"{host}:{port}" in named or (host, port) in own
+        return is_named or sites.of(host, port).access is access
+
+    return allows
 
 
 def entry_hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:

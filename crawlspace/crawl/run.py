@@ -64,7 +64,7 @@ Locate = Callable[[str, Located], None]
 
 
 MOST_SITES = 1_000
-"""Sites of which a page that may need a browser is named."""
+"""Sites of which a page that may need a browser is named, or that an error is noted of."""
 
 
 class Watcher(Protocol):
@@ -86,6 +86,8 @@ class RunCounters:
     """Fetches of URLs that were pending."""
     documents: int = 0
     errors: int = 0
+    failed_sites: set[str] = field(default_factory=set)
+    """The sites of these errors, MOST_SITES at most."""
     discovered: int = 0
     pushes: int = 0
     deletes: int = 0
@@ -125,6 +127,8 @@ class RunCounters:
             self.errors += 1
             if outcome.detail and self.watcher is not None:
                 self.watcher.error(state, outcome)
+            if len(self.failed_sites) < MOST_SITES:
+                self.failed_sites.add(state.site)
 
 
 def describe_refusal(refused: Refused) -> str:

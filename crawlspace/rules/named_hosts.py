@@ -50,6 +50,16 @@ def names_no_site(pattern: str) -> bool:
     return not tail or tail.rpartition(".")[2].isdigit() or _labels(tail) <= _labels(public_suffix(f"x.{tail}"))
 
 
+def is_for_addresses(pattern: str) -> bool:
+    """Return whether a host pattern with a star begins as an address does, as `10.1.*`; `10.1.example.com` matches it, too."""
+    return "*" in pattern and _BEGINS_AN_ADDRESS.match(pattern) is not None
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host is an address; one of IPv6 is in brackets."""
+    return _ADDRESS.fullmatch(host) is not None
+
+
 def public_suffix(host: str) -> str:
     """Return the public suffix of a host name, by the list bundled with tldextract; empty if none applies."""
     return _suffix_of()(host)

@@ -41,8 +41,12 @@ EXCHANGE = "crawlspace_exchange"
 """What was sent and received, for the archive."""
 SESSION = "crawlspace_session"
 """The entry of CRAWLSPACE_SITES whose session a request carries, its number, and when that was set."""
+CHECK = "crawlspace_check"
+"""Set on a request that finds out whether a session is alive: its number, or 0 for none."""
 NONCE = "crawlspace_nonce"
 """What a site with a digest log-in has asked for, where a request answers it."""
+STALE = "crawlspace_stale"
+"""Whether a request answers what a site has asked for after an answer was given."""
 CARRIED = "crawlspace_carried"
 """The headers that CRAWLSPACE_SITES has for the request's site, by name, with a hash of what was set."""
 RESOURCE = "crawlspace_resource"
@@ -51,7 +55,7 @@ PROXIED = "crawlspace_proxied"
 """The proxy that the settings have for the request's site: its URL, as `meta["proxy"]` has it, and the setting that names it."""
 _OF_THE_CRAWL = frozenset(
     {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
-    | {RESOURCE, PROXIED}
+    | {RESOURCE, PROXIED, CHECK, STALE}
 )
 
 
@@ -98,7 +102,7 @@ def drop_access(request: Request) -> None:
             request.headers.pop(name, None)
         if name == "Cookie":
             request.meta.pop("dont_merge_cookies", None)
-    for key in (SESSION, NONCE):
+    for key in (SESSION, NONCE, STALE):
         request.meta.pop(key, None)
 
 

@@ -46,6 +46,12 @@ def run_soon(coroutine: Coroutine[Any, Any, object]) -> None:
     defer._schedule_coro(coroutine)
 
 
+async def end_spider(crawler: Crawler, reason: str) -> None:
+    """End a crawl, unless it is over by now. The engine has the spider only while it crawls."""
+    if crawler.engine.spider is not None:
+        await crawler.engine.close_spider_async(reason=reason)
+
+
 def set_domain_splitter(split: Callable[[str], Any]) -> None:
     """Set the source of public suffixes for cookies. Scrapy has no setting for it, and its own fetches a list."""
     from scrapy.downloadermiddlewares import cookies  # noqa: PLC0415

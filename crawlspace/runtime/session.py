@@ -19,7 +19,7 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
 from crawlspace.crawl.run import describe_refusal
-from crawlspace.crawl.run_result import Run, faults_of
+from crawlspace.crawl.run_result import Run, failing_sites, faults_of
 from crawlspace.crawl.sinks.index_repair import Resent
 from crawlspace.crawl.sinks.lost_documents import LostDocuments
 from crawlspace.crawl.site_addresses import Locating
@@ -33,7 +33,7 @@ from crawlspace.runtime.download.handler import SendingTimes
 from crawlspace.runtime.download.host_addresses import look_up
 from crawlspace.runtime.download.kept_connections import SecondTurns
 from crawlspace.runtime.download.resolver import GuardedResolver
-from crawlspace.runtime.scrapy_internals import run_soon
+from crawlspace.runtime.scrapy_internals import end_spider, run_soon
 from crawlspace.runtime.stores.archive_limit import end_archive
 from crawlspace.runtime.stores.crawl_store import (
     abandon,
@@ -85,6 +85,7 @@ class Session:
         """The numbers of the store at the end; None where it could not be read any more."""
         self.final_sites: list[SiteReport] = []
         """The sites that cannot be reached, at the end."""
+        self._failing: set[str] = set()  # sites with errors in this run that fail as a whole
         self.next_due: tuple[int, str] | None = None  # `soonest_due`, where this run was stopped or has fetched nothing
         self.final_held: Mapping[Held, int] = {}
         """Documents whose deletion is held, at the end, by reason."""
@@ -335,7 +336,7 @@ class Session:
         if self.error is not None:
             return
         self.error = error
-        run_soon(_end(crawler, type(error).__name__))
+        run_soon(end_spider(crawler, type(error).__name__))
 
     def all_faults(self) -> list[str]:
         """Return what makes the exit status 1, the worst first, once the crawl is closed."""
@@ -351,6 +352,9 @@ class Session:
                 unreachable=seen | engine.site_failures.unanswered(),
                 with_documents={site.row.site for site in self.final_sites if site.documents},
                 has_documents=self.final_counts.indexed > 0,
+                failing=self._failing,
+                refused_logins=engine.logins.refused_sites(engine.frontier.given_up_sites),
+                without_login=engine.logins.waiting_sites(engine.frontier.given_up_sites),
             )
             found += faults_of(run)
         return found
@@ -374,6 +378,7 @@ class Session:
                 self.final_counts = self._store.counts()
                 errors = self.collection.policy.max_temporary_errors
                 self.final_sites = unreachable_sites(self._store, max_temporary_errors=errors)
+                self._failing = failing_sites(self._store, self.engine.progress.failed_sites, self.collection.policy)
                 if self.final_counts.held or held_sites(self.final_sites):
                     self.final_held = held_by_reason(self._store, self.final_sites)
                 if self.finish_reason != "finished" or not self.engine.progress.fetched:
@@ -393,8 +398,3 @@ class Session:
             call()
         except StoreError as error:
             self.error = self.error or error
-
-
-async def _end(crawler: Crawler, reason: str) -> None:
-    if crawler.engine.spider is not None:  # it may be over by now
-        await crawler.engine.close_spider_async(reason=reason)

@@ -9,7 +9,7 @@ from msgspec import structs
 from crawlspace.asked import Asked
 from crawlspace.model import State, Status, UrlState
 from crawlspace.state.lifecycle import kept_detail
-from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 
 UNREACHABLE = frozenset(
     {
@@ -78,18 +78,25 @@ def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
     return structs.replace(state, next_fetch=again, retries=0, lease_until=None)
 
 
-def logged_out(state: UrlState, *, now: int, again_s: float = 0.0, detail: str = "") -> UrlState:
+def logged_out(
+    state: UrlState, again_s: float | None, *, policy: RecrawlPolicy, now: int, waits: bool, detail: str = ""
+) -> UrlState:
     """Return the state of a URL that is shown to nobody who is not logged in. A pending one becomes failed (616).
 
-    It stays due, for when the log-in is another one; with `again_s` that is about this page alone, and it is due so much later.
+    It stays due where its site `waits` for another log-in. Else that is about this page alone, and it is due later: in this run where
+    `again_s` is not None, because that is not certain.
     """
     if state.state is State.PENDING:
         state = structs.replace(
             state, state=State.FAILED, status=int(Status.LOGGED_OUT), next_fetch=now, detail=kept_detail(detail)
         )
-    if again_s:
-        state = structs.replace(state, next_fetch=now + round(again_s))
-    return structs.replace(state, retries=0, lease_until=None)
+    retries = 0
+    if not waits and again_s is not None and state.retries < policy.retry_times:
+        retries = state.retries + 1
+        state = structs.replace(state, next_fetch=now + retry_wait(retries, retry_after_s=again_s, policy=policy))
+    elif not waits:
+        state = structs.replace(state, next_fetch=now + round(policy.refresh_min_s))
+    return structs.replace(state, retries=retries, lease_until=None)
 
 
 def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: bool, detail: str = "") -> UrlState:

@@ -212,8 +212,8 @@ def odd_site(other: Server) -> Site:
 
 GO = [{"click": "#go"}]
 ODD = [
-    ("/away", GO, "it leads to 127.0.0.2, which is no host of the entry: name it in 'hosts' if that is right", True),
-    ("/leads", GO, "it leads to 127.0.0.2, which is no host of the entry: name it in 'hosts' if that is right", True),
+    ("/away", GO, "it leads to 127.0.0.2:", True),
+    ("/leads", GO, "it leads to 127.0.0.2:", True),
     (
         "/cdn",
         GO,

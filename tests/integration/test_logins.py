@@ -110,7 +110,10 @@ def test_a_refused_log_in_is_tried_once_and_nothing_is_deleted(
         server.forget()
         again = demo.crawl("demo")
         assert [request for request in server.requests if request.path not in public] == []
-        assert again.stderr.count("is refused by") == 1
+        for run in (refused, again):
+            assert (run.returncode, "nothing was due" in run.stderr) == (1, False)
+            assert f"demo: {server.netloc} waits for its log-in: CRAWLSPACE_SITES['{server.netloc}'] was refused by" in run.stderr
+        assert "left for the next start: pages that are due" in again.stderr
         monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
         demo.crawl("demo").succeeded()
         assert {"/", "/a", "/b"} - set(public) <= set(server.paths())
@@ -234,7 +237,23 @@ class DigestServer:
         return self._hash(":".join(parts).encode()).hexdigest()
 
 
-@pytest.mark.parametrize(("algorithm", "most"), [("MD5", 1 << 60), ("SHA-256", 3)])
+@pytest.mark.parametrize("is_robots", [False, True], ids=["a page", "robots.txt"])
+def test_a_site_that_calls_each_number_stale_refuses_the_log_in(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, is_robots: bool
+) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    digests = DigestServer(algorithm="MD5", most=0)
+    login = "{'type': 'digest', 'user': 'crawler', 'password': 'env:WIKI_PASSWORD'}"
+    home = digests.behind(page("Home"))
+    with serve(Site({"/robots.txt": digests.behind(text("")) if is_robots else text(""), "/": home})) as server:
+        demo = project(collection(server.url("/"), settings=settings(server, login)))
+        crawled = demo.crawl("demo")
+        assert crawled.stderr.count("is refused by") == 1
+        asked = ["/robots.txt"] * 3 if is_robots else ["/robots.txt", *["/"] * 3]
+        assert server.paths() == asked, "without a proof, with one, and with one more"
+
+
+@pytest.mark.parametrize(("algorithm", "most"), [("MD5", 1 << 60), ("SHA-256", 3), ("MD5", 1)])
 def test_a_digest_log_in(project: MakeProject, monkeypatch: pytest.MonkeyPatch, algorithm: str, most: int) -> None:
     monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
     digests = DigestServer(algorithm=algorithm, most=most)
@@ -255,3 +274,24 @@ def test_a_digest_log_in(project: MakeProject, monkeypatch: pytest.MonkeyPatch, 
         assert 1 <= digests.wrong <= 2
         assert refused.stderr.count("is refused by") == 1
     assert_same(indexed(demo), sorted(pages))
+
+
+OFFERED = status(401, headers={"WWW-Authenticate": 'Negotiate, NTLM, Digest realm="a", nonce="n"'})
+
+
+def test_a_log_in_that_is_wanted_is_named(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    with serve(Site({"/robots.txt": text(""), "/": page("Home", links=["/a"]), "/a": OFFERED})) as server:
+        demo = project(collection(server.url("/")))
+        demo.crawl("demo").succeeded()
+        sentence = f"{server.netloc} asks for a log-in (Negotiate, NTLM, Digest), and CRAWLSPACE_SITES has none for it"
+        assert sentence in demo.scrapy("status", "demo").succeeded().stdout
+        as_json = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)
+        assert as_json["wanted_logins"] == {server.netloc: ["Negotiate", "NTLM", "Digest"]}
+        demo.write({"demo/settings.py": settings(server, KINDS[0][0])})
+        demo.scrapy("recrawl", "demo", server.url("/a")).succeeded()
+        refused = demo.crawl("demo")
+        assert f"({server.url('/a')} answers 401, and asks for Negotiate, NTLM, Digest)" in refused.stderr
+        tried = demo.scrapy("login", "demo", server.url("/a"))
+        assert "asks for     Negotiate, NTLM, Digest\n" in tried.stdout
+        assert json.loads(demo.scrapy("login", "demo", server.url("/a"), "--json").stdout)["asks_for"][0] == "Negotiate"

@@ -149,7 +149,8 @@ WRONG = [
     ),
     ({"form": "#login"}, "/login has no form at '#login'"),
     ({"url": "{}/gone"}, "/gone answers 404"),
-    ({"url": "{}/elsewhere"}, "it leads to 127.0.0.9, which is no host of the entry: name it in 'hosts' if that is right"),
+    ({"url": "{}/port"}, "it leads to 127.0.0.1:1, which is no host of the entry: name it in 'hosts' if that is right"),
+    ({"url": "{}/elsewhere"}, "it leads to 127.0.0.9:1, which is no host of the entry: name it in 'hosts' if that is right"),
 ]
 
 
@@ -157,10 +158,13 @@ WRONG = [
 def test_what_a_log_in_cannot_go_on_with(project: MakeProject, login: dict[str, object], sentence: str) -> None:
     door = wiki(3)
     door.site["/gone"], door.site["/elsewhere"] = status(404), redirect("http://127.0.0.9:1/login")
+    door.site["/port"] = redirect("http://127.0.0.1:1/login")
     with serve(door.site) as server:
         given = {key: value.format(server.url("")) if isinstance(value, str) else value for key, value in login.items()}
         given = {
-            key: value.replace("//gone", "/gone").replace("//elsewhere", "/elsewhere") if isinstance(value, str) else value
+            key: value.replace("//gone", "/gone").replace("//elsewhere", "/elsewhere").replace("//port", "/port")
+            if isinstance(value, str)
+            else value
             for key, value in given.items()
         }
         demo = project(collection(server.url("/"), settings=settings(server, **given)))

@@ -91,3 +91,24 @@ def test_a_run_that_did_nothing_reports_it(project: MakeProject, reply: Reply, s
         run = made.scrapy("crawl", "demo")
     assert run.returncode == 1
     assert first in run.stderr
+
+
+DEAD = [
+    # what the only pages that are due answer, on a site that answers others
+    [status(404)],
+    [status(404), status(410)],
+    [status(500)],
+    [status(403)],
+]
+
+
+@pytest.mark.parametrize("replies", DEAD)
+def test_statuses_of_pages_are_not_the_runs(project: MakeProject, replies: list[Reply]) -> None:
+    well = {f"/{n}": page(f"Page {n}", text=f"the text of page {n}") for n in range(10)}
+    failing = {f"/dead{n}": reply for n, reply in enumerate(replies)}
+    with serve(Site({"/": page("Home", links=[*well, *failing]), **well, **failing})) as server:
+        made = project(collection(server.url("/"), settings=f"{FAST}RETRY_TIMES = 0\n"))
+        made.crawl("demo").succeeded()
+        made.scrapy("recrawl", "demo", *map(server.url, failing)).succeeded()
+        crawled = made.crawl("demo").succeeded()
+        assert f"demo: done. {len(failing)} fetched" in crawled.stderr

@@ -14,7 +14,7 @@ EXAMPLE = (
     '{"type": "browser", "url": "https://wiki.example.com/login",'
     ' "steps": [{"fill": {"#user": "crawler", "#password": "env:WIKI_PASSWORD"}, "click": "button[type=submit]"}]}'
 )
-KEYS = ("url", "steps", "hosts", "logged_out")
+KEYS = ("url", "steps", "hosts", "check", "logged_out")
 _STEP_KEYS = ("fill", "click", "wait_for")
 _STEP_EXAMPLE = "{'fill': {'#user': 'crawler'}, 'click': 'button[type=submit]', 'wait_for': '#password'}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urljoin, urlsplit
 
 from crawlspace.printable import printable
+from crawlspace.urls import DEFAULT_PORTS
 
 
 def target_of(base: str, reference: str) -> str:
@@ -29,3 +30,25 @@ def bare(url: str) -> str:
 def shown(url: str) -> str:
     """Return a URL for a message: without its query, which may hold what nobody else is to know."""
     return printable(bare(url)) + ("?…" if "?" in url else "")
+
+
+def port_of(url: str) -> int:
+    """Return the port that a URL of the web leads to; 0 where it leads to none."""
+    try:
+        parts = urlsplit(url)
+        return parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return 0
+
+
+def elsewhere(url: str) -> str:
+    """Return what is wrong with a URL that a log-in may not lead to."""
+    place = printable(bare_place(url))
+    return f"it leads to {place}, which is no host of the entry: name it in 'hosts' if that is right"
+
+
+def bare_place(url: str) -> str:
+    """Return the host of a URL, with its port unless that is the one of its scheme."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    return host if port_of(url) in {0, DEFAULT_PORTS.get(parts.scheme)} else f"{host}:{port_of(url)}"

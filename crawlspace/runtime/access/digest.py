@@ -3,52 +3,67 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from secrets import token_hex
 from urllib.parse import quote, urlsplit
 from urllib.request import parse_http_list, parse_keqv_list
 
+from crawlspace.cache import Recent
+
 _ALGORITHMS = {"md5": hashlib.md5, "sha-256": hashlib.sha256, "sha-512-256": lambda data: hashlib.new("sha512_256", data)}
 _STRENGTH = tuple(_ALGORITHMS)
 
 
+Challenge = Mapping[str, str]
+"""The values of a challenge that can be answered."""
+_REMEMBERED = 100
+_APART = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+"""A comma that is in no quotes."""
+_SCHEME = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]+.*)?", re.DOTALL)
+"""A scheme, with its first parameter or token if it has one (RFC 9110, 11.3); a further parameter has no blank before its `=`."""
+_LONGEST_SCHEME, _MOST_SCHEMES = 40, 8
+
+
 class DigestLogin:
-    """The log-in at one site: what it asks for, and how often that was answered."""
+    """The log-in at one site: which challenges it has answered, and the one that requests answer beforehand."""
 
     def __init__(self, user: str, password: str) -> None:
         self._user = user
         self._password = password
-        self._asked: Mapping[str, str] = {}
-        self._count = 0
-        self._taken = ""
-        """The last number with which the log-in was taken."""
+        self._taken: Challenge = {}
+        """The last one with which the log-in was taken."""
+        self._given: Recent[str, Challenge] = Recent(_REMEMBERED)
+        """By nonce."""
+        self._counts: Recent[str, int] = Recent(_REMEMBERED)
+        """How often each nonce was used."""
 
     @property
-    def nonce(self) -> str:
-        """What the server has given last; empty: nothing yet."""
-        return self._asked.get("nonce", "")
+    def known(self) -> Challenge:
+        """The challenge that a request may answer beforehand; empty: none yet."""
+        return self._taken
 
-    def take(self, challenges: Iterable[str], *, answered: str) -> bool:
-        """Take what a 401 asks for; return whether to answer it. `answered` is the nonce that was answered already, if any.
+    def take(self, challenges: Iterable[str], *, answered: str, is_last: bool = False) -> Challenge | None:
+        """Return the challenge of a 401 that is to be answered; None if it refuses the log-in. `answered`: the nonce that was, if any.
 
-        Where that was, the log-in is wrong, unless the server says that it wants another number.
+        Where one was answered, the log-in is wrong, unless the server wants another number (`stale`), which a request follows once:
+        `is_last` when it has. The number of a challenge is the request's own until the server has taken it: it may be good only once.
         """
         found = [asked for one in challenges if (asked := _read(one)) is not None]
-        if not found:
-            return False
+        if not found or is_last:
+            return None
         asked = max(found, key=lambda one: _STRENGTH.index(_algorithm(one)))
-        if answered and asked.get("stale", "").lower() != "true":
-            return self._taken not in {"", answered}  # another request has a newer one, which was right
-        self._asked, self._count = asked, 0
-        return True
+        if answered and asked.get("stale", "").lower() != "true" and self._taken.get("nonce", answered) == answered:
+            return None  # else another request has a newer one, which was right
+        self._given.put(asked["nonce"], asked)
+        return asked
 
     def taken(self, nonce: str) -> None:
         """The answer with that number was taken."""
-        self._taken = nonce
+        self._taken = self._given.get(nonce) or self._taken
 
-    def authorization(self, method: str, url: str) -> str:
-        """Return the header for a request."""
-        asked = self._asked
+    def authorization(self, method: str, url: str, asked: Challenge) -> str:
+        """Return the header for a request, which answers that challenge."""
         name = _algorithm(asked)
 
         def hashed(text: str) -> str:
@@ -60,8 +75,9 @@ class DigestLogin:
         secret = hashed(f"{self._user}:{realm}:{self._password}")
         if asked.get("algorithm", "").lower().endswith("-sess"):
             secret = hashed(f"{secret}:{nonce}:{client_nonce}")
-        self._count += 1
-        count = f"{self._count:08x}"
+        times = (self._counts.get(nonce) or 0) + 1
+        self._counts.put(nonce, times)
+        count = f"{times:08x}"
         what = hashed(f"{method}:{target}")
         fields = {**_user(self._user), "realm": _quoted(realm), "nonce": _quoted(nonce), "uri": _quoted(target)}
         if "qop" in asked:
@@ -77,7 +93,7 @@ class DigestLogin:
         return "Digest " + ", ".join(f"{key}={value}" for key, value in fields.items())
 
 
-def _read(challenge: str) -> dict[str, str] | None:
+def _read(challenge: str) -> Challenge | None:
     """Return the values of a challenge that can be answered."""
     scheme, _, rest = challenge.strip().partition(" ")
     if scheme.lower() != "digest":
@@ -91,7 +107,7 @@ def _read(challenge: str) -> dict[str, str] | None:
     return asked if asked.get("nonce") and knows_qop and _algorithm(asked) in _ALGORITHMS else None
 
 
-def _algorithm(asked: Mapping[str, str]) -> str:
+def _algorithm(asked: Challenge) -> str:
     return asked.get("algorithm", "md5").lower().removesuffix("-sess")
 
 
@@ -102,3 +118,10 @@ def _user(name: str) -> dict[str, str]:
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def schemes(values: Iterable[bytes]) -> list[str]:
+    """Return the schemes of log-ins that the values of WWW-Authenticate offer, as ["Negotiate", "NTLM", "Basic"]."""
+    parts = [part.strip() for value in values for part in _APART.split(value.decode("latin-1"))]
+    names = [match[1] for part in parts if (match := _SCHEME.fullmatch(part))]
+    return list(dict.fromkeys(name[:_LONGEST_SCHEME] for name in names))[:_MOST_SCHEMES]

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crawlspace.config.site_access import SiteAccess
+from crawlspace.crawl.access.kept import CookieRow
 from crawlspace.errors import SettingError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.middlewares.cookies import BaseCookies
+from crawlspace.runtime.middlewares.set_cookie import jar_domain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -144,14 +146,8 @@ def _of_line(line: str) -> Cookie | None:
     return _cookie(KeptCookie(name, value, jar_domain(domain), domain.startswith("."), path, secure == "TRUE", ends or None))
 
 
-def jar_domain(host: str) -> str:
-    """Return the domain that Python's jar has for a host: one without a dot is one of a local network there."""
-    return host if "." in host or ":" in host else f"{host}.local"
-
-
 def _read(content: str) -> list[Cookie]:
-    rows = msgspec.json.decode(content, type=list[tuple[str, str | None, str, bool, str, bool, int | None]])
-    return [_cookie(KeptCookie(*row)) for row in rows]
+    return [_cookie(KeptCookie(*row)) for row in msgspec.json.decode(content, type=list[CookieRow])]
 
 
 def _cookie(kept: KeptCookie) -> Cookie:

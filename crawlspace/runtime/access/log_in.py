@@ -14,7 +14,7 @@ from scrapy import Request
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.access.addresses import shown, target_of
+from crawlspace.runtime.access.addresses import elsewhere, port_of, shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, filled
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
 from crawlspace.runtime.access.signs import LoggedOut
@@ -49,15 +49,17 @@ class LoggedIn:
 
     content: str = field(repr=False)
     lasts_s: float | None = None
+    landed: str = field(default="", repr=False)
+    """The page that was shown after the log-in, where it can be requested again."""
 
 
 @dataclass(slots=True)
 class LogIn:
-    """One attempt. `allows` returns whether it may lead to a host; `tell` is called with each step, without secrets."""
+    """One attempt. `allows` returns whether it may lead to a host and port; `tell` is called with each step, without secrets."""
 
     access: SiteAccess
     send: Send
-    allows: Callable[[str], bool]
+    allows: Callable[[str, int], bool]
     tell: Callable[[str], object] = lambda _: None
 
     async def session(self) -> LoggedIn:
@@ -66,16 +68,17 @@ class LogIn:
         assert login is not None
         if login.client is not None:
             return await self._token(login, login.client)
-        cookies = SessionCookies()
+        cookies, landed = SessionCookies(), ""
         if login.file:
             cookies.load(read_cookie_file(f"{self.access.where}['login']['file']", login.file))
         elif login.cookies:
             cookies.load_for_entry(self.access, {name: self._secret(name, value) for name, value in login.cookies.items()})
         else:
-            await self._forms(login, cookies)
-        return LoggedIn(cookies.dumped())
+            landed = await self._forms(login, cookies)
+        return LoggedIn(cookies.dumped(), landed=landed)
 
-    async def _forms(self, login: SessionLogin, cookies: SessionCookies) -> None:
+    async def _forms(self, login: SessionLogin, cookies: SessionCookies) -> str:
+        """Fill the forms; return the page that is shown then, where it can be requested again."""
         assert login.url is not None
         response = await self._asked(Request(login.url.text), cookies)
         for step in login.steps:
@@ -89,10 +92,16 @@ class LogIn:
             response = await self._asked(request, cookies)
         if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR or response.status == HTTPStatus.TOO_MANY_REQUESTS:
             raise self._not_as_expected(response)
-        if sign := LoggedOut(login).sign(response):
+        signs, asked = LoggedOut(login), response.request
+        is_page = asked is not None and asked.method == "GET" and not signs.is_login_address(response.url)
+        sign = signs.sign(response)
+        # A page that the log-in leads to may be forbidden to this user. Whether the log-in has worked is seen by other pages then.
+        if sign and not (is_page and response.status in login.signs.statuses):
             raise LogInFailedError(
                 f"{shown(response.url)} shows {sign} after the log-in: is it the right user and password?", refused=True
             )
+        # A query may have what was filled in, which is not to be kept.
+        return response.url if is_page and response.status == HTTPStatus.OK and "?" not in response.url else ""
 
     async def _asked(self, request: Request, cookies: SessionCookies) -> Response:
         """Return the answer to a request, after its redirects."""
@@ -123,11 +132,9 @@ class LogIn:
             raise LogInFailedError(
                 f"it leads to {shown(url)}: a log-in goes over https only, unless the entry has allow_plain_http", refused=True
             )
-        if not self.allows(parts.hostname or ""):
-            raise LogInFailedError(
-                f"it leads to {printable(parts.hostname or '')}, which is no host of the entry: name it in 'hosts' if that is right",
-                refused=True,
-            )
+        host = parts.hostname or ""
+        if not self.allows(f"[{host}]" if ":" in host else host, port_of(url)):
+            raise LogInFailedError(elsewhere(url), refused=True)
 
     async def _token(self, login: SessionLogin, client: OAuthClient) -> LoggedIn:
         """RFC 6749, 4.4 and 2.3.1."""

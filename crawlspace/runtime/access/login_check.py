@@ -12,7 +12,7 @@ from scrapy import Request
 
 from crawlspace.content.html import extract
 from crawlspace.printable import printable
-from crawlspace.runtime.access.digest import DigestLogin
+from crawlspace.runtime.access.digest import DigestLogin, schemes
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
@@ -36,6 +36,8 @@ class Tried:
     sign: str = ""
     """Why the answer looks as if nobody were logged in."""
     session: LoggedIn | None = None
+    asks: tuple[str, ...] = ()
+    """The schemes of log-ins that the answer asks for."""
 
     @property
     def is_taken(self) -> bool:
@@ -59,7 +61,7 @@ def try_login(
     access: SiteAccess,
     *,
     sending: LoginRequests,
-    allows: Callable[[str], bool],
+    allows: Callable[[str, int], bool],
     tell: Callable[[str], object],
 ) -> Tried:
     """Log in where that gives a session, and request a URL, without following a redirect. Raises SettingError."""
@@ -74,8 +76,9 @@ def try_login(
         response = sending.get(request)
         if access.kind == "digest" and response.status == HTTPStatus.UNAUTHORIZED and access.carries(url.scheme):
             digest = DigestLogin(access.user, access.password())
-            if digest.take([value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")], answered=""):
-                request.headers["Authorization"] = digest.authorization("GET", url.text)
+            asked = digest.take([value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")], answered="")
+            if asked is not None:
+                request.headers["Authorization"] = digest.authorization("GET", url.text, asked)
                 response = sending.get(request)
     except LogInFailedError as error:
         return Tried(failed=printable(str(error)))
@@ -83,7 +86,8 @@ def try_login(
     title = extract(response.body, url=url.text, charset=getattr(response, "encoding", None)).title if kind == "text/html" else ""
     location = location_of(response.headers.get(b"Location"))
     sign = LoggedOut(access.session).sign(response) if access.session is not None else ""
-    return Tried(response.status, location, kind, title, sign=sign, session=session)
+    asks = tuple(schemes(response.headers.getlist(b"WWW-Authenticate"))) if response.status == HTTPStatus.UNAUTHORIZED else ()
+    return Tried(response.status, location, kind, title, sign=sign, session=session, asks=asks)
 
 
 def carry(request: Request, access: SiteAccess, content: str) -> None:

@@ -83,8 +83,12 @@ class Renewal:
         try:
             if self._sessions.reload(access) or self._logins.is_refused_by_now(site):  # it has meanwhile
                 return
+            if (wait_s := self._sessions.next_login_in(access)) > 0:
+                self._logins.too_often(site, wait_s)
+                return
             found = await maybe_deferred_to_future(deferToThread(self._log_in, access))
-            self._sessions.took(access, found.content, lasts_s=found.lasts_s)
+            landed = found.landed if self._logins.is_of(found.landed, access) else ""
+            self._sessions.took(access, found.content, lasts_s=found.lasts_s, landed=landed)
             self._logins.took(site)
             logger.info("logged in by %s: %s", access.where, access.sentence)
         except LogInStoppedError:
@@ -100,7 +104,7 @@ class Renewal:
             self._sessions.end(access)
 
     def _log_in(self, access: SiteAccess) -> LoggedIn:
-        return self._sending.log_in(access, self._logins.hosts(access), is_stopping=self._is_stopping)
+        return self._sending.log_in(access, self._logins.places(access), is_stopping=self._is_stopping)
 
 
 def _after(seconds: float) -> Deferred[None]:

@@ -54,7 +54,7 @@ class LoginRequests:
     def log_in(
         self,
         access: SiteAccess,
-        allows: Callable[[str], bool],
+        allows: Callable[[str, int], bool],
         tell: Callable[[str], object] = lambda _: None,
         *,
         is_stopping: Callable[[], bool] = lambda: False,
@@ -76,7 +76,7 @@ class LoginRequests:
         """Return the answer to one request. Raises LogInFailedError where there is none."""
         return asyncio.run(self._got(request))
 
-    async def _logged_in(self, access: SiteAccess, allows: Callable[[str], bool], tell: Callable[[str], object]) -> LoggedIn:
+    async def _logged_in(self, access: SiteAccess, allows: Callable[[str, int], bool], tell: Callable[[str], object]) -> LoggedIn:
         try:
             async with asyncio.timeout(LONGEST_LOGIN_S), self._session() as session:
                 if access.session is not None and access.session.kind == "browser":
@@ -85,7 +85,9 @@ class LoginRequests:
         except TimeoutError as error:
             raise LogInFailedError(f"it has not ended within {LONGEST_LOGIN_S} s", refused=False) from error
 
-    async def _in_browser(self, access: SiteAccess, allows: Callable[[str], bool], tell: Callable[[str], object]) -> LoggedIn:
+    async def _in_browser(
+        self, access: SiteAccess, allows: Callable[[str, int], bool], tell: Callable[[str], object]
+    ) -> LoggedIn:
         from crawlspace.runtime.browser.log_in import BrowserLogIn  # noqa: PLC0415 - it needs the extra
 
         assert self.browser is not None

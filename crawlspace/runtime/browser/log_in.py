@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.config.secrets import read_secret
-from crawlspace.printable import printable, quoted
-from crawlspace.runtime.access.addresses import shown
+from crawlspace.printable import quoted
+from crawlspace.runtime.access.addresses import elsewhere, port_of, shown
 from crawlspace.runtime.access.browser_cookies import cookies_of_entry
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
@@ -32,8 +32,8 @@ class BrowserLogIn:
 
     access: SiteAccess
     settings: BrowserSettings
-    allows: Callable[[str], bool]
-    """Whether the browser may connect to a host."""
+    allows: Callable[[str, int], bool]
+    """Whether the browser may connect to a host and port."""
     is_of_entry: Callable[[str], bool]
     """Whether a host is one of the entry, whose cookies are kept."""
     tell: Callable[[str], object]
@@ -97,8 +97,8 @@ class BrowserLogIn:
             return {}
         return headers
 
-    def _allows(self, host: str) -> bool:
-        return self.allows(_as_in_url(host))
+    def _allows(self, host: str, port: int) -> bool:
+        return self.allows(_as_in_url(host), port)
 
     def _is_own(self, host: str) -> bool:
         return self.is_of_entry(_as_in_url(host))
@@ -108,10 +108,7 @@ class BrowserLogIn:
         parts = urlsplit(url)
         if not self.access.carries(parts.scheme):
             return f"it leads to {shown(url)}: a log-in goes over https only, unless the entry has allow_plain_http"
-        host = parts.hostname or ""
-        if not self._allows(host):
-            return f"it leads to {printable(host)}, which is no host of the entry: name it in 'hosts' if that is right"
-        return ""
+        return "" if self._allows(parts.hostname or "", port_of(url)) else elsewhere(url)
 
 
 def _as_in_url(host: str) -> str:

@@ -21,8 +21,8 @@ _OF_THE_CONNECTION = frozenset({"connection", "proxy-connection", "proxy-authori
 class LoginProxy(LoopbackProxy):
     """Serves the browser of one log-in."""
 
-    def __init__(self, allows: Callable[[str], bool], *, allows_http: bool = False) -> None:
-        """`allows` returns whether a host may be connected to; `allows_http`: by plain http, too."""
+    def __init__(self, allows: Callable[[str, int], bool], *, allows_http: bool = False) -> None:
+        """`allows` returns whether a host and port may be connected to; `allows_http`: by plain http, too."""
         super().__init__()
         self._allows = allows
         self._allows_http = allows_http
@@ -52,7 +52,7 @@ class LoginProxy(LoopbackProxy):
 
     async def _connected(self, host: str | None, port: int | None) -> Streams | None:
         """Return a connection to a host; None where that is not allowed, or fails."""
-        if not host or not port or not self._allows(host):
+        if not host or not port or not self._allows(host, port):
             return None
         try:
             return await connected(host, port)

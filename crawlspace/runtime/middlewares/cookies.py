@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.middlewares.set_cookie import read_cookies
 from crawlspace.runtime.scrapy_internals import CookieHook, cookies_by_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from http.cookiejar import Cookie
 
+    from scrapy import Request, Spider
+    from scrapy.http import Response
     from scrapy.http.cookies import CookieJar
 
 
 class BaseCookies(CookieHook, CookiesMiddleware):
-    """Drops the cookies of a domain beyond the limits."""
+    """Reads cookies as browsers do, and drops those of a domain beyond the limits."""
 
     most_cookies = 50
     """Kept of one domain; the oldest go first."""
@@ -27,6 +32,22 @@ class BaseCookies(CookieHook, CookiesMiddleware):
     def __init__(self, debug: bool = False) -> None:  # noqa: FBT001, FBT002 - as in Scrapy
         super().__init__(debug)
         use_bundled_suffixes()
+
+    def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:
+        """Take the cookies of a response."""
+        headers = response.headers.getlist(b"Set-Cookie")
+        if not headers or request.meta.get("dont_merge_cookies", False):
+            return response
+        jar = self.jars[request.meta.get("cookiejar")]
+        now = time.time()
+        for cookie in read_cookies(headers, url=request.url, now=now):
+            if cookie.expires is None or cookie.expires > now:
+                self._process_cookies([cookie], jar=jar, request=request)
+            else:
+                with suppress(KeyError):
+                    jar.clear(cookie.domain, cookie.path, cookie.name)
+        self._debug_set_cookie(response)
+        return response
 
     def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
         return [cookie for cookie in cookies if len(cookie.name) + len(cookie.value or "") <= self.most_characters]

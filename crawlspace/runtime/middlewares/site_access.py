@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.exceptions import NotConfigured
+from scrapy.http import TextResponse
 
 from crawlspace.cache import Recent
 from crawlspace.config.proxies.table import Proxies
 from crawlspace.crawl.access.sessions import LookedOut
+from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.access.digest import DigestLogin
-from crawlspace.runtime.download.errors import LoggedOutError
+from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
 from crawlspace.runtime.requests import (
     CARRIED,
+    CHECK,
     EXCHANGE,
     NONCE,
     OWN,
     RESOURCE,
     ROBOTS,
     SESSION,
+    STALE,
+    STATE,
     drop_access,
     request_id,
     set_access,
@@ -30,7 +36,7 @@ from crawlspace.runtime.requests import (
 from crawlspace.urls import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -40,9 +46,16 @@ if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess
     from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
+    from crawlspace.runtime.access.digest import Challenge
+    from crawlspace.runtime.access.session_check import Download
     from crawlspace.runtime.access.signs import LoggedOut
+    from crawlspace.urls import Url
 
 SITES = 10_000
+MOST_STARTS = 3
+"""Start URLs that are tried where no page is known by which a session shows that it is alive."""
+ANONYMOUS = 0
+"""The value of CHECK for a request without a session."""
 
 
 class BaseSiteAccess:
@@ -57,18 +70,26 @@ class BaseSiteAccess:
         verify: bool = True,
         browser: BrowserSettings | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
+        download: Download | None = None,
+        starts: Callable[[SiteAccess], Iterable[str]] = lambda _: (),
     ) -> None:
+        """`download` sends a request through all middlewares; `starts` returns start URLs of an entry."""
         self._logins = logins
+        self._is_stopping = is_stopping
         self._signs: dict[str, LoggedOut] = {}
         self._digests: Recent[str, DigestLogin] = Recent(SITES)
+        self._challenges: Recent[tuple[str, int | str], tuple[Challenge, bool]] = Recent(SITES)
+        """What requests are made once more to answer, by site and what they are for, and whether they have answered one before."""
         if logins.have_sessions:
             from crawlspace.runtime.access.renewal import Renewal  # noqa: PLC0415 - half a second, which only log-ins with sessions need
             from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
+            from crawlspace.runtime.access.session_check import SessionCheck  # noqa: PLC0415
             from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
 
             sending = LoginRequests(user_agent, logins.sites, proxies or Proxies(logins.sites), verify, browser=browser)
             self._renewal = Renewal(logins, sending, is_stopping=is_stopping)
             self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
+            self._check = SessionCheck(logins.sessions, self._signs, download or _no_download, starts)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -76,6 +97,23 @@ class BaseSiteAccess:
         if session is None or not session.engine.logins:
             raise NotConfigured
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+
+        async def download(request: Request) -> Response:
+            assert crawler.engine is not None
+            if (found := site_of(request)) is not None:
+                session.engine.frontier.record_other_request(found[0])
+            return await crawler.engine.download_async(request)
+
+        def may_start(url: Url, access: SiteAccess) -> bool:
+            if session.collection.sites.of(url.host, url.port).access is not access or not access.carries(url.scheme):
+                return False
+            robots = session.engine.robots
+            return not session.collection.robots_obey or robots.ask(url.text, site=url.site) is RobotsVerdict.ALLOWED
+
+        def starts(access: SiteAccess) -> Iterable[str]:
+            urls = (start.url for start in session.collection.start_urls)
+            return islice((url.text for url in urls if may_start(url, access)), MOST_STARTS)
+
         return cls(
             session.engine.logins,
             proxies=session.collection.proxies,
@@ -83,6 +121,8 @@ class BaseSiteAccess:
             verify=verify,
             browser=session.collection.browser,
             is_stopping=lambda: not crawler.crawling,
+            download=download,
+            starts=starts,
         )
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
@@ -102,17 +142,24 @@ class BaseSiteAccess:
             set_access(request, headers)
         access = self._logins.access(site)
         if access is not None and access.kind == "digest" and access.carries(scheme):
-            self._prove(request, self._digest(access, site))
+            self._prove(request, self._digest(access, site), site)
         if access is None or access.session is None or not access.carries(scheme):
             return None
+        if request.meta.get(CHECK) == ANONYMOUS:
+            request.meta["dont_merge_cookies"] = True
+            return None
         carried = self._logins.sessions.current(access)
+        if CHECK in request.meta and (carried is None or carried.number != request.meta[CHECK]):
+            raise NotAsked
         if carried is None:
             return self._wait(request, access, site)
         self._carry(request, access, carried)
         return None
 
-    def process_response(self, request: Request, response: Response) -> Request | Response:
-        """See whether a response was made for somebody who is not logged in; then the request is made once more, with a new session."""
+    def process_response(
+        self, request: Request, response: Response
+    ) -> Request | Response | Coroutine[Any, Any, Request | Response]:
+        """See whether a response was made for somebody who is not logged in. If the session has ended, the request is made once more."""
         if response.status == HTTPStatus.UNAUTHORIZED or NONCE in request.meta:
             challenged = self._challenged(request, response)
             if challenged is not None:
@@ -120,19 +167,30 @@ class BaseSiteAccess:
         sent = request.meta.get(SESSION)
         if sent is None:
             return response
-        pattern, number, sent_at = sent
-        signs = self._signs[pattern]
+        pattern, number, _ = sent
         access = self._logins.entry(pattern)
-        page = request_id(request)
-        sign = signs.sign(response)
+        sign = self._signs[pattern].sign(response)
+        if sign and CHECK not in request.meta:
+            return self._looks_logged_out(request, response, access, sign)
         if not sign:
             self._shown(request, response, access, number)
-            self._logins.sessions.shown(access, page, number, sent=sent_at)
-            return response
-        sessions = self._logins.sessions
-        if signs.is_login_address(request.url) and (sessions.is_shown(access, number) or sessions.has_tried(access, page)):
+            if CHECK not in request.meta:
+                is_page = STATE in request.meta and response.status == HTTPStatus.OK and isinstance(response, TextResponse)
+                self._logins.sessions.shown(access, request_id(request), number, url=request.url if is_page else "")
+        return response
+
+    async def _looks_logged_out(self, request: Request, response: Response, access: SiteAccess, sign: str) -> Request | Response:
+        """Return the request once more where its session has ended, and the response where it is its page's own answer."""
+        pattern, number, sent_at = request.meta[SESSION]
+        sessions, page = self._logins.sessions, request_id(request)
+        if self._signs[pattern].is_login_address(request.url) and (
+            sessions.is_shown(access, number) or sessions.has_tried(access, page)
+        ):
             raise LoggedOutError(f"{request.url} is the page of the log-in")
-        what_follows = sessions.looked_out(access, page, number, sent=sent_at)
+        is_alive = await self._check.is_alive(access, number, url=request.url, sent=sent_at)
+        if is_alive is None and self._is_stopping():
+            raise NotAsked
+        what_follows = sessions.looked_out(access, page, number, is_alive=is_alive)
         if what_follows is LookedOut.AGAIN:
             return _again(request)
         if ROBOTS in request.meta:  # it may be so for everybody; where it is none, as one that is not there (RFC 9309, 2.3.1.3)
@@ -142,7 +200,7 @@ class BaseSiteAccess:
             self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
         if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
             return response
-        raise LoggedOutError(f"{request.url} shows {sign}")
+        raise LoggedOutError(f"{request.url} shows {sign}", may_be_shown=what_follows is LookedOut.LATER)
 
     def _may_carry(self, page: str, site: str) -> bool:
         """Return whether what a page in the browser asks a site for may carry the log-in of that: where it is the page's own, too."""
@@ -161,7 +219,11 @@ class BaseSiteAccess:
             digest.taken(answered)
             return None
         asks = [value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")]
-        return _again(request) if digest.take(asks, answered=answered) else None
+        asked = digest.take(asks, answered=answered, is_last=request.meta.get(STALE, False))
+        if asked is None:
+            return None
+        self._challenges.put((found[0], request_id(request)), (asked, bool(answered)))
+        return _again(request)
 
     def _digest(self, access: SiteAccess, site: str) -> DigestLogin:
         digest = self._digests.get(site)
@@ -170,10 +232,13 @@ class BaseSiteAccess:
             self._digests.put(site, digest)
         return digest
 
-    def _prove(self, request: Request, digest: DigestLogin) -> None:
-        if digest.nonce:
-            request.headers["Authorization"] = digest.authorization(request.method, request.url)
-            request.meta[NONCE] = digest.nonce
+    def _prove(self, request: Request, digest: DigestLogin, site: str) -> None:
+        asked, is_stale = self._challenges.get((site, request_id(request))) or (digest.known, False)
+        self._challenges.drop((site, request_id(request)))
+        if asked:
+            request.meta[STALE] = is_stale
+            request.headers["Authorization"] = digest.authorization(request.method, request.url, asked)
+            request.meta[NONCE] = asked["nonce"]
             set_access(request, [*request.meta.get(CARRIED, ()), "Authorization"])
 
     async def _wait(self, request: Request, access: SiteAccess, site: str) -> None:
@@ -197,6 +262,11 @@ class BaseSiteAccess:
         cookies = self._renewal.cookies(access, carried)
         if cookies.take_from(response, request):
             self._logins.sessions.changed(access, cookies.dumped())
+
+
+async def _no_download(_: Request) -> Response:
+    """There is no crawl that could send it."""
+    raise NotAsked
 
 
 def _again(request: Request) -> Request:

@@ -127,15 +127,15 @@ def _left(session: Session, counts: Counts) -> list[str]:
     """Return lines on what is left to do, and for whom."""
     lines = []
     is_over = session.finish_reason == "finished"
-    leaves_due = not is_over and session.next_due is not None and session.next_due[0] <= time.time()
-    if is_over and session.next_due is not None:
+    left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
+    leaves_due = session.next_due is not None and session.next_due[0] <= time.time()
+    if is_over and session.next_due is not None and not (leaves_due or left):
         lines.append(_next_due(session.collection, *session.next_due))
-    elif is_over and not session.engine.progress.fetched and not session.collection.refresh.is_ever:
+    elif is_over and not (leaves_due or left) and not session.engine.progress.fetched and not session.collection.refresh.is_ever:
         lines.append(
             "  nothing was due, and nothing will be: smart refresh is off, and there is no schedule (CRAWLSPACE_REFRESH_SCHEDULE);"
             f" scrapy recrawl {session.collection.name} makes URLs due"
         )
-    left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)
     if left or leaves_due or counts.outbox:
         rest = [f"{counted(left, 'URL')} pending"] if left else []
         rest += ["pages that are due"] if leaves_due else []

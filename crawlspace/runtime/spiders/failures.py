@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from crawlspace.crawl.outcomes import excluded_status
 from crawlspace.model import Outcome, Status, UrlState
 from crawlspace.printable import printable
-from crawlspace.runtime.download.errors import NotAsked
+from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
 from crawlspace.runtime.download.failures import Meaning, detail_of, meaning_of
 from crawlspace.runtime.items import Fetched, unexpected
 from crawlspace.runtime.requests import STATE, request_id
@@ -46,6 +46,7 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
             meaning.kind,
             status,
             host_failure=meaning.host_failure,
+            retry_after_s=0.0 if isinstance(failure.value, LoggedOutError) and failure.value.may_be_shown else None,
             reason=meaning.reason,
             detail=detail,
         )

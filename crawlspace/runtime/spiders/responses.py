@@ -27,6 +27,7 @@ from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
+from crawlspace.runtime.access.digest import schemes
 from crawlspace.runtime.download.headers import header_values, location_of
 from crawlspace.runtime.download.retry_after import retry_after_of
 from crawlspace.runtime.files.body import FileBody
@@ -280,9 +281,15 @@ class Responses:
         """Return the outcome of an error status, or of 304."""
         if status == 304:
             return not_modified(state, self._headers(response, state), conditional=is_conditional(response.request))
-        if self._session.engine.logins.is_refusal(state.site, status, response.body):
-            return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.LOGGED_OUT, detail=f"{state.url} answers {status}")
-        return _error(state, status, wait_s=retry_after_of(response, now=self._session.engine.clock.now()))
+        logins = self._session.engine.logins
+        offered = schemes(response.headers.getlist(b"WWW-Authenticate")) if status == 401 else []
+        if logins.is_refusal(state.site, status, response.body):
+            why = logins.refusal(state.site, state.url, status, offered)
+            return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.LOGGED_OUT, detail=why)
+        if offered:
+            logins.wanted(state.site, offered)
+        detail = f"it asks for a log-in: {', '.join(map(printable, offered))}" if offered else ""
+        return _error(state, status, wait_s=retry_after_of(response, now=self._session.engine.clock.now()), detail=detail)
 
     def _headers(self, response: Response, state: UrlState) -> PageHeaders:
         return read_headers(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.errors import CrawlspaceError
 from crawlspace.printable import printable
+from crawlspace.runtime.access.digest import schemes
 from crawlspace.runtime.download.errors import LoggedOutError
 from crawlspace.runtime.download.failures import detail_of
 from crawlspace.runtime.download.retry_after import retry_after_of
@@ -32,7 +33,9 @@ def take_robots_txt(response: Response, session: Session, *, stop: Stop) -> None
     is_own = fetch.target_site == fetch.site
     if is_own and session.engine.logins.is_refusal(fetch.site, response.status, response.body):
         session.engine.frontier.unblock(fetch.site, answered=True)
-        session.engine.logins.refused(fetch.site, f"{fetch.url} answers {response.status}")
+        offered = schemes(response.headers.getlist(b"WWW-Authenticate"))
+        why = session.engine.logins.refusal(fetch.site, fetch.url, response.status, offered)
+        session.engine.logins.refused(fetch.site, why)
         session.engine.frontier.give_up(fetch.site)
         return
     body = robots_body(response)

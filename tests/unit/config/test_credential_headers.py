@@ -65,6 +65,9 @@ WARNINGS = [
     (["wiki.example.com"], ["Authorization"], None),
     (["*"], ["Authorization"], "lets every host have it"),
     (["*"], ["Accept"], None),
+    (["*.com"], ["Authorization"], "lets hosts that anybody can register have it ('*.com')"),
+    (["wiki.example.com", "*example.com:443"], ["Authorization"], "can register have it ('*example.com:443')"),
+    (["*.example.com:443"], ["Authorization"], None),
 ]  # fmt: skip
 
 

@@ -52,6 +52,33 @@ def test_what_a_form_means() -> None:
     assert "WIKI_PASSWORD" not in repr(found)
 
 
+NO_CHECK = [
+    # the page that is to show whether a session is alive, and why it cannot
+    ("profile", f"{LOGIN}['check'] is 'profile', which is no URL"),
+    ("https://other.example.com/me", f"{LOGIN}['check'] is 'https://other.example.com/me', which is requested without"),
+    ("http://wiki.example.com/me", f"{LOGIN}['check'] is 'http://wiki.example.com/me', which is requested without"),
+    ("", f"{LOGIN}['check'] must be a text"),
+]
+
+
+@pytest.mark.parametrize("login", [FORM, OAUTH, BROWSER, {"type": "cookies", "file": "a", "logged_out": {"text": "Log in"}}])
+def test_a_page_that_shows_whether_a_session_is_alive(login: dict[str, object]) -> None:
+    settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 4}
+
+    def check(given: str) -> str:
+        entries = {"wiki.example.com": {"login": {**login, "check": given}}}
+        (access,) = read_sites({**settings, "CRAWLSPACE_SITES": entries}, Limits()).accesses
+        assert access.session is not None
+        assert access.session.check is not None
+        return access.session.check.text
+
+    assert check("https://wiki.example.com/me") == "https://wiki.example.com/me"
+    for given, sentence in NO_CHECK:
+        with pytest.raises(SettingError) as raised:
+            check(given)
+        assert str(raised.value).startswith(sentence)
+
+
 def test_what_a_client_means() -> None:
     found = session({**OAUTH, "scope": "read", "client_in": "body", "logged_out": {"status": [401, 419]}})
     assert found.client is not None

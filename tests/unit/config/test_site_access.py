@@ -73,11 +73,52 @@ def test_wrong_values(values: dict[str, object], sentence: str) -> None:
     assert str(raised.value).startswith(sentence)
 
 
-@pytest.mark.parametrize("pattern", ["*", "*.*"])
-def test_no_log_in_for_every_host(pattern: str) -> None:
-    with pytest.raises(SettingError, match="to every host that a link leads to"):
-        read_site_access(WHERE, pattern, {"headers": {"X-Api-Key": "env:KEY"}})
+EVERY, ANYBODY, OURS = "to every host that a link leads to", "to hosts that anybody can register", ""
+PATTERNS = [
+    ("*", EVERY),
+    ("*.*", EVERY),
+    ("*:443", EVERY),
+    ("*.com", ANYBODY),
+    ("*.com:443", ANYBODY),
+    ("*.co.uk", ANYBODY),
+    ("*.github.io", ANYBODY),
+    ("*e*", ANYBODY),
+    ("*example.com", ANYBODY),
+    ("*EXAMPLE.com:8443", ANYBODY),
+    ("www.example.*", ANYBODY),
+    ("wiki.example.com", OURS),
+    ("wiki.example.com:8443", OURS),
+    ("*.example.com", OURS),
+    ("*.example.com:8443", OURS),
+    ("w*.example.co.uk", OURS),
+    ("*.corp", OURS),
+    ("wiki", OURS),
+    ("192.168.1.*", OURS),
+    ("[::1]:8443", OURS),
+]
+CREDENTIALS: list[dict[str, object]] = [
+    {"login": BASIC},
+    {"headers": {"X-Api-Key": "env:KEY"}},
+    {"client_certificate": "certificate.pem"},
+    {"login": {"type": "form", "url": "https://wiki.example.com/login", "fields": {"password": "env:KEY"}}},
+]
+
+
+@pytest.mark.parametrize(("pattern", "why_not"), PATTERNS)
+@pytest.mark.parametrize("values", CREDENTIALS)
+def test_no_log_in_for_hosts_of_anybody(pattern: str, why_not: str, values: dict[str, object]) -> None:
+    if why_not:
+        with pytest.raises(SettingError, match=why_not):
+            read_site_access(WHERE, pattern, values)  # type: ignore[arg-type]
+    else:
+        assert read_site_access(WHERE, pattern, values) is not None  # type: ignore[arg-type]
     assert read_site_access(WHERE, pattern, {"headers": {"Accept-Language": "de"}}) is not None
+
+
+@pytest.mark.parametrize(("host", "gets_it"), [("192.168.1.7", True), ("192.168.1.example.com", False)])
+def test_a_log_in_for_addresses_goes_to_no_name(host: str, gets_it: bool) -> None:
+    settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "CRAWLSPACE_SITES": {"192.168.1.*": {"login": BASIC}}}
+    assert (read_sites(settings, Limits()).of(host, 443).access is not None) is gets_it
 
 
 UNREADABLE = [

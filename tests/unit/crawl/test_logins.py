@@ -6,7 +6,7 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import SiteTable, read_sites
-from crawlspace.crawl.logins import REFUSED, Logins, forget_refused, refused_logins
+from crawlspace.crawl.logins import REFUSED, Logins, forget_refused, places_of, refused_logins
 from crawlspace.errors import StoreAway
 from crawlspace.rules.limits import Limits
 from crawlspace.state.memory.store import MemoryStore
@@ -130,3 +130,40 @@ def test_what_another_worker_has_noted_is_seen_before_a_log_in(caplog: pytest.Lo
     assert caplog.text.count("is refused by") == 1
     forget_refused(store, PATTERN)
     assert other.look() == {SHOP}
+
+
+PLACES = [
+    # the entry, the address of its log-in, its hosts, a place, whether the log-in may lead there
+    ("wiki.example.com", "https://wiki.example.com/login", [], "wiki.example.com:443", True),
+    ("wiki.example.com", "https://wiki.example.com/login", [], "wiki.example.com:9999", True),
+    ("wiki.example.com", "https://wiki.example.com/login", [], "www.example.com:443", False),
+    ("wiki.example.com:8443", "https://wiki.example.com:8443/login", [], "wiki.example.com:8443", True),
+    ("wiki.example.com:8443", "https://wiki.example.com:8443/login", [], "wiki.example.com:443", False),
+    ("wiki.example.com:8443", "https://wiki.example.com:8443/login", [], "wiki.example.com:9999", False),
+    ("wiki.example.com:443", "https://wiki.example.com/login", [], "WIKI.example.com:443", True),
+    ("wiki.example.com:443", "https://wiki.example.com/login", [], "wiki.example.com:80", True),
+    ("wiki.example.com:443", "https://wiki.example.com/login", [], "wiki.example.com:8443", False),
+    ("*.example.com:8443", "https://wiki.example.com:8443/login", [], "shop.example.com:8443", True),
+    ("*.example.com:8443", "https://wiki.example.com:8443/login", [], "shop.example.com:443", False),
+    ("wiki.example.com", "https://sso.example.org/login", [], "sso.example.org:443", True),
+    ("wiki.example.com", "https://sso.example.org/login", [], "sso.example.org:8443", False),
+    ("wiki.example.com", "https://wiki.example.com/login", ["sso.example.org"], "sso.example.org:8443", True),
+    ("wiki.example.com", "https://wiki.example.com/login", ["sso.example.org:8443"], "sso.example.org:8443", True),
+    ("wiki.example.com", "https://wiki.example.com/login", ["sso.example.org:8443"], "sso.example.org:443", False),
+    ("[::1]:8443", "https://[::1]:8443/login", [], "[::1]:8443", True),
+    ("[::1]:8443", "https://[::1]:8443/login", [], "[::1]:443", False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "url", "named", "place", "may_lead"), PLACES)
+def test_where_a_log_in_may_lead_to(pattern: str, url: str, named: list[str], place: str, may_lead: bool) -> None:
+    login = {"type": "form", "url": url, "fields": {"user": "a", "password": "env:WIKI_PASSWORD"}, "hosts": named}
+    settings = {
+        "DOWNLOAD_DELAY": 0,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+        "CRAWLSPACE_SITES": {pattern: {"login": login}, "other.example.com": {"delay": 1}},
+    }
+    table = read_sites(settings, Limits())
+    (access,) = table.accesses
+    host, _, port = place.rpartition(":")
+    assert places_of(table, access)(host, int(port)) is may_lead

@@ -24,8 +24,18 @@ ROWS = [
     ("only another site was due", {}, 0, 0, {B: REFUSED}, (B,), [f"nothing could be fetched: {B} ({REFUSED})"]),
     ("a dead link was due", {}, 0, 0, {B: REFUSED}, (), []),
     ("robots.txt keeps out of what is indexed", {740: 2}, 0, 0, {}, (), []),
-    ("all pages answer errors", {500: 2, 404: 1}, 0, 3, {}, (), ["every page of the run failed: 1 × 404, 2 × 500"]),
-    ("the site refuses everything", {403: 20}, 0, 20, {}, (), ["every page of the run failed: 20 × 403"]),
+    ("only dead links were due", {404: 2, 410: 1, 680: 1}, 0, 4, {}, (), []),
+    ("only pages that fail on a site that answers others were due", {500: 1, 403: 1}, 0, 2, {}, (), []),
+    (
+        "a site with documents fails page by page",
+        {612: 2, 404: 1},
+        0,
+        3,
+        {B: REFUSED},
+        (B,),
+        [f"nothing could be fetched: {B} ({REFUSED})"],
+    ),
+    ("dead links to a site without any", {612: 2, 404: 1}, 0, 3, {B: REFUSED}, (), []),
     ("own code", {699: 4}, 0, 4, {}, (), ["every page that was parsed ended in an unexpected error (699), see the log"]),
     (
         "own code, and a dead link",
@@ -60,6 +70,55 @@ def test_faults(
         faults_of(Run(progress, start_sites={A}, unreachable=unreachable, with_documents=with_documents, has_documents=True))
         == faults
     )
+
+
+FAILED = [
+    # by status, sites that fail as a whole, whether anything is in the index, what the summary says first
+    ({500: 2, 404: 1}, (A,), True, ["every page of the run failed: 1 × 404, 2 × 500"]),
+    ({403: 20}, (A,), True, ["every page of the run failed: 20 × 403"]),
+    ({404: 1}, (), False, ["every page of the run failed: 1 × 404"]),
+    ({500: 2, 404: 1}, (), True, []),
+    ({500: 2, 200: 1}, (A,), True, []),
+]
+
+
+@pytest.mark.parametrize(("by_status", "failing", "has_documents", "faults"), FAILED)
+def test_a_run_whose_pages_all_failed(
+    by_status: dict[int, int], failing: tuple[str, ...], has_documents: bool, faults: list[str]
+) -> None:
+    progress = RunCounters(fetched=sum(by_status.values()), by_status=Counter(by_status))
+    progress.errors = sum(count for code, count in by_status.items() if code >= 400)
+    run = Run(progress, start_sites={A}, unreachable={}, with_documents=(), has_documents=has_documents, failing=failing)
+    assert faults_of(run) == faults
+
+
+WHY = "CRAWLSPACE_SITES['a.example'] was refused by a.example:80 (401)"
+LOGINS = [
+    # fetched, of it shown, sites whose log-in is refused, sites that wait for another reason, what the summary says first
+    (0, 0, {A: WHY}, {}, [f"{A} waits for its log-in: {WHY}"]),
+    (5, 5, {A: WHY}, {}, [f"{A} waits for its log-in: {WHY}"]),
+    (0, 0, {}, {A: "nobody can log in"}, [f"{A} waits for its log-in: nobody can log in"]),
+    (2, 0, {}, {A: "nobody can log in"}, [f"{A} waits for its log-in: nobody can log in"]),
+    (5, 5, {}, {A: "nobody can log in"}, []),
+]
+
+
+@pytest.mark.parametrize(("fetched", "shown", "refused", "without", "faults"), LOGINS)
+def test_sites_that_wait_for_a_log_in(
+    fetched: int, shown: int, refused: dict[str, str], without: dict[str, str], faults: list[str]
+) -> None:
+    progress = RunCounters(fetched=fetched, documents=shown)
+    progress.by_kind.update({OutcomeKind.DOCUMENT: shown, OutcomeKind.FAILED: fetched - shown})
+    run = Run(
+        progress,
+        start_sites=(),
+        unreachable={},
+        with_documents=(),
+        has_documents=True,
+        refused_logins=refused,
+        without_login=without,
+    )
+    assert faults_of(run) == faults
 
 
 def test_a_first_crawl_that_robots_txt_keeps_out_of_everything() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess, read_site_access
-from crawlspace.crawl.access.sessions import MOST_TRIES, SESSIONS, LookedOut, Sessions, kept_sessions
+from crawlspace.crawl.access.kept import SESSIONS, kept_sessions
+from crawlspace.crawl.access.sessions import LookedOut, Sessions
 from crawlspace.errors import StoreFull
 from crawlspace.state.memory.store import MemoryStore
 
@@ -27,6 +30,7 @@ def access(pattern: str = "wiki.example.com") -> SiteAccess:
 
 
 WIKI = access()
+CONTENT, CHANGED = (f'[["sid","{value}","wiki.example.com",false,"/",true,null]]' for value in ("one", "two"))
 
 
 class Process:
@@ -38,13 +42,16 @@ class Process:
 
     def log_in(self, *, lasts_s: float | None = None) -> int:
         assert self.sessions.current(WIKI) is None
-        return self.sessions.took(WIKI, "content", lasts_s=lasts_s).number
+        return self.sessions.took(WIKI, CONTENT, lasts_s=lasts_s).number
 
-    def shown(self, page: int, number: int, sent: float = 0.0) -> None:
-        self.sessions.shown(WIKI, page, number, sent=sent)
+    def shown(self, page: int, number: int) -> None:
+        self.sessions.shown(WIKI, page, number, url=f"https://wiki.example.com/{page}")
 
-    def out(self, page: int, number: int, sent: float = 0.0) -> LookedOut:
-        return self.sessions.looked_out(WIKI, page, number, sent=sent)
+    def out(self, page: int, number: int, *, is_alive: bool | None = False) -> LookedOut:
+        return self.sessions.looked_out(WIKI, page, number, is_alive=is_alive)
+
+    def pages(self) -> list[str]:
+        return [page.url.rpartition("/")[2] for page in self.sessions.pages_to_check(WIKI)]
 
 
 @pytest.fixture
@@ -82,48 +89,98 @@ def test_log_ins_without_effect_end_after_two(one: Process) -> None:
     assert one.out(1, one.log_in()) is REFUSED
 
 
-def test_a_page_that_is_not_for_this_user(one: Process, clock: FakeClock) -> None:
+def test_a_page_that_is_not_for_this_user_costs_no_log_in(one: Process) -> None:
+    number = one.log_in()
+    assert [one.out(page, number, is_alive=True) for page in range(50)] == [OWN] * 50
+    assert one.sessions.current(WIKI) is not None
+
+
+def test_where_nothing_tells_whether_the_session_lives(one: Process, clock: FakeClock) -> None:
     number = one.log_in()
     one.shown(1, number)
-    for _ in range(2):
-        assert one.out(2, number) is AGAIN
-        number = one.log_in()
-        one.shown(1, number, sent=5.0)
-    assert one.out(2, number, sent=1.0) is OWN  # page 1 was shown to a later request
-    assert one.sessions.current(WIKI) is not None
-    assert one.out(3, number) is LATER  # no log-in so soon after one that did not help
+    assert one.out(2, number, is_alive=None) is AGAIN
+    number = one.log_in()
+    assert one.out(2, number, is_alive=None) is LATER
+    assert one.out(3, number, is_alive=None) is LATER  # no log-in so soon after one that did not help
     clock.advance(31)
-    assert one.out(3, number) is AGAIN
+    assert one.out(3, number, is_alive=None) is AGAIN
     number = one.log_in()
     one.shown(3, number)
-    assert one.out(4, number) is AGAIN  # it helped
+    assert one.out(4, number, is_alive=None) is AGAIN  # it helped
 
 
-def test_a_page_that_is_always_out_where_nothing_tells_whether_the_session_lives(one: Process) -> None:
+def test_what_was_shown_before_does_not_keep_a_log_in_from_being_refused(one: Process, clock: FakeClock) -> None:
     number, follows = one.log_in(), []
     one.shown(1, number)
-    while (last := one.out(2, number)) is AGAIN:
-        follows.append(last)
-        number = one.log_in()
-        one.shown(1, number)
-    assert (len(follows), last) == (MOST_TRIES, OWN)
+    for page in range(2, 9):
+        follows.append(one.out(page, number, is_alive=None))
+        if follows[-1] is AGAIN:
+            number = one.log_in()
+        clock.advance(2_000)
+    assert follows == [AGAIN, AGAIN, LATER, LATER, REFUSED, REFUSED, REFUSED]
 
 
 def test_pauses_grow_and_end(one: Process, clock: FakeClock) -> None:
     number, pauses = one.log_in(), []
     one.shown(0, number)
     for page in range(1, 9):
-        while one.out(page, number, sent=-1.0) is AGAIN:
+        while one.out(page, number, is_alive=None) is AGAIN:
             number = one.log_in()
-            one.shown(0, number, sent=1.0)
+        one.shown(0, number)
         pause = 0
-        while one.out(100 + page, number) is LATER:
+        while one.out(100 + page, number, is_alive=None) is LATER:
             clock.advance(15)
             pause += 15
         pauses.append(pause)
         number = one.log_in()
         one.shown(0, number)
     assert pauses == [30, 60, 120, 240, 480, 960, 1800, 1800]
+
+
+def test_pages_by_which_a_session_is_found_alive(clock: FakeClock) -> None:
+    store = MemoryStore()
+    one = Process(store, clock)
+    number = one.log_in()
+    for page in range(1, 9):
+        one.shown(page, number)
+    assert one.pages() == ["1", "2", "3"]
+    one.sessions.note_page(WIKI, "https://wiki.example.com/1", is_private=False)
+    one.sessions.note_page(WIKI, "https://wiki.example.com/3", is_private=True)
+    one.shown(1, number)
+    assert one.pages() == ["3", "2"]  # what everybody sees tells nothing
+    assert Process(store, clock).pages() == ["1"]  # as it was when the first page was shown
+    one.sessions.changed(WIKI, CONTENT)
+    assert Process(store, clock).pages() == ["3", "2"]
+    assert one.out(9, number) is AGAIN
+    number = one.log_in()
+    one.shown(7, number)
+    assert one.pages() == ["3", "7", "2"]
+    one.sessions.drop_page(WIKI, "https://wiki.example.com/3")
+    assert one.pages() == ["7", "2"]
+
+
+def test_log_ins_that_succeed_are_bounded(clock: FakeClock) -> None:
+    store = MemoryStore()
+    one = Process(store, clock)
+    for page in range(20):
+        assert one.sessions.next_login_in(WIKI) == 0
+        number = one.log_in()
+        one.shown(page, number)
+        assert one.out(page + 1, number) is AGAIN
+        clock.advance(60)
+    assert one.sessions.next_login_in(WIKI) == 3600 - 20 * 60
+    assert Process(store, clock).sessions.next_login_in(WIKI) == 3600 - 20 * 60
+    clock.advance(3600 - 20 * 60)
+    assert Process(store, clock).sessions.next_login_in(WIKI) == 0
+    clock.advance(-10_000)
+    assert one.sessions.next_login_in(WIKI) == 0  # the clock was set back
+
+
+def test_a_token_that_is_renewed_at_its_time_is_no_log_in_that_counts(one: Process, clock: FakeClock) -> None:
+    for _ in range(50):
+        one.log_in(lasts_s=30)
+        clock.advance(28)
+    assert one.sessions.next_login_in(WIKI) == 0
 
 
 @pytest.mark.parametrize(("lasts_s", "good_for"), [(3600, 3540), (100, 90), (2, 4), (0.5, 4), (None, 10**9)])
@@ -144,7 +201,7 @@ def test_it_is_kept_for_the_next_run_and_for_others(clock: FakeClock) -> None:
     other = Process(store, clock)
     carried = other.sessions.current(WIKI)
     assert carried is not None
-    assert (carried.number, carried.content) == (number, "content")
+    assert (carried.number, carried.content) == (number, CONTENT)
     assert one.out(2, number) is AGAIN
     second = one.log_in()
     assert other.out(3, number) is AGAIN
@@ -154,8 +211,8 @@ def test_it_is_kept_for_the_next_run_and_for_others(clock: FakeClock) -> None:
     assert carried is not None
     assert carried.number == second
     assert not other.sessions.reload(WIKI)
-    other.sessions.changed(WIKI, "changed")
-    assert kept_sessions(store)["wiki.example.com"].content == "changed"
+    other.sessions.changed(WIKI, CHANGED)
+    assert kept_sessions(store)["wiki.example.com"].content == CHANGED
     one.sessions.changed(access("other.example.com"), "x")
     assert "other.example.com" not in kept_sessions(store)
 
@@ -164,9 +221,40 @@ def test_a_shared_store_without_a_key_has_no_content(clock: FakeClock) -> None:
     store = MemoryStore()
     one, other = (Process(store, clock, Seal(is_shared=True)) for _ in range(2))
     one.log_in()
-    assert "content" not in str(kept_sessions(store)["wiki.example.com"].content)
+    assert CONTENT not in str(kept_sessions(store)["wiki.example.com"].content)
     assert not other.sessions.reload(WIKI)
     assert other.log_in() == 2
+
+
+UNREADABLE = [
+    # what is kept of the session, or all that is kept
+    ('{"content": "not json"}', ""),
+    ('{"content": "{}"}', ""),
+    ('{"content": "[[\\"sid\\",\\"v\\",\\"a\\",false,\\"/\\",\\"true\\",null]]"}', ""),  # of `Secure=true`, as it was kept once
+    ('{"number": "first"}', ""),
+    ("", "[1"),
+    ("", '{"wiki.example.com": 1}'),
+    ("", '{"wiki.example.com": {}}'),
+]
+
+
+@pytest.mark.parametrize(("wrong", "all_of_it"), UNREADABLE)
+def test_a_session_that_cannot_be_read_counts_as_none(
+    clock: FakeClock, caplog: pytest.LogCaptureFixture, wrong: str, all_of_it: str
+) -> None:
+    store = MemoryStore()
+    number = Process(store, clock).log_in()
+    if wrong:
+        kept = json.loads(store.get_meta(SESSIONS) or "")
+        kept["wiki.example.com"] |= json.loads(wrong)
+        store.set_meta(SESSIONS, json.dumps(kept))
+    else:
+        store.set_meta(SESSIONS, all_of_it)
+    other = Process(store, clock)
+    assert other.sessions.current(WIKI) is None
+    assert "cannot be read, and counts as none: somebody logs in again" in caplog.text
+    assert other.log_in() in (1, number + 1)
+    assert Process(store, clock).sessions.current(WIKI) is not None
 
 
 def test_what_nobody_has_written_is_no_session(clock: FakeClock) -> None:
@@ -199,7 +287,7 @@ def test_a_disk_that_is_full_costs_no_page(clock: FakeClock) -> None:
     one = Process(FullStore(), clock)
     number = one.log_in()
     one.shown(1, number)
-    one.sessions.changed(WIKI, "changed")
+    one.sessions.changed(WIKI, CHANGED)
     carried = one.sessions.current(WIKI)
     assert carried is not None
 
@@ -219,7 +307,7 @@ def test_cookies_that_are_as_before_are_not_written_again(clock: FakeClock) -> N
     one = Process(store, clock)
     one.shown(1, one.log_in())
     before = store.written
-    one.sessions.changed(WIKI, "content")
+    one.sessions.changed(WIKI, CONTENT)
     assert store.written == before
-    one.sessions.changed(WIKI, "changed")
+    one.sessions.changed(WIKI, CHANGED)
     assert store.written == before + 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from scrapy import Request
+from scrapy.http import Response
 
 from crawlspace.config.site_access import read_site_access
 from crawlspace.errors import SettingError
@@ -81,3 +82,97 @@ def test_values_are_for_the_hosts_of_the_entry(pattern: str, url: str, header: s
     cookies = SessionCookies()
     cookies.load_for_entry(access, {"sid": "v"})
     assert sent(cookies, url) == header
+
+
+WIKI = "https://wiki.example.com/a/b"
+SET = [
+    # what a page at WIKI sets, and what is sent to it afterwards (RFC 6265, 5.2 and 5.3)
+    ("sid=v", "sid=v"),
+    ("sid=v; Secure", "sid=v"),
+    ("sid=v; Secure=true", "sid=v"),
+    ("sid=v; SECURE = 1; HttpOnly=true; SameSite=odd", "sid=v"),
+    ("sid=v; Version=one; Port=none; Comment; Discard=x; CommentURL=y", "sid=v"),
+    ("sid=v; Max-Age", "sid=v"),
+    ("sid=v; Max-Age=soon", "sid=v"),
+    ("sid=v; Max-Age=1.5", "sid=v"),
+    ("sid=v; Max-Age=3600; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "sid=v"),
+    ("sid=v; Max-Age=99999999999999999999999", "sid=v"),
+    ("sid=v; Max-Age=0", ""),
+    ("sid=v; Max-Age=-99999999999999999999999", ""),
+    ("sid=v; Expires", "sid=v"),
+    ("sid=v; Expires=never", "sid=v"),
+    ("sid=v; Expires=Fri, 31-Dec-2100 23:59:59 GMT", "sid=v"),
+    ("sid=v; Expires=31 december 2100 23:59:59", "sid=v"),
+    ("sid=v; Expires=Wed, 09 Jun 2021 10:18:14 GMT", ""),
+    ("sid=v; Expires=09-Jun-21 10:18:14", ""),
+    ("sid=v; Expires=Wed Jun  9 10:18:14 2021", ""),
+    ("sid=v; Expires=Wed, 09 Jun 2021 25:18:14 GMT", "sid=v"),
+    ("sid=v; Domain", "sid=v"),
+    ("sid=v; Domain=", "sid=v"),
+    ("sid=v; Domain=.EXAMPLE.com", "sid=v"),
+    ("sid=v; Domain=wiki.example.com", "sid=v"),
+    ("sid=v; Domain=other.example.com", ""),
+    ("sid=v; Domain=other.example.com; Domain=example.com", "sid=v"),
+    ("sid=v; Domain=com", ""),
+    ("sid=v; Path", "sid=v"),
+    ("sid=v; Path=a", "sid=v"),
+    ("sid=v; Path=/b", ""),
+    ("sid=v; Path=/b; Path=/a", "sid=v"),
+    ("sid=v; Path=/a/", "sid=v"),
+    ("sid=v; Path=/a/b/c", ""),
+    ("sid = v ;;; =; Secure=;", "sid=v"),
+    ('sid="a b"', 'sid="a b"'),
+    ("sid=a=b", "sid=a=b"),
+    ("sid=", "sid="),
+    ("sid", "sid"),
+    ("=v", "v"),
+    ("; Secure", ""),
+    ("", ""),
+    ("sid=v\x01", ""),
+]
+
+
+@pytest.mark.parametrize(("header", "cookie"), SET)
+def test_every_attribute_is_read_as_a_browser_does(header: str, cookie: str) -> None:
+    use_bundled_suffixes()
+    cookies, request = SessionCookies(), Request(WIKI)
+    cookies.take_from(Response(WIKI, headers={"Set-Cookie": header}), request)
+    assert sent(cookies, WIKI) == cookie
+
+
+ONE_AFTER_THE_OTHER = [
+    (["a=1", "a=2"], "a=2"),
+    (["a=1", "a=; Max-Age=0"], ""),
+    (["a=; Max-Age=0", "a=1"], "a=1"),
+    (["a=1; Path=/", "a=; Max-Age=0"], "a=1"),
+]
+
+
+@pytest.mark.parametrize(("headers", "cookie"), ONE_AFTER_THE_OTHER)
+def test_cookies_are_set_one_after_the_other(headers: list[str], cookie: str) -> None:
+    use_bundled_suffixes()
+    cookies, request = SessionCookies(), Request(WIKI)
+    cookies.take_from(Response(WIKI, headers={"Set-Cookie": headers}), request)
+    assert sent(cookies, WIKI) == cookie
+
+
+HOSTS = [
+    # a cookie, the URL that sets it, another one, whether that gets it
+    ("a=1; Secure=x", "https://wiki.example.com/", "http://wiki.example.com/", False),
+    ("a=1", "https://wiki.example.com/", "http://wiki.example.com/", True),
+    ("a=1", "https://wiki.example.com/", "https://a.wiki.example.com/", False),
+    ("a=1; Domain=wiki.example.com", "https://wiki.example.com/", "https://a.wiki.example.com/", True),
+    ("a=1; Domain=", "https://wiki.example.com/", "https://a.wiki.example.com/", False),
+    ("a=1; Domain=wiki", "http://wiki/", "http://wiki/b", True),
+    ("a=1", "http://wiki/", "http://other/", False),
+    ("a=1; Domain=127.0.0.1", "http://127.0.0.1/", "http://127.0.0.1/b", True),
+    ("a=1; Domain=0.1", "http://127.0.0.1/", "http://127.0.0.1/b", False),
+]
+
+
+@pytest.mark.parametrize(("header", "url", "other", "gets_it"), HOSTS)
+def test_who_gets_a_cookie(header: str, url: str, other: str, gets_it: bool) -> None:
+    use_bundled_suffixes()
+    cookies = SessionCookies()
+    cookies.take_from(Response(url, headers={"Set-Cookie": header}), Request(url))
+    assert bool(sent(cookies, other)) is gets_it

@@ -33,6 +33,30 @@ def access_of(pattern: str, **more: object) -> SiteAccess:
     return found
 
 
+LANDED = [
+    # what follows after the form was sent, and the page by which the session can be found alive
+    ([(302, "/home", ""), (200, "", "Home")], "https://wiki.example.com/home"),
+    ([(302, "/a", ""), (302, "/home", ""), (200, "", "Home")], "https://wiki.example.com/home"),
+    ([(302, "/home", ""), (403, "", "Not for you")], ""),
+    ([(302, "/home", ""), (404, "", "")], ""),
+    ([(200, "", "Welcome")], ""),
+    ([(307, "/home", ""), (200, "", "Home")], ""),
+    ([(302, "/home?pw=s3cret", ""), (200, "", "Home")], ""),
+]
+
+
+@pytest.mark.parametrize(("answers", "landed"), LANDED)
+def test_what_a_log_in_leads_to(answers: list[tuple[int, str, str]], landed: str) -> None:
+    left = iter([(200, "", FORM.format("method=post")), *answers])
+
+    async def send(request: Request) -> Response:
+        status, location, body = next(left)
+        headers = {"Location": location} if location else {}
+        return HtmlResponse(request.url, status=status, headers=headers, body=body.encode(), request=request)
+
+    assert asyncio.run(LogIn(access(), send, lambda *_: True).session()).landed == landed
+
+
 def failure(answers: list[tuple[int, str, str]], **more: object) -> str:
     """Return the sentence that a log-in ends with which gets these answers: status, Location and body."""
     left = iter(answers)
@@ -44,7 +68,7 @@ def failure(answers: list[tuple[int, str, str]], **more: object) -> str:
         return HtmlResponse(request.url, status=status, headers=headers, body=body.encode(), request=request)
 
     with pytest.raises(LogInFailedError) as raised:
-        asyncio.run(LogIn(access(**more), send, lambda host: host == "wiki.example.com", steps.append).session())
+        asyncio.run(LogIn(access(**more), send, lambda host, _: host == "wiki.example.com", steps.append).session())
     assert "s3cret" not in f"{raised.value} {steps}"
     return str(raised.value)
 

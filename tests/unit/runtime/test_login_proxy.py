@@ -39,7 +39,7 @@ async def asked(proxy: LoginProxy, *parts: str) -> bytes:
 
 
 def proxy(*, allows_http: bool = True) -> LoginProxy:
-    return LoginProxy(lambda host: host == OWN, allows_http=allows_http)
+    return LoginProxy(lambda host, _: host == OWN, allows_http=allows_http)
 
 
 def get(server: Server, *, close: str = "close") -> str:
