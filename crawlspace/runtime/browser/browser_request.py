@@ -78,7 +78,11 @@ class BrowserRequest:
 
     @property
     def is_superfluous(self) -> bool:
-        """Whether the answer shows nothing to read, or may never be shown."""
+        """Whether the answer shows nothing to read, or may never be shown; or the browser asks by itself, as what to fill forms with."""
+        if (
+            self.header("sec-fetch-site") == "none"
+        ):  # a person would have asked: the document of the tab is given without a request
+            return True
         if "prefetch" in self.header("sec-purpose") or "service-worker" in self.headers:
             return True
         if essence(self.header("content-type")) in _REPORTS or self.header("accept").startswith(_NOT_SHOWN_TYPES):

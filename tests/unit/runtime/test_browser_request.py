@@ -70,6 +70,7 @@ def test_what_is_sent_across_sites(method: str, headers: dict[str, str], own: bo
 
 
 SUPERFLUOUS = [
+    ({"sec-fetch-site": "none", "sec-fetch-dest": "empty"}, True),
     ({"sec-fetch-dest": "image"}, True),
     ({"sec-fetch-dest": "font"}, True),
     ({"sec-fetch-dest": "document"}, True),
