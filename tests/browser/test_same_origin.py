@@ -241,23 +241,6 @@ def test_cookies_in_the_browser_are_those_of_their_server(project: MakeProject) 
     assert found["/of-frame"] == set()
 
 
-def test_the_browser_itself_asks_for_nothing(project: MakeProject) -> None:
-    """With forms, Chromium would ask a server of its maker how to fill them."""
-    form = (
-        "<form action=/x><input name=user autocomplete=username><input type=password name=password><button>Log in</button></form>"
-    )
-    site = Site(
-        {"/robots.txt": text(""), "/": scripted(f"setTimeout(() => document.body.innerHTML += '{form}', 1000)", body=form)}
-    )
-    with serve(site) as server:
-        settings = f'{ALWAYS}CRAWLSPACE_RENDER_WAIT_FOR = "#never"\nCRAWLSPACE_BROWSER_TIMEOUT = "10s"\nLOG_LEVEL = "DEBUG"\n'
-        demo = project(collection(server.url("/"), settings=settings))
-        crawled = demo.crawl("demo", timeout=TIMEOUT)
-        explained = demo.scrapy("explain", "demo", server.url("/")).succeeded().stdout
-    assert "googleapis" not in crawled.stderr + explained
-    assert "0 requests" in crawled.stderr
-
-
 KEEPS = {
     "window.name": ("window.name = 'kept'", "window.name"),
     "history": ("history.pushState({}, '', '/1?pushed')", "history.length > 2 ? 'kept' : ''"),
