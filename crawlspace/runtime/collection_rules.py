@@ -11,7 +11,7 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.other_requests.answers import OwnAnswers
 from crawlspace.runtime.other_requests.robots import OtherRobots
-from crawlspace.runtime.requests import OWN, RESOURCE, ROBOTS, LeasedRequest
+from crawlspace.runtime.requests import OWN, RESOURCE, ROBOTS, LeasedRequest, OfPage
 from crawlspace.runtime.rule_middleware import CheckedUrl, RequestRules, refusal
 
 if TYPE_CHECKING:
@@ -29,8 +29,17 @@ CHECKS_OF_A_RESOURCE = frozenset({Reason.SCHEME, Reason.DOMAIN, Reason.CHECK_FAI
 CHECKS_OF_A_NAMED_HOST = CHECKS_OF_A_RESOURCE - {Reason.DOMAIN}
 """The same of what a page in the browser loads from a host that the settings name for that."""
 
+CHECKS_OF_WHAT_IS_READ = frozenset({Reason.PREFIX, Reason.ACTIONS})
+"""The same, besides, of what a script of another origin may read: else a page could read what the rules forbid."""
+
 CHECKS_OF_OWN_REQUESTS = CHECKS_OF_A_RESOURCE | {Reason.URL_LENGTH, Reason.PREFIX, Reason.ACTIONS}
 """What a request of a spider's own must pass: the rules that a person wrote, and not the limits of pages."""
+
+
+def checks_of_a_resource(of_page: OfPage) -> frozenset[Reason]:
+    """Return the checks that something must pass which a page in the browser loads."""
+    checks = CHECKS_OF_A_NAMED_HOST if of_page.is_named else CHECKS_OF_A_RESOURCE
+    return checks | CHECKS_OF_WHAT_IS_READ if of_page.may_be_read_elsewhere else checks
 
 
 class CollectionRules(RequestRules):
@@ -63,8 +72,8 @@ class CollectionRules(RequestRules):
         if OWN in request.meta:
             return CHECKS_OF_OWN_REQUESTS
         of_page = request.meta.get(RESOURCE)
-        if of_page is not None and of_page.is_named:
-            return CHECKS_OF_A_NAMED_HOST
+        if of_page is not None:
+            return checks_of_a_resource(of_page)
         return CHECKS_OF_A_RESOURCE if request.callback is NO_CALLBACK and not self.is_leased(request) else None
 
     def refuse(self, request: Request, decision: Decision, *, checked: CheckedUrl | None = None) -> str:

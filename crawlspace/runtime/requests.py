@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy import Request
 
@@ -57,6 +57,18 @@ _OF_THE_CRAWL = frozenset(
     {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
     | {RESOURCE, PROXIED, CHECK, STALE}
 )
+
+
+class OfPage(NamedTuple):
+    """For which page a resource is requested, and by which of its documents (`request.meta[RESOURCE]`)."""
+
+    url: str
+    is_named: bool
+    """Its host is among the `render_hosts` of the page's site, so that domain rules don't apply to it."""
+    is_own: bool
+    """It is for a document of the origin that is asked: only such a request carries credentials."""
+    may_be_read_elsewhere: bool
+    """A script of another origin could read it, so that the rules for pages apply."""
 
 
 class LeasedRequest(UrlAsGiven, Request):

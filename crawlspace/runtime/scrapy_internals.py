@@ -66,6 +66,11 @@ def is_too_large(error: Exception) -> bool:
     return isinstance(error, _DecompressionMaxSizeExceeded)
 
 
+def other_attributes(cookie: Cookie) -> dict[str, str | None]:
+    """Return the attributes of a cookie that Python's jar has no name for, by their names in small letters."""
+    return {name.lower(): value for name, value in cookie._rest.items()}  # type: ignore[attr-defined]
+
+
 def cookies_by_path(jar: CookieJar, domain: str) -> dict[str, dict[str, Cookie]]:
     """Return the cookies of a domain in the order they came. The public iterator walks through those of all domains."""
     found: dict[str, dict[str, Cookie]] = jar._cookies.get(domain, {})

@@ -19,8 +19,22 @@ MOST_LOGINS, LOGINS_WITHIN_S = 20, 3_600
 """Log-ins of an entry that succeed, within that time. A token that is renewed because its time is over does not count."""
 _COST = 1 << 14
 """Of scrypt."""
-CookieRow = tuple[str, str | None, str, bool, str, bool, int | None]
-"""A cookie as it is kept: name, value, domain, whether hosts below that get it, path, whether it is for https alone, when it ends."""
+
+
+class KeptCookie(msgspec.Struct, frozen=True, array_like=True):
+    """A cookie (RFC 6265, 5.3)."""
+
+    name: str
+    value: str | None
+    domain: str
+    domain_specified: bool
+    path: str
+    secure: bool
+    expires: int | None
+    http_only: bool = True
+    """No script may see it; so where that is not known."""
+    same_site: str = ""
+    """As written; empty where that is not known."""
 
 
 class SessionMeta(Protocol):
@@ -56,7 +70,7 @@ def is_readable(content: str, *, has_token: bool) -> bool:
     try:
         if has_token:
             return isinstance(msgspec.json.decode(content, type=dict[str, str]).get("token"), str)
-        msgspec.json.decode(content, type=list[CookieRow])
+        msgspec.json.decode(content, type=list[KeptCookie])
     except msgspec.MsgspecError:
         return False
     return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crawlspace.config.site_access import SiteAccess
-from crawlspace.crawl.access.kept import CookieRow
+from crawlspace.crawl.access.kept import KeptCookie
 from crawlspace.errors import SettingError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.middlewares.cookies import BaseCookies
 from crawlspace.runtime.middlewares.set_cookie import jar_domain
+from crawlspace.runtime.scrapy_internals import other_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,19 +24,6 @@ if TYPE_CHECKING:
 
 _HTTP_ONLY = "#HttpOnly_"
 """Before the domain of a cookie that no script may see."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeptCookie:
-    """A cookie (RFC 6265, 5.3)."""
-
-    name: str
-    value: str | None
-    domain: str
-    domain_specified: bool
-    path: str
-    secure: bool
-    expires: int | None
 
 
 class SessionCookies:
@@ -57,7 +44,7 @@ class SessionCookies:
     def load_kept(self, cookies: Iterable[KeptCookie]) -> None:
         """Take cookies with domains as a browser has them: beginning with a dot where hosts below it get it, too."""
         for one in cookies:
-            self._jar.jar.set_cookie(_cookie(replace(one, domain=jar_domain(one.domain))))
+            self._jar.jar.set_cookie(_cookie(msgspec.structs.replace(one, domain=jar_domain(one.domain))))
 
     def load_for_entry(self, access: SiteAccess, values: Mapping[str, str]) -> None:
         """Take cookies that are given by name and value only: for the hosts of the entry."""
@@ -87,19 +74,16 @@ class SessionCookies:
 
     def dumped(self) -> str:
         """Return all cookies as a text."""
-        kept = [
-            KeptCookie(
-                one.name,
-                one.value,
-                one.domain,
-                one.domain_specified,
-                one.path,
-                one.secure,
-                None if one.expires is None else int(one.expires),
-            )
-            for one in self._jar.jar
-        ]
-        return msgspec.json.encode([astuple(one) for one in kept]).decode()
+        return msgspec.json.encode(self.kept()).decode()
+
+    def kept(self) -> list[KeptCookie]:
+        """Return all cookies, with domains as Python's jar has them."""
+        return kept_cookies(self._jar.jar)
+
+
+def kept_cookies(cookies: Iterable[Cookie]) -> list[KeptCookie]:
+    """Return cookies of a jar as they are kept."""
+    return [_kept(cookie) for cookie in cookies]
 
 
 def read_cookie_file(where: str, name: str) -> list[Cookie]:
@@ -115,9 +99,10 @@ def read_cookie_file(where: str, name: str) -> list[Cookie]:
     cookies = []
     for number, line in enumerate(content.splitlines(), start=1):
         written = line.removeprefix(_HTTP_ONLY)
+        is_http_only = written != line
         if not written.strip() or written.startswith("#"):
             continue
-        cookie = _of_line(written)
+        cookie = _of_line(written, http_only=is_http_only)
         if cookie is None:
             raise SettingError(
                 f"{where} is {quoted(name)}, whose line {number} is not of Netscape's format: seven fields, apart by tabs, which are domain,"
@@ -129,7 +114,7 @@ def read_cookie_file(where: str, name: str) -> list[Cookie]:
     return cookies
 
 
-def _of_line(line: str) -> Cookie | None:
+def _of_line(line: str, *, http_only: bool) -> Cookie | None:
     """Return the cookie of a line of a file; None where it has none."""
     fields = line.split("\t")
     if len(fields) != 7 or {fields[1], fields[3]} - {"TRUE", "FALSE"} or not fields[0]:
@@ -143,11 +128,27 @@ def _of_line(line: str) -> Cookie | None:
         domain = "." + domain.removeprefix(".")
     if not name:  # as a browser keeps a cookie without "="
         name, value = value, ""
-    return _cookie(KeptCookie(name, value, jar_domain(domain), domain.startswith("."), path, secure == "TRUE", ends or None))
+    domain_specified = domain.startswith(".")
+    return _cookie(KeptCookie(name, value, jar_domain(domain), domain_specified, path, secure == "TRUE", ends or None, http_only))
 
 
 def _read(content: str) -> list[Cookie]:
-    return [_cookie(KeptCookie(*row)) for row in msgspec.json.decode(content, type=list[CookieRow])]
+    return [_cookie(kept) for kept in msgspec.json.decode(content, type=list[KeptCookie])]
+
+
+def _kept(cookie: Cookie) -> KeptCookie:
+    others = other_attributes(cookie)
+    return KeptCookie(
+        cookie.name,
+        cookie.value,
+        cookie.domain,
+        cookie.domain_specified,
+        cookie.path,
+        cookie.secure,
+        None if cookie.expires is None else int(cookie.expires),
+        "httponly" in others,
+        str(others.get("samesite") or ""),
+    )
 
 
 def _cookie(kept: KeptCookie) -> Cookie:
@@ -167,5 +168,5 @@ def _cookie(kept: KeptCookie) -> Cookie:
         discard=kept.expires is None,
         comment=None,
         comment_url=None,
-        rest={},
+        rest={**({"HttpOnly": ""} if kept.http_only else {}), **({"SameSite": kept.same_site} if kept.same_site else {})},
     )

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.exceptions import IgnoreRequest
 
 from crawlspace.cache import Recent
+from crawlspace.config.site_tls import SiteTls
 from crawlspace.decision import Reason
 from crawlspace.frontier.robots.cache import RobotsVerdict
-from crawlspace.runtime.browser.forward_proxy import ForwardProxy
+from crawlspace.runtime.access.browser_cookies import cookies_for_page
+from crawlspace.runtime.access.jar import SessionCookies, kept_cookies
+from crawlspace.runtime.browser.forward_proxy import ForwardProxy, TabPage
 from crawlspace.runtime.browser.loads import Loads
+from crawlspace.runtime.browser.loopback_proxy import connected
+from crawlspace.runtime.browser.process import BrowserProcess
+from crawlspace.runtime.browser.proxy_certificate import make_certificate
 from crawlspace.runtime.browser.renderer import Renderer
 from crawlspace.runtime.browser.resources import Resources, headers_given
 from crawlspace.runtime.browser.tab import PageJob
-from crawlspace.runtime.collection_rules import CHECKS_OF_A_NAMED_HOST, CHECKS_OF_A_RESOURCE
+from crawlspace.runtime.collection_rules import checks_of_a_resource
 from crawlspace.runtime.download.host_addresses import addresses_of
 from crawlspace.runtime.other_requests.robots import OtherRobots
-from crawlspace.runtime.requests import STATE
+from crawlspace.runtime.requests import SESSION, STATE, OfPage
 from crawlspace.runtime.rule_middleware import refusal
 from crawlspace.urls import MalformedUrl, Url, parse
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Sequence
 
     from scrapy import Request
@@ -31,7 +39,9 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.config.rendering import SiteRendering
+    from crawlspace.crawl.access.kept import KeptCookie
     from crawlspace.rules.domain import DomainMatcher
+    from crawlspace.runtime.browser.loopback_proxy import Streams
     from crawlspace.runtime.browser.tab import Dom
     from crawlspace.runtime.session import Session
 
@@ -47,26 +57,26 @@ class CrawlBrowser:
 
     def __init__(self, session: Session, crawler: Crawler) -> None:
         self._session = session
+        self._crawler = crawler
         self._stats = crawler.stats
         settings = session.collection.browser
         self.timeout_s = settings.timeout_s
         self.most_bytes = crawler.settings.getint("DOWNLOAD_MAXSIZE")
         self._sites = session.collection.sites
         self._hosts: Recent[tuple[str, ...], DomainMatcher] = Recent(_MATCHERS)
-        self._proxy = ForwardProxy(self._addresses)
         self._resources = Resources(
-            partial(_download, crawler),
-            is_named=self._is_named,
-            most_at_once=lambda site: session.engine.site_delays.of(site).concurrency,
-            why_not=self._why_not,
-            announce=self._proxy.announce,
+            partial(_download, crawler), is_named=self._is_named, pace=session.engine.site_delays.of, connect=self._connect
         )
+        self._certificate = make_certificate()
+        self._verifies = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+        self._dead_end = ForwardProxy(self._resources, self._certificate.context)
+        """Of the browser itself, which has nothing to ask for."""
         self._robots = OtherRobots(session, crawler)
         self._address = ""
         self._renderer = Renderer(
             settings,
-            self._resources,
-            proxy=self._way_out,
+            start=self._start,
+            proxy_of=lambda page, loads: ForwardProxy(self._resources, self._certificate.context, TabPage(page, loads)),
             user_agent=session.collection.user_agent,
             is_stopping=lambda: not crawler.crawling,
         )
@@ -91,7 +101,7 @@ class CrawlBrowser:
             response.body,
             self.timeout_s,
             wait_for=self._sites.of(host, int(port)).rendering.wait_for,
-            cookies=_cookies_of(request),
+            cookies=self._cookies(request),
             stays=stays,
         )
 
@@ -101,18 +111,35 @@ class CrawlBrowser:
 
         return await self._renderer.render(job, loads)
 
+    def _cookies(self, request: Request) -> list[dict[str, Any]]:
+        """Return the cookies that a page was requested with: of its session, of Scrapy's jar, or by its header alone."""
+        header = (request.headers.get("Cookie") or b"").decode("latin-1")
+        if not header:
+            return []
+        logins, middleware = self._session.engine.logins, self._crawler.get_downloader_middleware(CookiesMiddleware)
+        kept: list[KeptCookie] = []
+        if SESSION in request.meta:
+            access = logins.entry(request.meta[SESSION][0])
+            carried = logins.sessions.current(access)
+            kept = [] if carried is None else SessionCookies(carried.content).kept()
+        elif middleware is not None:
+            kept = kept_cookies(middleware.jars[request.meta.get("cookiejar")].jar)
+        return cookies_for_page(request.url, header, kept)
+
     async def close(self) -> None:
         """End the browser and its way out, and note what it has needed."""
         await self._renderer.close()
-        await self._proxy.close()
+        await self._dead_end.close()
         if self._stats is not None:
             self._stats.set_value("crawlspace/browser/replaced", self._renderer.replaced)
             self._stats.set_value("crawlspace/browser/memory_max", self._renderer.most_memory)
 
-    async def _way_out(self) -> str:
+    async def _start(self) -> BrowserProcess:
+        """Start a browser. Raises BrowserError."""
         if not self._address:
-            self._address = await self._proxy.start()
-        return self._address
+            self._address = await self._dead_end.start()
+        options = [f"--ignore-certificate-errors-spki-list={self._certificate.key_hash}"]
+        return await BrowserProcess.start(self._session.collection.browser, proxy=self._address, options=options)
 
     def _is_named(self, page: str, url: str) -> bool:
         """Return whether a page may load from the host of a URL whatever the domain rules."""
@@ -131,24 +158,37 @@ class CrawlBrowser:
             self._hosts.put(rendering.hosts, matcher)
         return matcher.match(host, port) is not None
 
-    async def _why_not(self, url: str, page: str) -> str:
-        """Return why a page may not connect to a URL; empty where it may."""
+    async def _connect(self, url: str, of_page: OfPage) -> Streams | str:
+        """Return a connection to the server of a WebSocket, whose URL has http or https; or why there is none."""
         parsed, decision = self._session.space.decide(url)
         if parsed is None:
             return decision.reason.sentence
-        heeded = decision.heeding(CHECKS_OF_A_NAMED_HOST if self._is_named(page, url) else CHECKS_OF_A_RESOURCE)
+        heeded = decision.heeding(checks_of_a_resource(of_page))
         if not heeded.admitted:
             return refusal(heeded)
         if self._session.collection.proxies.has(parsed):
             return "its site is reached through a proxy, and WebSockets go through none"
-        if not self._session.collection.robots_obey:
-            return ""
-        if self._robots_verdict(parsed) is RobotsVerdict.UNKNOWN:
-            try:
-                await self._robots.read(parsed)
-            except IgnoreRequest as refused:
-                return str(refused)
-        return Reason.ROBOTS.sentence if self._robots_verdict(parsed) is RobotsVerdict.FORBIDDEN else ""
+        if self._session.collection.robots_obey:
+            if self._robots_verdict(parsed) is RobotsVerdict.UNKNOWN:
+                try:
+                    await self._robots.read(parsed)
+                except IgnoreRequest as refused:
+                    return str(refused)
+            if self._robots_verdict(parsed) is RobotsVerdict.FORBIDDEN:
+                return Reason.ROBOTS.sentence
+        for address in await self._addresses(parsed.host, parsed.port):
+            with suppress(OSError, TimeoutError):
+                return await connected(address, parsed.port, tls=self._tls(parsed), name=parsed.host.strip("[]"))
+        return "it cannot be connected to"
+
+    def _tls(self, url: Url) -> ssl.SSLContext | None:
+        """Return what a connection to a WebSocket is made with; None for one without TLS."""
+        if url.scheme != "https":
+            return None
+        tls = self._sites.of(url.host, url.port).tls or SiteTls("")
+        context = tls.context(verify=self._verifies)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
 
     def _robots_verdict(self, url: Url) -> RobotsVerdict:
         return self._session.engine.robots.ask(url.text, site=url.site)
@@ -163,14 +203,3 @@ class CrawlBrowser:
 async def _download(crawler: Crawler, request: Request) -> Response:
     assert crawler.engine is not None
     return await crawler.engine.download_async(request)
-
-
-def _cookies_of(request: Request) -> list[dict[str, Any]]:
-    """Return the cookies that a page was requested with, for its host."""
-    parts = urlsplit(request.url)
-    pairs = (pair.strip().partition("=") for pair in (request.headers.get("Cookie") or b"").decode("latin-1").split(";"))
-    return [
-        {"name": name, "value": value, "domain": parts.hostname or "", "path": "/", "secure": parts.scheme == "https"}
-        for name, _, value in pairs
-        if name
-    ]

@@ -6,8 +6,12 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Coroutine
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-_MOST_HEAD = 64 * 1024
+if TYPE_CHECKING:
+    import ssl
+
+MOST_HEAD = 64 * 1024
 _HEAD_S = 30.0
 _IDLE_S = 300.0
 _AT_ONCE = 64 * 1024
@@ -29,7 +33,7 @@ class LoopbackProxy:
 
     async def start(self) -> str:
         """Listen on the loopback; return the URL."""
-        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0, limit=_MOST_HEAD)
+        self._server = await asyncio.start_server(self._accepted, "127.0.0.1", 0, limit=MOST_HEAD)
         host, port = self._server.sockets[0].getsockname()
         return f"http://{host}:{port}"
 
@@ -62,10 +66,10 @@ class LoopbackProxy:
             writer.close()
 
 
-async def connected(address: str, port: int) -> Streams:
-    """Connect to an address or a host. Raises OSError and TimeoutError."""
+async def connected(address: str, port: int, *, tls: ssl.SSLContext | None = None, name: str = "") -> Streams:
+    """Connect to an address or a host, by TLS to the host of a name. Raises OSError and TimeoutError."""
     async with asyncio.timeout(CONNECT_S):
-        return await asyncio.open_connection(address, port)
+        return await asyncio.open_connection(address, port, ssl=tls, server_hostname=name if tls is not None else None)
 
 
 async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, there: Streams) -> None:

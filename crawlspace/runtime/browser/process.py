@@ -8,7 +8,8 @@ import os
 import shutil
 from contextlib import suppress
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Self
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import psutil
 from playwright.async_api import Error as PlaywrightError
@@ -17,8 +18,11 @@ from playwright.async_api import async_playwright
 from crawlspace.printable import printable, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
     from crawlspace.config.rendering import BrowserSettings
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -28,6 +32,9 @@ CLOSE_S = 10.0
 _MIB = 1024 * 1024
 _MOST_HEAP_MB = 1024
 """Of the scripts of one site."""
+_RESERVED_BYTES = 640 * _MIB
+"""Address space that counts as data of a process of Chromium (VmData) and is not used."""
+_TREE_LASTS_S = 1.0
 _NOTHING_BY_ITSELF = (
     "--disable-quic",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
@@ -86,8 +93,8 @@ class BrowserProcess:
         """Rendered so far."""
 
     @classmethod
-    async def start(cls, settings: BrowserSettings, *, proxy: str) -> Self:
-        """Start a browser whose only way out is `proxy`, a URL. Raises BrowserError."""
+    async def start(cls, settings: BrowserSettings, *, proxy: str, options: Sequence[str] = ()) -> Self:
+        """Start a browser whose only way out is `proxy`, a URL, but for tabs with one of their own. Raises BrowserError."""
         program = find_program(settings.executable)
         tree = ProcessTree(token_hex(8))
         driver = asyncio.ensure_future(async_playwright().start())
@@ -99,7 +106,7 @@ class BrowserProcess:
                     headless=True,
                     chromium_sandbox=not _is_root(),
                     proxy={"server": proxy, "bypass": "<-loopback>"},
-                    args=[*_NOTHING_BY_ITSELF, _NO_NAMES, _heap(settings.memory_bytes), tree.option],
+                    args=[*_NOTHING_BY_ITSELF, _NO_NAMES, _heap(settings.memory_bytes), *options, tree.option],
                     env={name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ},
                     handle_sigint=False,
                     handle_sigterm=False,
@@ -112,7 +119,7 @@ class BrowserProcess:
         except asyncio.CancelledError:
             await cls._undo(driver, tree)
             raise
-        tree.processes()
+        await asyncio.to_thread(tree.limit, settings.memory_bytes + _RESERVED_BYTES)
         return cls(playwright, browser, tree)
 
     @staticmethod
@@ -152,10 +159,25 @@ class ProcessTree:
         """Of the command line of the browser; it means nothing to that."""
         self._root: psutil.Process | None = None
         self._known: dict[int, psutil.Process] = {}
+        self._read_at = float("-inf")
 
     def memory(self) -> int:
         """Return the bytes of memory of all, what they share counted once where the system tells."""
-        return sum(map(_memory, self.processes()))
+        if monotonic() - self._read_at > _TREE_LASTS_S:
+            self._read_at = monotonic()
+            self.processes()
+        used = [_memory(one) for one in list(self._known.values())]
+        return sum(own for own, _ in used) + max((shared for _, shared in used), default=0)
+
+    def limit(self, most_bytes: int) -> None:
+        """Let no process below the driver have more data than that, nor those that it starts, where the system can.
+
+        A page takes gigabytes in less time than is between two looks at the memory of all.
+        """
+        for one in self.processes():
+            if one != self._root and hasattr(one, "rlimit"):
+                with suppress(psutil.Error, OSError, ValueError):
+                    one.rlimit(psutil.RLIMIT_DATA, (most_bytes, most_bytes))
 
     def kill(self) -> None:
         """End all, from the first one down, and those that were orphaned meanwhile."""
@@ -194,13 +216,14 @@ def _below(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
-def _memory(process: psutil.Process) -> int:
+def _memory(process: psutil.Process) -> tuple[int, int]:
+    """Return the bytes of memory that a process has alone, and those that it may share."""
     try:
-        with suppress(psutil.AccessDenied, AttributeError):
-            return int(process.memory_full_info().pss)
-        return int(process.memory_info().rss)
+        found = process.memory_info()
     except psutil.Error:
-        return 0
+        return 0, 0
+    shared = int(getattr(found, "shared", 0))
+    return int(found.rss) - shared, shared
 
 
 def _heap(memory_bytes: int) -> str:
@@ -222,8 +245,18 @@ def _why(error: Exception) -> str:
     return printable(" ".join([lines[0], *telling[:2]] if lines else [type(error).__name__]))[:500]
 
 
+def without_complaint(work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+    """Begin something that nobody may wait for to its end: whatever it raises, is not logged.
+
+    It must not be cancelled: when the browser ends, the driver's answers come as exceptions, and asyncio logs each that nobody has taken.
+    """
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
+
+
 async def _quietly(work: Any) -> None:
     """Wait for what ends something; whatever it raises, it has ended."""
     with suppress(Exception):
         async with asyncio.timeout(CLOSE_S):
-            await work
+            await asyncio.shield(without_complaint(work))

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 
 from playwright.async_api import Error as PlaywrightError
 
-from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
-from crawlspace.runtime.browser.tab import MOST_PAGES, Tab
+from crawlspace.runtime.browser.process import BrowserError
+from crawlspace.runtime.browser.tab import Tab
 from crawlspace.runtime.download.errors import BrowserCrashedError, NotAsked, NotRenderedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from crawlspace.config.rendering import BrowserSettings
+    from crawlspace.runtime.browser.forward_proxy import ForwardProxy
     from crawlspace.runtime.browser.loads import Loads
-    from crawlspace.runtime.browser.tab import Answers, Dom, PageJob
+    from crawlspace.runtime.browser.process import BrowserProcess
+    from crawlspace.runtime.browser.tab import Dom, PageJob
 
 logger = logging.getLogger(__name__)
 
-LOOK_EVERY_S = 1.0
+LOOK_EVERY_S = 0.2
 """At the memory of the browser."""
 NEARLY = 0.8
 """The part of its memory limit at which a browser gets no more pages, and is replaced when those that it has are rendered."""
@@ -40,22 +42,21 @@ class Renderer:
     def __init__(
         self,
         settings: BrowserSettings,
-        answers: Answers,
         *,
-        proxy: Callable[[], Awaitable[str]],
+        start: Callable[[], Awaitable[BrowserProcess]],
+        proxy_of: Callable[[str, Loads], ForwardProxy],
         user_agent: str,
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`proxy` returns the URL of the browser's only way out."""
+        """`start` starts a browser, or raises BrowserError; `proxy_of` returns the only way out of the tab of a page."""
         self._settings = settings
-        self._answers = answers
-        self._proxy = proxy
+        self._start_browser = start
+        self._proxy_of = proxy_of
         self._user_agent = user_agent
         self._is_stopping = is_stopping
         self._turns = asyncio.Semaphore(settings.pages)
         self._process: BrowserProcess | None = None
         self._starting = asyncio.Lock()
-        self._idle: list[Tab] = []
         self._working = 0
         self._none_working = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
@@ -82,16 +83,13 @@ class Renderer:
             raise NotAsked from None
         try:
             for last in (*[False] * (TRIES - 1), True):
-                tab = await self._lend()
                 try:
-                    return await tab.render(job, loads())
+                    return await self._rendered(job, loads())
                 except NotRenderedError as error:
                     if self._is_stopping():
                         raise NotAsked from None
                     if last or (self._runs and not isinstance(error, BrowserCrashedError)):
                         raise
-                finally:
-                    await self._take_back(tab)
             raise AssertionError
         finally:
             self._turns.release()
@@ -106,25 +104,25 @@ class Renderer:
     def _runs(self) -> bool:
         return self._process is not None and self._process.is_running
 
-    async def _lend(self) -> Tab:
-        """Return a tab. Raises NotRenderedError where there is no browser."""
+    async def _rendered(self, job: PageJob, loads: Loads) -> Dom:
+        """Render a page in a tab of its own. Raises NotRenderedError."""
         async with self._starting:
             process = await self._running()
             self._working += 1
             self._none_working.clear()
             process.pages += 1
         try:
-            while self._idle:
-                tab = self._idle.pop()
-                if tab.is_usable:
-                    return tab
+            tab = await Tab.open(process.browser, self._proxy_of(job.url, loads), job, loads, user_agent=self._user_agent)
+            try:
+                return await tab.render()
+            finally:
                 await tab.close()
-            return await Tab.open(process.browser, self._answers, user_agent=self._user_agent)
-        except BaseException as error:
-            self._ended_work()
-            if isinstance(error, PlaywrightError):
-                raise NotRenderedError("the browser has ended") from error
-            raise
+        except PlaywrightError as error:
+            raise NotRenderedError("the browser has ended") from error
+        finally:
+            self._working -= 1
+            if not self._working:
+                self._none_working.set()
 
     async def _running(self) -> BrowserProcess:
         """Return the browser; another one in place of one that has ended, has rendered enough, or is about to need too much memory."""
@@ -141,7 +139,7 @@ class Renderer:
         if self.is_away:
             raise NotRenderedError(f"there is no browser at present: {self.why_away}")
         try:
-            self._process = await BrowserProcess.start(self._settings, proxy=await self._proxy())
+            self._process = await self._start_browser()
         except BrowserError as error:
             self.why_away = str(error)
             pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**self._failures)
@@ -153,22 +151,7 @@ class Renderer:
         self._watch = asyncio.ensure_future(self._watched(self._process))
         return self._process
 
-    async def _take_back(self, tab: Tab) -> None:
-        try:
-            if tab.is_usable and tab.pages < MOST_PAGES and self._runs:
-                self._idle.append(tab)
-            else:
-                await tab.close()
-        finally:
-            self._ended_work()
-
-    def _ended_work(self) -> None:
-        self._working -= 1
-        if not self._working:
-            self._none_working.set()
-
     async def _end(self) -> None:
-        self._idle.clear()
         process, self._process = self._process, None
         if process is not None:
             await process.close()

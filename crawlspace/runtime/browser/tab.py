@@ -1,40 +1,34 @@
-"""One tab of the browser, in which pages are rendered one after the other."""
+"""One tab of the browser, for one page: with a context of its own, so that no page finds anything of an earlier one."""
 
 from __future__ import annotations
 
 import asyncio
-import re
+import base64
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.printable import printable
 from crawlspace.runtime.browser.dom import SCRIPT
-from crawlspace.runtime.browser.loads import Loads
+from crawlspace.runtime.browser.loads import MOST_REQUESTS, Loads
+from crawlspace.runtime.browser.process import without_complaint
 from crawlspace.runtime.download.errors import BrowserCrashedError, NotRenderedError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Page
+    from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 
+    from crawlspace.runtime.browser.forward_proxy import ForwardProxy
 
-class Answers(Protocol):
-    """Answers what a page asks for."""
+logger = logging.getLogger(__name__)
 
-    async def answer(self, route: Any, page: str, loads: Loads) -> None:
-        """Answer a request of a page, whatever comes of it."""
-
-    async def may_connect(self, url: str, page: str, loads: Loads) -> bool:
-        """Return whether a page may connect to a WebSocket; then it can."""
-
-
-MOST_PAGES = 50
-"""Of one tab."""
+_INTERCEPTED = ("Document", "Image", "Media", "Font", "Ping")
+"""Kinds of requests that are decided on in the browser: the page itself, and what shows nothing to read. All else goes to the proxy."""
 MOST_RELOADS = 3
 """How often a page may load itself anew."""
-_ANY = re.compile("")
 _SETTLED_MS = 2_000
 """The longest that a page is waited for which keeps changing."""
 _READ_S, _LAST_READ_S = 10.0, 8.0
@@ -53,7 +47,8 @@ class PageJob:
     timeout_s: float
     wait_for: str = ""
     """A CSS selector of what shows that the page is complete."""
-    cookies: Sequence[dict[str, Any]] = field(default=(), repr=False)
+    cookies: Sequence[Any] = field(default=(), repr=False)
+    """As Playwright sets them."""
     stays: bool = False
     """It leads to another page by itself, in a way that plain HTML has: that is not followed."""
 
@@ -74,85 +69,109 @@ class Dom:
 
 
 class Tab:
-    """Renders one page at a time."""
+    """Renders one page."""
 
-    def __init__(self, context: BrowserContext, page: Page, answers: Answers) -> None:
+    def __init__(
+        self, context: BrowserContext, page: Page, devtools: CDPSession, proxy: ForwardProxy, job: PageJob, loads: Loads
+    ) -> None:
         self._context = context
         self._page = page
-        self._answers = answers
-        self._job: PageJob | None = None
-        self._loads = Loads()
+        self._devtools = devtools
+        self._proxy = proxy
+        self._job = job
+        self._loads = loads
+        self._main_frame = ""
         self._served = 0
         self._moved_to = ""
         self._has_crashed = False
         self._over = asyncio.Event()
         """The tab has crashed, or the page has led elsewhere."""
-        self.pages = 0
-        self.is_usable = True
 
     @classmethod
-    async def open(cls, browser: Browser, answers: Answers, *, user_agent: str) -> Self:
-        """Open a tab. Raises playwright's Error."""
-        context = await browser.new_context(
-            user_agent=user_agent, service_workers="block", accept_downloads=False, viewport={"width": 1280, "height": 1024}
-        )
+    async def open(cls, browser: Browser, proxy: ForwardProxy, job: PageJob, loads: Loads, *, user_agent: str) -> Self:
+        """Open a tab, whose only way out is `proxy`. Raises playwright's Error."""
+        address = await proxy.start()
+        try:
+            context = await browser.new_context(
+                user_agent=user_agent,
+                proxy={"server": address, "bypass": "<-loopback>"},
+                service_workers="block",
+                accept_downloads=False,
+                viewport={"width": 1280, "height": 1024},
+            )
+        except BaseException:
+            await proxy.close()
+            raise
         page = await context.new_page()
-        tab = cls(context, page, answers)
-        await context.route("**/*", tab._asked)
-        await context.route_web_socket(_ANY, tab._connects)
-        page.on("crash", lambda _: tab.crashed())
-        page.on("close", lambda _: tab.crashed())
-        context.on("page", lambda other: asyncio.ensure_future(_closed(other)))  # a pop-up
+        devtools = await context.new_cdp_session(page)
+        tab = cls(context, page, devtools, proxy, job, loads)
+        await tab._prepare()
         return tab
 
-    async def render(self, job: PageJob, loads: Loads) -> Dom:
-        """Return a page after its scripts have run. Raises NotRenderedError; the tab may not be usable after that."""
-        self._job, self._loads, self._served, self._moved_to = job, loads, 0, ""
-        self.pages += 1
-        self.is_usable = False
-        over = asyncio.ensure_future(self._over.wait())
-        work = asyncio.ensure_future(self._shown(job, loads))
+    async def _prepare(self) -> None:
+        self._page.on("crash", lambda _: self.crashed())
+        self._page.on("close", lambda _: self.crashed())
+        self._context.on("page", lambda other: asyncio.ensure_future(_closed(other)))  # a pop-up
+        self._context.on("request", lambda _: self._loads.browser_begins())
+        self._context.on("requestfinished", lambda _: self._loads.browser_ends())
+        self._context.on("requestfailed", lambda _: self._loads.browser_ends())
+        self._main_frame = (await self._devtools.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
+        self._devtools.on("Fetch.requestPaused", self._paused)
+        await self._devtools.send("Fetch.enable", {"patterns": [{"resourceType": kind} for kind in _INTERCEPTED]})
+        await self._add_cookies()
+
+    async def _add_cookies(self) -> None:
+        """Have the browser begin with the cookies of the page, but for those that it doesn't accept."""
+        cookies = list(self._job.cookies)
         try:
-            done, _ = await asyncio.wait({over, work}, timeout=job.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if cookies:
+                await self._context.add_cookies(cookies)
+        except PlaywrightError:
+            for cookie in cookies:
+                with suppress(PlaywrightError):
+                    await self._context.add_cookies([cookie])
+
+    async def render(self) -> Dom:
+        """Return the page after its scripts have run. Raises NotRenderedError."""
+        job, loads = self._job, self._loads
+        over, too_many = asyncio.ensure_future(self._over.wait()), asyncio.ensure_future(loads.too_many.wait())
+        work = without_complaint(self._shown(job, loads))
+        try:
+            ends: set[asyncio.Future[Any]] = {over, too_many, work}
+            done, _ = await asyncio.wait(ends, timeout=job.timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if self._moved_to:
-                self.is_usable = True
                 return Dom("", "", "", moved_to=self._moved_to)
             if self._has_crashed:
                 raise BrowserCrashedError
             if work in done:
                 work.result()
-            dom = await self._dom(is_complete=bool(done))
-            self.is_usable = work in done
-            return dom
+            elif too_many in done:
+                loads.finish()
+                logger.warning(
+                    "%s is ended, because it makes more than %d requests in the browser", printable(job.url), MOST_REQUESTS
+                )
+            return await self._dom(is_complete=bool(done) and too_many not in done)
         except PlaywrightError as error:
             raise (BrowserCrashedError() if self._has_crashed else NotRenderedError(_first_line(error))) from error
         finally:
-            loads.is_over = True
-            self._job = None
-            self._over.clear()
-            for one in (over, work):
+            loads.finish()
+            for one in (over, too_many):
                 one.cancel()
-            await asyncio.wait({over, work})
 
     def crashed(self) -> None:
         """The process of the tab has ended."""
-        self._has_crashed, self.is_usable = True, False
+        self._has_crashed = True
         self._over.set()
 
     async def close(self) -> None:
         """Close it; what does not end by itself ends with the browser."""
-        self.is_usable = False
         with suppress(PlaywrightError, TimeoutError):
             async with asyncio.timeout(_END_S):
-                await self._context.close()
+                await asyncio.shield(without_complaint(self._context.close()))
+        await self._proxy.close()
 
     async def _shown(self, job: PageJob, loads: Loads) -> None:
         """Wait until the page is complete."""
-        await self._context.clear_cookies()
-        if job.cookies:
-            loads.has_cookies = True
-            await self._context.add_cookies(list(job.cookies))
-        loads.has_cookies = loads.has_cookies or any(name.lower() == "set-cookie" for name in job.headers)
         await self._page.goto(job.url, wait_until="domcontentloaded", timeout=job.timeout_s * 1000)
         if job.wait_for:
             await self._page.wait_for_selector(job.wait_for, state="attached", timeout=job.timeout_s * 1000)
@@ -162,7 +181,7 @@ class Tab:
     async def _dom(self, *, is_complete: bool) -> Dom:
         try:
             async with asyncio.timeout(_READ_S if is_complete else _LAST_READ_S):
-                found = await self._read(_SETTLED_MS if is_complete else 0)
+                found = await asyncio.shield(without_complaint(self._read(_SETTLED_MS if is_complete else 0)))
         except TimeoutError as error:
             raise NotRenderedError("its scripts never come to an end") from error
         base = str(found["base"]) if not found["has_base"] else ""
@@ -174,47 +193,38 @@ class Tab:
                 return dict(await self._page.evaluate(SCRIPT, longest_ms))
         return dict(await self._page.evaluate(SCRIPT, longest_ms))
 
-    async def _asked(self, route: Any) -> None:
-        """Answer a request of the tab: the page itself with what was fetched, the rest as far as it may be loaded."""
-        job, loads = self._job, self._loads
-        request = route.request
-        with suppress(PlaywrightError):
-            if job is None:
-                await route.abort("aborted")
-            elif _is_page(request, self._page):
-                await self._page_asked(route, job)
-            else:
-                await self._answers.answer(route, job.url, loads)
+    def _paused(self, event: dict[str, Any]) -> None:
+        without_complaint(self._decide(event))
 
-    async def _connects(self, socket: Any) -> None:
-        """The page would connect to a WebSocket."""
-        job = self._job
-        with suppress(PlaywrightError):
-            if job is not None and await self._answers.may_connect(socket.url, job.url, self._loads):
-                socket.connect_to_server()
+    async def _decide(self, event: dict[str, Any]) -> None:
+        """Give the browser the page itself, as it was fetched; let documents of frames be requested, and nothing else."""
+        request, paused = event["request"], event["requestId"]
+        with suppress(PlaywrightError):  # the page has gone on, or the browser has ended
+            if event["resourceType"] != "Document":
+                await self._devtools.send("Fetch.failRequest", {"requestId": paused, "errorReason": "BlockedByClient"})
+            elif event["frameId"] != self._main_frame:
+                await self._devtools.send("Fetch.continueRequest", {"requestId": paused})
+            elif self._is_job(request["url"], request["method"]):
+                await self._devtools.send("Fetch.fulfillRequest", {"requestId": paused, **_fulfilled(self._job)})
             else:
-                await socket.close()
+                await self._devtools.send("Fetch.failRequest", {"requestId": paused, "errorReason": "Aborted"})
 
-    async def _page_asked(self, route: Any, job: PageJob) -> None:
-        url = route.request.url.partition("#")[0]
+    def _is_job(self, url: str, method: str) -> bool:
+        """Return whether the tab is to show the page that it is for; note where it is led instead."""
+        url, own = url.partition("#")[0], self._job.url.partition("#")[0]
         self._served += 1
-        if self._served == 1 or (
-            url == job.url.partition("#")[0] and route.request.method == "GET" and self._served <= MOST_RELOADS
-        ):
-            await route.fulfill(status=job.status, headers=job.headers, body=job.body)
-            return
-        if not job.stays:
-            self._moved_to = "" if url == job.url.partition("#")[0] else url
+        if self._served == 1 or (url == own and method == "GET" and self._served <= MOST_RELOADS):
+            return True
+        if not self._job.stays:
+            self._moved_to = "" if url == own else url
             self._over.set()
-        await route.abort("aborted")
+        return False
 
 
-def _is_page(request: Any, page: Page) -> bool:
-    """Whether a request is for the page of the tab itself, and not for a frame in it."""
-    try:
-        return bool(request.is_navigation_request() and request.frame == page.main_frame)
-    except PlaywrightError:
-        return False  # of a worker
+def _fulfilled(job: PageJob) -> dict[str, Any]:
+    """Return a page as the answer to a request that the browser has paused."""
+    headers = [{"name": name, "value": value} for name, values in job.headers.items() for value in values.split("\n")]
+    return {"responseCode": job.status, "responseHeaders": headers, "body": base64.b64encode(job.body).decode()}
 
 
 async def _closed(page: Page) -> None:

@@ -46,7 +46,11 @@ class BaseDefaultHeaders:
         for name, value in self._for_all:
             request.headers.setdefault(name, value)
         of_page = request.meta.get(RESOURCE)
-        if self._for_some and self._hosts.allow(request.url) and (of_page is None or has_host_of(request.url, of_page.url)):
+        if (
+            self._for_some
+            and self._hosts.allow(request.url)
+            and (of_page is None or (of_page.is_own and has_host_of(request.url, of_page.url)))
+        ):
             for name, value in self._for_some:
                 request.headers.setdefault(name, value)
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from crawlspace.runtime.access.digest import Challenge
     from crawlspace.runtime.access.session_check import Download
     from crawlspace.runtime.access.signs import LoggedOut
+    from crawlspace.runtime.requests import OfPage
     from crawlspace.urls import Url
 
 SITES = 10_000
@@ -132,7 +133,7 @@ class BaseSiteAccess:
         if found is None:
             return None
         site, scheme = found
-        if RESOURCE in request.meta and not self._may_carry(request.meta[RESOURCE].url, site):
+        if RESOURCE in request.meta and not self._may_carry(request.meta[RESOURCE], site):
             return None
         headers = {
             name: value for name, value in self._logins.headers(site, scheme=scheme).items() if name not in request.headers
@@ -202,10 +203,13 @@ class BaseSiteAccess:
             return response
         raise LoggedOutError(f"{request.url} shows {sign}", may_be_shown=what_follows is LookedOut.LATER)
 
-    def _may_carry(self, page: str, site: str) -> bool:
-        """Return whether what a page in the browser asks a site for may carry the log-in of that: where it is the page's own, too."""
+    def _may_carry(self, of_page: OfPage, site: str) -> bool:
+        """Return whether what a page in the browser loads from a site may carry the log-in of that.
+
+        That is so where the page has the same log-in, and the document that asks, which may be that of a frame, is of the very origin.
+        """
         access = self._logins.access(site)
-        return access is not None and access is self._logins.access(parse(page).site)
+        return of_page.is_own and access is not None and access is self._logins.access(parse(of_page.url).site)
 
     def _challenged(self, request: Request, response: Response) -> Request | None:
         """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""
@@ -249,7 +253,10 @@ class BaseSiteAccess:
         if access.session.client is not None:
             request.headers["Authorization"] = f"Bearer {json.loads(carried.content)['token']}"
         else:
+            of_browser = request.headers.get(b"Cookie") if RESOURCE in request.meta else None
             self._renewal.cookies(access, carried).add_to(request)
+            if of_browser:
+                request.headers[b"Cookie"] = _with_others(request.headers.get(b"Cookie") or b"", of_browser)
         request.meta[SESSION] = access.pattern, carried.number, monotonic()
         header = "Cookie" if access.session.client is None else "Authorization"
         set_access(request, [*request.meta.get(CARRIED, ()), header])
@@ -267,6 +274,14 @@ class BaseSiteAccess:
 async def _no_download(_: Request) -> Response:
     """There is no crawl that could send it."""
     raise NotAsked
+
+
+def _with_others(header: bytes, others: bytes) -> bytes:
+    """Return a Cookie header with those cookies of another one whose names it has not: what scripts of the page have set, say."""
+    pairs = [pair.strip() for pair in header.split(b";") if pair.strip()]
+    names = {pair.partition(b"=")[0] for pair in pairs}
+    more = [pair.strip() for pair in others.split(b";") if pair.strip()]
+    return b"; ".join([*pairs, *(pair for pair in more if pair.partition(b"=")[0] not in names)])
 
 
 def _again(request: Request) -> Request:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from scrapy import Request
+from scrapy.http import Response
 
 from crawlspace.config.rendering import NO_RENDERING
 from crawlspace.config.sites import SiteSettings, SiteTable
+from crawlspace.crawl.access.kept import KeptCookie
 from crawlspace.crawl.logins import entry_hosts_of
 from crawlspace.rules.limits import Limits
-from crawlspace.runtime.access.browser_cookies import cookies_of_entry
+from crawlspace.runtime.access.browser_cookies import cookies_for_page, cookies_of_entry
 from crawlspace.runtime.access.jar import SessionCookies
 from tests.unit.runtime.test_log_in import access_of
 
@@ -70,3 +74,67 @@ def test_where_cookies_of_the_browser_go(pattern: str, given: dict[str, object],
     request = Request(url)
     SessionCookies(first.dumped()).add_to(request)
     assert (request.headers.get("Cookie") == b"sid=v") == is_sent
+
+
+def kept(name: str, domain: str, **others: Any) -> KeptCookie:
+    values: dict[str, Any] = {"path": "/", "secure": False, "http_only": False} | others
+    return KeptCookie(name, "v", domain, domain.startswith("."), expires=None, **values)
+
+
+IN_BROWSER = [
+    # URL, cookies of the jar, the request's header: what the browser gets
+    (
+        "https://a.example/",
+        [kept("x", "a.example", path="/deep", secure=True, http_only=True, same_site="strict")],
+        "",
+        [("x", "a.example", "/deep", True, True, "Strict")],
+    ),
+    ("https://w.a.example/", [kept("x", ".a.example")], "x=v", [("x", ".a.example", "/", False, False, "Lax")]),
+    ("https://a.example/", [kept("x", "b.example")], "", []),
+    ("https://a.example/", [kept("x", ".a.example")], "", [("x", ".a.example", "/", False, False, "Lax")]),
+    (
+        "https://a.example/",
+        [kept("x", "a.example", secure=True, same_site="None")],
+        "",
+        [("x", "a.example", "/", True, False, "None")],
+    ),
+    ("http://a.example/", [kept("x", "a.example", same_site="None")], "", [("x", "a.example", "/", False, False, "Lax")]),
+    ("http://intranet/", [kept("x", "intranet.local")], "", [("x", "intranet", "/", False, False, "Lax")]),
+    ("http://printer.local/", [kept("x", "printer.local")], "", [("x", "printer.local", "/", False, False, "Lax")]),
+    (
+        "https://a.example/",
+        [],
+        "y=1; z",
+        [("y", "a.example", "/", True, True, "Lax"), ("z", "a.example", "/", True, True, "Lax")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("url", "jar", "header", "expected"), IN_BROWSER)
+def test_cookies_of_a_page_in_the_browser(
+    url: str, jar: list[KeptCookie], header: str, expected: list[tuple[object, ...]]
+) -> None:
+    names = ("name", "domain", "path", "secure", "httpOnly", "sameSite")
+    assert [tuple(one[name] for name in names) for one in cookies_for_page(url, header, jar)] == expected
+
+
+SET = [
+    # Set-Cookie, what is kept: whether a script sees it, SameSite
+    ("x=v", False, ""),
+    ("x=v; HttpOnly", True, ""),
+    ("x=v; httponly; SameSite=Strict", True, "Strict"),
+    ("x=v; samesite=None; Secure", False, "None"),
+]
+
+
+@pytest.mark.parametrize(("header", "http_only", "same_site"), SET)
+def test_a_session_keeps_what_a_server_has_set_for_its_cookies(header: str, http_only: bool, same_site: str) -> None:
+    cookies, request = SessionCookies(), Request("https://a.example/")
+    cookies.take_from(Response("https://a.example/", headers={"Set-Cookie": header}), request)
+    (found,) = SessionCookies(cookies.dumped()).kept()
+    assert (found.http_only, found.same_site) == (http_only, same_site)
+
+
+def test_cookies_of_a_session_that_an_earlier_version_has_kept_are_seen_by_no_script() -> None:
+    (found,) = SessionCookies('[["x","v","a.example",false,"/",false,null]]').kept()
+    assert (found.name, found.http_only, found.same_site) == ("x", True, "")
