@@ -103,7 +103,7 @@ class Held(Labelled):
 
 
 _HELD_SENTENCES = {
-    Held.HOST: "the failure may be the host's: it is deleted once the host answers and the page still fails",
+    Held.HOST: "the site may be at fault: it is deleted once other pages are there again and this one still fails or redirects",
     Held.MANY: "the run has deleted as many documents as it may",
     Held.RULES: "a change of the rules would delete too many documents at once",
     Held.FOLDED: "the URL is folded into another one, which has no document yet",

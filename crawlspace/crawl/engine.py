@@ -426,8 +426,11 @@ class Engine:
 
     def _follow_waiting(self, after: UrlState) -> None:
         """Let the documents leave that wait for what becomes of a URL; `after` is its state."""
+        if not self.redirects.is_awaited(after):
+            return
+        after = self.outcome_policy.as_indexed(after)
         for one in self.redirects.waiting(after):
-            if one.page.id in self._leased:
+            if one.page.id in self._leased:  # its own outcome decides
                 continue
             change = self.outcome_policy.follow_waiting(one, after, policy=self.policy)
             if change is not None:

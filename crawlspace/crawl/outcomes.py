@@ -119,6 +119,12 @@ class OutcomePolicy:
             return transition
         return self._within_limit(state, judged, transition, canonical, folded)
 
+    def as_indexed(self, after: UrlState) -> UrlState:
+        """Return the state of a URL after its outcome as it will be when that is recorded: the index has its document, if no other page's stands for it."""
+        if after.checksum is None or after.held is not None or self._displacements.is_lost(after):
+            return after
+        return structs.replace(after, indexed=True)
+
     def follow_waiting(self, one: Waiting, by: UrlState, *, policy: RecrawlPolicy) -> Change | None:
         """Return the change by which the document of a page leaves that waits for what becomes of a URL; None: it waits on.
 
@@ -127,8 +133,6 @@ class OutcomePolicy:
         """
         page, target = one.page, one.target
         assert target is not None
-        if by.checksum is not None and target.state is by and by.held is None and not self._displacements.is_lost(by):
-            target = replace(target, state=structs.replace(by, indexed=True))
         health = self._healths.get(page.site) or self._read(page.site)
         is_small = target.is_settled and self._is_small(page.site, health, policy)
         has_moved = target.has(page) or (is_small and _is_move(page, target, health))
@@ -160,14 +164,14 @@ class OutcomePolicy:
 
         On a small site a redirect is believed as soon as it is known what its target is.
         """
-        if outcome.kind is OutcomeKind.DOCUMENT and not (shown in health.shown and self._has_other(state, outcome)):
+        if outcome.kind is OutcomeKind.DOCUMENT and not self._has_other(state, outcome):
             return False
         is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
         if target is not None and not target.is_settled:
             return True
         if is_small:
             return False
-        if not is_confirmed(state, health) or health.is_failing(policy.host_failed_percent):
+        if not is_confirmed(state, health) or state.status != outcome.status or health.is_failing(policy.host_failed_percent):
             return True
         return health.mostly_shows(shown, policy.host_fetches)
 

@@ -93,6 +93,8 @@ class Redirects:
         self._waiting: dict[str, dict[int, Waiting]] = {}
         """By URL, the pages that redirect to it and whose documents wait for what becomes of it, by id."""
         self._waits_for: dict[int, str] = {}
+        self._results: Recent[str, UrlState] = Recent(_KEPT)
+        """The state of targets after their outcomes in this run, which may not be recorded yet."""
         self._warned_of: set[str] = set()
 
     def check(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
@@ -170,8 +172,13 @@ class Redirects:
             if not waiting:
                 del self._waiting[url]
 
+    def is_awaited(self, after: UrlState) -> bool:
+        """Return whether pages wait for what becomes of a URL, or have waited for it."""
+        return after.url in self._waiting or (self._has_targets and self._results.get(after.url) is not None)
+
     def waiting(self, after: UrlState) -> list[Waiting]:
         """Return the pages that wait for what becomes of a URL, each with where it leads to now; `after` is that URL after its outcome."""
+        self._results.put(after.url, after)
         found: list[Waiting] = []
         for one in list(self._waiting.get(after.url, {}).values()):
             now = self._store.get_by_id(one.page.id)
@@ -195,7 +202,7 @@ class Redirects:
             if following is None or following == state.url:
                 break
             text = following
-        known = self._store.get(text)
+        known = self._results.get(text) or self._store.get(text)
         if known is None:
             return replace(_target_at(parse(text), asked, None), signature=signature)
         target = _target_at(parse(text), asked, known)

@@ -156,6 +156,30 @@ def test_a_site_that_moves_to_one_text_loses_one_document_at_most(tmp_path: Path
         assert (len(web.indexed), SECURE in web.indexed) == (60, True)
 
 
+def test_one_fault_after_the_other_confirms_nothing(tmp_path: Path) -> None:
+    """What is held for one fault must not be confirmed by the first page that shows the next one."""
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 60, CRAWLSPACE_MAX_DELETIONS=60)
+    well = set(web.indexed)
+    web.pages[HOME + "maintenance"] = "closed"
+    faults: list[Callable[[str], To | str | int | None]] = [
+        lambda url: None if path(url) == "/maintenance" else To("/maintenance"),
+        lambda url: "closed",
+        lambda url: "closed" if path(url) == "/login" else To(f"/login?back={path(url)}"),
+        lambda url: 403,
+        lambda url: To(url),
+        lambda url: "no service",
+    ]
+    for fault in faults:
+        web.shows = fault
+        web.crawl(after=MONTH)
+        assert well <= web.indexed
+    web.shows = lambda url: None
+    for _ in range(2):
+        web.crawl(after=MONTH)
+    assert well <= web.indexed
+    assert well.isdisjoint(web.held())
+
+
 def test_both_stores_keep_them(tmp_path: Path, store: Store) -> None:
     web = site(tmp_path, store, 60, CRAWLSPACE_MAX_DELETIONS=60)
     well = set(web.indexed)
