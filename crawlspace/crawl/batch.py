@@ -69,6 +69,14 @@ class Commits:
         """Something is not written yet."""
         return bool(self.batch.changes) or self._writing is not None
 
+    def uncommitted(self, url: str) -> UrlState | None:
+        """Return the state of a URL that is not written yet; None: there is none, or the URL is to be forgotten."""
+        for batch in (self.batch, self._writing):
+            for change in reversed(batch.changes if batch is not None else ()):
+                if change.state.url == url:
+                    return None if change.forget else change.state
+        return None
+
     def add(self, change: Change, outcome: Outcome, before: UrlState) -> None:
         """Take the change that an outcome makes to a URL."""
         self.batch.changes.append(change)

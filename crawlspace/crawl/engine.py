@@ -131,7 +131,11 @@ class Engine:
         self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
         self.redirects = Redirects(
-            store, most=collection.max_redirects, keeps_cookies=collection.keeps_cookies, folding=collection.url_folding
+            store,
+            uncommitted=self._uncommitted,
+            most=collection.max_redirects,
+            keeps_cookies=collection.keeps_cookies,
+            folding=collection.url_folding,
         )
         self._version, self._looked_at = self.results.version(), float("-inf")
 
@@ -426,7 +430,7 @@ class Engine:
 
     def _follow_waiting(self, after: UrlState) -> None:
         """Let the documents leave that wait for what becomes of a URL; `after` is its state."""
-        if not self.redirects.is_awaited(after):
+        if not self.redirects.is_awaited(after.url):
             return
         after = self.outcome_policy.as_indexed(after)
         for one in self.redirects.waiting(after):
@@ -440,6 +444,11 @@ class Engine:
                 self.redirects.end_wait(one.page)
             elif one.target.url != after.url:
                 self.redirects.wait(one.page, one.target, link=one.link)
+
+    def _uncommitted(self, url: str) -> UrlState | None:
+        """Return the state of a URL after an outcome that is not recorded yet; None: there is none."""
+        state = self.commits.uncommitted(url)
+        return None if state is None else self.outcome_policy.as_indexed(state)
 
     def _fetch_with_cookie(self, urls: Iterable[UrlState], last: UrlState) -> None:
         """Have URLs be fetched once more in this run, of which a redirect leads back to them and has set a cookie; `last` is the one that does."""

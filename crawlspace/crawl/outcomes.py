@@ -321,8 +321,9 @@ def _is_move(page: UrlState, target: Target, health: Health) -> bool:
 def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:
     """Return whether an outcome is what the site shows instead of documents, so that it is no normal answer."""
     shown = set(signatures_of_page(state.url))
-    if outcome.checksum is not None and outcome.checksum != state.checksum:
-        shown.add(signature_of_text(outcome.checksum))
+    checksum = outcome.checksum or (state.checksum if outcome.kind is OutcomeKind.UNCHANGED else None)
+    if checksum is not None:
+        shown.add(signature_of_text(checksum))
     if outcome.redirect_to is not None:
         try:
             shown.add(signature_of_target(parse(join(state.url, outcome.redirect_to)), parse(state.url)))

@@ -9,7 +9,7 @@ redirects again after the site has answered for another page, and less than half
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import unquote
@@ -81,9 +81,19 @@ class Waiting:
 class Redirects:
     """What is known of the redirects of this run."""
 
-    def __init__(self, store: RedirectStore, *, most: int, keeps_cookies: bool, folding: UrlFolding | None = None) -> None:
-        """`most`: the redirects in a row that are followed. `keeps_cookies`: requests carry the cookies that responses have set."""
+    def __init__(
+        self,
+        store: RedirectStore,
+        *,
+        uncommitted: Callable[[str], UrlState | None],
+        most: int,
+        keeps_cookies: bool,
+        folding: UrlFolding | None = None,
+    ) -> None:
+        """`uncommitted` returns the state of a URL after an outcome that is not recorded yet. `most`: the redirects in a row that are followed.
+        `keeps_cookies`: requests carry the cookies that responses have set."""
         self._store = store
+        self._uncommitted = uncommitted
         self._folding = folding
         self._most = max(most, 1)
         self._keeps_cookies = keeps_cookies
@@ -93,8 +103,6 @@ class Redirects:
         self._waiting: dict[str, dict[int, Waiting]] = {}
         """By URL, the pages that redirect to it and whose documents wait for what becomes of it, by id."""
         self._waits_for: dict[int, str] = {}
-        self._results: Recent[str, UrlState] = Recent(_KEPT)
-        """The state of targets after their outcomes in this run, which may not be recorded yet."""
         self._warned_of: set[str] = set()
 
     def check(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
@@ -172,13 +180,12 @@ class Redirects:
             if not waiting:
                 del self._waiting[url]
 
-    def is_awaited(self, after: UrlState) -> bool:
-        """Return whether pages wait for what becomes of a URL, or have waited for it."""
-        return after.url in self._waiting or (self._has_targets and self._results.get(after.url) is not None)
+    def is_awaited(self, url: str) -> bool:
+        """Return whether pages wait for what becomes of a URL."""
+        return url in self._waiting
 
     def waiting(self, after: UrlState) -> list[Waiting]:
         """Return the pages that wait for what becomes of a URL, each with where it leads to now; `after` is that URL after its outcome."""
-        self._results.put(after.url, after)
         found: list[Waiting] = []
         for one in list(self._waiting.get(after.url, {}).values()):
             now = self._store.get_by_id(one.page.id)
@@ -202,7 +209,7 @@ class Redirects:
             if following is None or following == state.url:
                 break
             text = following
-        known = self._results.get(text) or self._store.get(text)
+        known = self._uncommitted(text) or self._store.get(text)
         if known is None:
             return replace(_target_at(parse(text), asked, None), signature=signature)
         target = _target_at(parse(text), asked, known)
