@@ -13,7 +13,7 @@ from tests.histories.documents import Indexed
 from tests.histories.fate import Run
 from tests.histories.files import is_of_before
 from tests.histories.oracle import Oracle, fails
-from tests.histories.web import host_of
+from tests.histories.web import REDIRECTS, host_of
 
 _LONGEST_CRAWL_S = HOUR / 2
 """Of a small web, where no site asks for a rest; less than the clock is set back by."""
@@ -115,8 +115,8 @@ class CheckedCollection(Collection):
                 failing[host] += 1
                 if down[host] in _MISSING:
                     missing[host] += 1
-                elif down[host] != "mostly":
-                    yield f"LOST    {url}, though its site was down: {row_of(was)}, now {row_of(now)}"
+                elif down[host] != "mostly" and not self._may_be_led_away(was, down[host], before, there):
+                    yield f"LOST    {url}, though its site was down ({down[host]}): {row_of(was)}, now {row_of(now)}"
             has_nothing = url in run.orphans if now is None else now.state in NO_DOCUMENT
             if was.indexed and not (has_nothing and was.checksum in there):
                 lost.append(url)  # a better address took its place before its own deletion could be held: that is no deletion
@@ -131,8 +131,34 @@ class CheckedCollection(Collection):
                 yield f"LOST    {number} documents of {host}, which mostly fails"
         if run.ended == "finished" and not self._configuration.continuous:
             yield from self._left_behind(after, run, oracle)
-        if run.lasted < DAY and run.ended != "killed" and len(lost) > run.most_deletions:
+        led_away = sum(self._leads_to(url, down) in after and after[self._leads_to(url, down)].indexed for url in lost)
+        if run.lasted < DAY and run.ended != "killed" and len(lost) - min(run.led_away, led_away) > run.most_deletions:
             yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
+
+    def _leads_to(self, url: str, down: Mapping[str, str]) -> str:
+        """Where the redirects of an address end; empty where it has none."""
+        target = ""
+        for _ in range(10):
+            site, page = self._web.site_of(url), self._web.page(url)
+            outage = down.get(site.host, "")
+            if outage in REDIRECTS and url not in (site.home, f"{site.home}closed"):
+                target = f"{site.home}closed" if outage == "to one" else site.home
+            elif page is not None and page.location and host_of(page.location) in self._web.sites:
+                target = page.location
+            else:
+                break
+            url = target
+        return target
+
+    def _may_be_led_away(
+        self, was: UrlState, outage: str, before: Mapping[str, UrlState], there: AbstractSet[bytes | None]
+    ) -> bool:
+        """Whether a redirect of a whole site may be believed: a small one may lead elsewhere, and an equal page is no loss."""
+        if outage not in REDIRECTS:
+            return False
+        name = host_of(was.url).partition(":")[0]
+        known = sum(host_of(url).partition(":")[0] == name for url in before)
+        return known <= self._configuration.host_fetches or was.checksum in there
 
     def _is_inside(self, oracle: Oracle, url: str) -> bool:
         """Whether the rules admit an address, and what it is folded into."""

@@ -292,6 +292,7 @@ class SimulatedCrawler(IndexFile):
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted, run.moved = self.clock.now() - began, moved.end()
+        run.led_away += engine.progress.moves.total()
         if run.ended == "finished" and not collection.continuous:
             end_run_checked(engine, run)
         engine.close()

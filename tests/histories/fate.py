@@ -41,6 +41,8 @@ class Run:
     fetched: int = 0
     moved: int = 0
     """Documents of folded URLs that were moved as they were archived."""
+    led_away: int = 0
+    """Documents that were found at another address: these are no deletions."""
     deletions: int = 0
     """Documents that a change of the rules takes out of the index, and that are not held."""
     held_for_rules: int | None = None

@@ -14,9 +14,24 @@ from hashlib import blake2b
 from heapq import heapify, heappop, heappush
 
 HTML, PLAIN, IMAGE, FILE = "text/html", "text/plain", "image/png", "application/pdf"
-OUTAGES = ("500", "502", "503", "busy", "refused", "timeout", "no host", "flaky", "mostly", "mostly")
+OUTAGES = (
+    "500",
+    "502",
+    "503",
+    "busy",
+    "refused",
+    "timeout",
+    "no host",
+    "flaky",
+    "mostly",
+    "mostly",
+    "to itself",
+    "to one",
+    "to home",
+)
 """What a whole site may do for a while: answer with that status, be busy (503 with Retry-After), give no answer, do so now and then,
-or answer 500 for everything but its home page."""
+answer 500 for everything but its home page, or redirect each URL to itself, to one page that is there meanwhile, or to its home page."""
+REDIRECTS = ("to one", "to home")
 
 
 @dataclass(slots=True)
@@ -227,6 +242,15 @@ class Web:
             return new
         return Answer(304, type="") if site.bare_304 else replace(new, status=304, title="", text="", links=())
 
+    def _redirected(self, site: Site, url: str) -> Answer | None:
+        closed = f"{site.home}closed"
+        if url == f"{site.home}robots.txt" or (url == site.home and site.outage == "to home"):
+            return None
+        if url == closed and site.outage == "to one":
+            self.waited_for.add(closed)
+            return Answer(200, title="closed", text=f"{site.host} is closed", etag='"closed"')
+        return Answer(302, location={"to itself": url, "to one": closed, "to home": site.home}[site.outage])
+
     def _failed(self, site: Site, url: str) -> Answer | None:
         outage = site.outage
         if outage == "mostly":
@@ -237,6 +261,8 @@ class Web:
             return None
         if outage.isdigit():
             return Answer(int(outage))
+        if outage.startswith("to "):
+            return self._redirected(site, url)
         return Answer(503, retry_after_s=30.0) if outage == "busy" else Answer(failure=outage)
 
 
