@@ -22,6 +22,8 @@ MOST_BYTES = 1 << 30
 MOST_DOCUMENT = 1 << 28
 """Bytes of the record of a document, whose text has at most 10,000,000 characters."""
 _MOST_OPEN = 50
+_MOST_HEADERS = 1 << 18
+"""Bytes of the head of a response (`docs/security.md`); what is behind them is not looked at."""
 _decode = msgspec.json.Decoder(Document).decode
 
 
@@ -132,7 +134,7 @@ class ArchiveReader:
         found = self._fetch(self.location(place), url)
         if found is None or found[1].url != url:
             return None
-        fields, shape = found[1].fields, shape_of(found[1].block.partition(b"\r\n\r\n")[0])
+        fields, shape = found[1].fields, shape_of(found[1].block[:_MOST_HEADERS].partition(b"\r\n\r\n")[0])
         id, date = fields.get("WARC-Record-ID"), fields.get("WARC-Date")
         return None if not (id and date) else Original(id, date, fields.get("WARC-Payload-Digest", ""), fields.get(DOM), shape)
 

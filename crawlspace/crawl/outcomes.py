@@ -11,7 +11,14 @@ from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.displaced_documents import Displacements
-from crawlspace.crawl.redirects import Target, Waiting, hosts_of_move, signature_of_target, signature_of_text, signatures_of_page
+from crawlspace.crawl.redirects import (
+    Target,
+    WaitingPage,
+    hosts_of_move,
+    signature_of_target,
+    signature_of_text,
+    signatures_of_page,
+)
 from crawlspace.decision import Decision
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
@@ -125,7 +132,7 @@ class OutcomePolicy:
             return after
         return structs.replace(after, indexed=True)
 
-    def follow_waiting(self, one: Waiting, by: UrlState, *, policy: RecrawlPolicy) -> Change | None:
+    def follow_waiting(self, one: WaitingPage, by: UrlState, *, policy: RecrawlPolicy) -> Change | None:
         """Return the change by which the document of a page leaves that waits for what becomes of a URL; None: it waits on.
 
         `by` is that URL after its outcome. The document leaves in the same transaction: at another address the index has it, or the site is

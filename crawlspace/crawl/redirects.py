@@ -68,7 +68,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingPage:
     """A page with a document that waits for what becomes of the URL that it redirects to."""
 
     page: UrlState
@@ -100,7 +100,7 @@ class Redirects:
         self._targets: Recent[str, tuple[str, bool]] = Recent(_KEPT)
         """By URL, where it redirects to, and whether it sets a cookie."""
         self._has_targets = False
-        self._waiting: dict[str, dict[int, Waiting]] = {}
+        self._waiting: dict[str, dict[int, WaitingPage]] = {}
         """By URL, the pages that redirect to it and whose documents wait for what becomes of it, by id."""
         self._waits_for: dict[int, str] = {}
         self._warned_of: set[str] = set()
@@ -168,7 +168,7 @@ class Redirects:
         """Have a page wait for what becomes of the target; `page` is its state meanwhile, `link` the URL that it redirects to."""
         self.end_wait(page)
         if len(self._waits_for) < _KEPT:  # else its retry decides
-            self._waiting.setdefault(target.url, {})[page.id] = Waiting(page, link)
+            self._waiting.setdefault(target.url, {})[page.id] = WaitingPage(page, link)
             self._waits_for[page.id] = target.url
 
     def end_wait(self, state: UrlState) -> None:
@@ -184,9 +184,9 @@ class Redirects:
         """Return whether pages wait for what becomes of a URL."""
         return url in self._waiting
 
-    def waiting(self, after: UrlState) -> list[Waiting]:
+    def waiting(self, after: UrlState) -> list[WaitingPage]:
         """Return the pages that wait for what becomes of a URL, each with where it leads to now; `after` is that URL after its outcome."""
-        found: list[Waiting] = []
+        found: list[WaitingPage] = []
         for one in list(self._waiting.get(after.url, {}).values()):
             now = self._store.get_by_id(one.page.id)
             if now is None or now.lease_until is not None:  # it is being fetched again, or nobody knows it any more
@@ -197,7 +197,7 @@ class Redirects:
                 target = self._target(page, after.url)
             else:
                 target = _target_at(parse(after.url), parse(page.url), after)
-            found.append(Waiting(page, one.link, target))
+            found.append(WaitingPage(page, one.link, target))
         return found
 
     def _target(self, state: UrlState, text: str) -> Target:

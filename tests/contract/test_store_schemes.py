@@ -13,6 +13,7 @@ from crawlspace.state.duplicates import HTTP
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.contract.conftest import Known, full, new
+from tests.unit.state.sqlite.test_versions import OF_VERSION_3
 
 PLAIN, SECURE, LONGER, PORT = (
     "http://a.example/p",
@@ -103,7 +104,8 @@ def upgraded(known: Known) -> Known:
     path: Path = known.store.path
     known.store.close()
     db = apsw.Connection(str(path))
-    db.execute("PRAGMA user_version = 3")
+    for statement in OF_VERSION_3:
+        db.execute(statement)
     db.close()
     return Known(SqliteStore(path, sinks=("index", "log")))
 

@@ -9,6 +9,7 @@ import pytest
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import NewUrl, Source
+from crawlspace.state.duplicates import rank_of
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
@@ -39,7 +40,7 @@ def demo(project: MakeProject) -> Project:
 
 def known(number: int) -> NewUrl:
     url = parse(f"{HOME}{number}")
-    return NewUrl(url.key, url.text, url.site, Source.INDEX, 0, 1, 0, 2)
+    return NewUrl(url.key, url.text, url.site, Source.INDEX, 0, 1, 0, rank_of(0, url.text))
 
 
 # arguments -> exit status and a part of the sentence

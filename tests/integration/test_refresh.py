@@ -66,7 +66,7 @@ TABLE: list[tuple[str, Reply, int | str, bool, list[str]]] = [
     ("forbidden",                              status(403),                                 GONE,        False,   ["/changes", "/changes"]),
     ("moved",                                  redirect("/moved", 301),                     301,         False,   ["/changes"]),
     ("moved to nowhere",                       redirect("http://[/"),                       GONE,        False,   ["/changes"]),
-    ("moved to itself",                        redirect("/changes"),                        302,         False,   ["/changes"]),
+    ("moved to itself",                        redirect("/changes"),                        691,         True,    ["/changes"]),
     ("not to be indexed",                      page("Changes", head='<meta name="robots" content="noindex">'), 2004, False, ["/changes"]),
     ("not to be indexed, by its header",       page("Changes", headers={"X-Robots-Tag": "noindex"}), 2004, False,  ["/changes"]),
     ("another type",                           page("x", headers={"Content-Type": "image/png"}), 780,    False,   ["/changes"]),

@@ -238,7 +238,7 @@ def test_status_shows_held_deletions_and_other_rules(demo: Project, run: Run) ->
     assert (numbers["index"]["held"], numbers["held"]) == (3, {"host": 1, "many": 1, "rules": 1, "folded": 0})
     shown = run("status", "demo").succeeded().stdout
     assert "  held                         3   deletions that wait for approval (scrapy deletions demo)\n" in shown
-    assert "    host                       1   the failure may be the host's" in shown
+    assert "    host                       1   the site may be at fault" in shown
     changed = "the rules have changed since the last start: scrapy plan demo shows what that does\n"
     assert shown.endswith(f"\n\n{changed}")
     run("deletions", "demo", "--discard").succeeded()

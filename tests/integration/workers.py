@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from crawlspace.config.sinks import EMBEDDED
@@ -54,10 +54,10 @@ class Team:
     def output(self, number: int = 0) -> str:
         return self._workers[number].output()
 
-    def wait(self) -> None:
-        """Until all have ended; those that were not killed must have succeeded."""
+    def wait(self, *, statuses: Collection[int] = (0,)) -> None:
+        """Until all have ended; those that were not killed must have done so with one of these statuses."""
         for worker in self._workers:
-            assert worker.wait() in (0, -signal.SIGKILL), worker.output()
+            assert worker.wait() in (*statuses, -signal.SIGKILL), worker.output()
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a condition that a request, an output or an end may change."""

@@ -20,14 +20,14 @@ from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, Known, key
 from tests.unit.state.sqlite.test_file import assert_refused, child, filled, statements
 
-_OF_VERSION_3 = (
+OF_VERSION_3 = (
     "ALTER TABLE site DROP COLUMN shown",
     "ALTER TABLE url DROP COLUMN detail",
     "ALTER TABLE unreachable DROP COLUMN detail",
     "PRAGMA user_version = 3",
 )
 _OF_VERSION_2 = (
-    *_OF_VERSION_3,
+    *OF_VERSION_3,
     "DROP INDEX url_folded",
     "DROP INDEX url_canonical",
     "CREATE INDEX url_canonical ON url (canonical, grp) WHERE canonical IS NOT NULL AND grp IS NOT NULL",
@@ -56,7 +56,7 @@ def test_a_file_of_version_3_is_brought_up_to_date_when_it_is_written_to(tmp_pat
     store.set_unreachable(row.site, row)
     before = known.get("a.example/page")
     store.close()
-    statements(*_OF_VERSION_3)(path)
+    statements(*OF_VERSION_3)(path)
     content = path.read_bytes()
     reader = SqliteStore(path, read_only=True)
     without = structs.replace(before, detail=None)
