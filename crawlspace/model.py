@@ -354,6 +354,8 @@ class Outcome:
     """A redirect sets a cookie that the next request of the site carries."""
     doubted: int = 0
     """Signature of the page or text that is shown instead of the document, which is held until that is confirmed; 0: it is believed."""
+    is_doubted_again: bool = False
+    """The URL was doubted for the same thing when it was fetched last."""
     canonical: str | None = None
     """The canonical URL named by the page, absolute or relative to `base`."""
     checksum: bytes | None = None

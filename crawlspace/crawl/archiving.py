@@ -131,7 +131,7 @@ def is_moved(after: UrlState, outcome: Outcome) -> bool:
     """Return whether the place of a URL moves to this response: a document that is in the index stays at hand until it leaves."""
     if outcome.kind is OutcomeKind.UNCHANGED:
         return False
-    return after.checksum is None or (outcome.kind is OutcomeKind.DOCUMENT and after.held is None)
+    return after.checksum is None or (outcome.kind is OutcomeKind.DOCUMENT and after.held is None and not outcome.doubted)
 
 
 def without_record(change: Change, outcome: Outcome) -> None:

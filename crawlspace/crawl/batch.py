@@ -7,11 +7,13 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import structs
+
 from crawlspace.archive.writer import Ticket
 from crawlspace.clock import Clock
 from crawlspace.crawl.archiving import Archiving, without_record
 from crawlspace.errors import CrawlspaceError
-from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.site_health import Health
 
@@ -70,11 +72,12 @@ class Commits:
         return bool(self.batch.changes) or self._writing is not None
 
     def uncommitted(self, url: str) -> UrlState | None:
-        """Return the state of a URL that is not written yet; None: there is none, or the URL is to be forgotten."""
+        """Return the state of a URL that is not written yet, as gone if it is to be forgotten; None: there is none."""
         for batch in (self.batch, self._writing):
             for change in reversed(batch.changes if batch is not None else ()):
                 if change.state.url == url:
-                    return None if change.forget else change.state
+                    gone = structs.replace(change.state, state=State.GONE, checksum=None, indexed=False)
+                    return gone if change.forget else change.state
         return None
 
     def add(self, change: Change, outcome: Outcome, before: UrlState) -> None:
@@ -142,12 +145,15 @@ class Commits:
 
         Raises the error if that fails, too.
         """
-        batch, total = self._being_written, Effects()
+        batch, total, lost_ids = self._being_written, Effects(), set[int]()
         for number, change in enumerate(batch.changes):
             if change.forget and change.state.held is Held.FOLDED:
                 continue  # what it was to be recorded with may have failed; the next start decides
+            if change.together_with in lost_ids:
+                continue  # its own next fetch decides
             effects = yield [change]
             if isinstance(effects, Exception):
+                lost_ids.add(change.state.id)
                 lost = Outcome(change.state.id, change.state.url, OutcomeKind.FAILED, Status.UNEXPECTED, host_failure=True)
                 batch.changes[number] = Change(broken(change.state, lost))
                 effects = yield [batch.changes[number]]

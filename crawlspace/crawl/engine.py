@@ -173,6 +173,9 @@ class Engine:
             if state.id in self._leased or any(one.drop(state, self.commits.batch.changes) for one in droppers):
                 self.frontier.skip(state)
                 continue
+            if state.id in self.redirects.leaving:
+                self.frontier.skip(state)
+                continue
             if self.turns.sets_aside(state):
                 continue
             if self.logins.wait_s(state.site):
@@ -218,7 +221,7 @@ class Engine:
             self.commits.add(Change(self._not_shown(state, outcome)), outcome, state)
         else:
             self._take(outcome)
-            self._fetch_with_cookie(again, state)
+            self._fetch_again(again, state)
         return True
 
     def not_sent(self, id: int) -> None:
@@ -270,6 +273,8 @@ class Engine:
         self.outcome_policy.recorded(effects.displaced)
         self.admission.room.committed(self.commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
+        if self.redirects.leaving:
+            self.redirects.leaving.difference_update(change.state.id for change in batch.changes)
         for state in (change.state for change in batch.changes if not change.forget):
             again = state.retries > 0 or is_due_again(state, self._now())
             if state.next_fetch is not None and (again or not self._run.ends):
@@ -388,6 +393,8 @@ class Engine:
         new, keys, refused, sample = self.admission.of_page(state, outcome)
         canonical = self.admission.canonical_key(state, outcome)
         folded = self.folded.of(state)
+        if outcome.redirect_to is not None and not new:
+            self.redirects.refused(state.url)
         target = self.redirects.target(state, outcome, new[0] if new else None)
         transition = self.outcome_policy.follow(
             state, outcome, policy=self.policy, canonical=canonical, folded=folded, target=target
@@ -440,6 +447,7 @@ class Engine:
             if change is not None:
                 change.state.rules, change.state.refused = self.generation, packed({})
                 self.commits.batch.changes.append(change)
+                self.redirects.leaving.add(one.page.id)
             if change is not None or one.target is None or one.target.is_settled:
                 self.redirects.end_wait(one.page)
             elif one.target.url != after.url:
@@ -450,16 +458,9 @@ class Engine:
         state = self.commits.uncommitted(url)
         return None if state is None else self.outcome_policy.as_indexed(state)
 
-    def _fetch_with_cookie(self, urls: Iterable[UrlState], last: UrlState) -> None:
-        """Have URLs be fetched once more in this run, of which a redirect leads back to them and has set a cookie; `last` is the one that does."""
+    def _fetch_again(self, urls: Iterable[UrlState], last: UrlState) -> None:
+        """Have URLs be fetched in this run because of what a redirect leads to; `last` is the one that redirects."""
         for state in urls:
             if state.id not in self._leased:
-                failed = structs.replace(
-                    state,
-                    state=State.FAILED,
-                    status=int(Status.REDIRECT_LOOP),
-                    retries=1,
-                    next_fetch=self._now(),
-                    lease_until=None,
-                )
-                self.commits.batch.changes.append(Change(failed, together_with=last.id))
+                due = structs.replace(state, next_fetch=self._now(), lease_until=None)
+                self.commits.batch.changes.append(Change(due, together_with=last.id))

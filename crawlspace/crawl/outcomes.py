@@ -15,6 +15,7 @@ from crawlspace.crawl.redirects import (
     Target,
     WaitingPage,
     hosts_of_move,
+    is_same_fault,
     signature_of_target,
     signature_of_text,
     signatures_of_page,
@@ -72,6 +73,8 @@ class OutcomePolicy:
         self._changed: dict[str, Health] = {}
         self.moves: Counter[tuple[str, str]] = Counter()
         """Pages that were found at another address in this run, by the old and the new scheme and host."""
+        self._led_to: set[str] = set()
+        """Targets with a document of their own, to which a page of this run has moved."""
         self._small: dict[str, bool] = {}
         """By site, computed before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
@@ -99,6 +102,9 @@ class OutcomePolicy:
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
         shown = self._shown(state, outcome, target)
+        if shown and target is None and outcome.kind is OutcomeKind.DOCUMENT:
+            outcome.detail = f"it shows the text of other pages ({shown:08x})"
+        outcome.is_doubted_again = bool(shown) and is_same_fault(state, outcome)
         if shown and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):
             outcome.doubted = shown
         judged = replace(outcome, kind=OutcomeKind.GONE) if outcome.doubted else outcome
@@ -121,8 +127,7 @@ class OutcomePolicy:
                 window=policy.host_fetches,
             )
             self._healths[state.site] = self._changed[state.site] = health
-        if target is not None and not outcome.doubted and _is_move(state, target, health):
-            self.moves[hosts_of_move(state.url, target.url)] += 1
+        if target is not None and not outcome.doubted and self._is_move(state, target, health):
             return transition
         return self._within_limit(state, judged, transition, canonical, folded)
 
@@ -142,14 +147,12 @@ class OutcomePolicy:
         assert target is not None
         health = self._healths.get(page.site) or self._read(page.site)
         is_small = target.is_settled and self._is_small(page.site, health, policy)
-        has_moved = target.has(page) or (is_small and _is_move(page, target, health))
-        if not has_moved and not is_small:
+        if not is_small and not target.has(page):
             return None
+        has_moved = self._is_move(page, target, health)
         outcome = Outcome(page.id, page.url, OutcomeKind.REDIRECTED, page.status or 0)
         transition = advance(page, outcome, policy=policy, now=int(self._clock.now()), site=health)
-        if has_moved:
-            self.moves[hosts_of_move(page.url, target.url)] += 1
-        else:
+        if not has_moved:
             transition = self._within_limit(page, outcome, transition, None)
         return Change(transition.state, links=[one.link.key], discovered=[one.link], together_with=by.id)
 
@@ -178,9 +181,25 @@ class OutcomePolicy:
             return True
         if is_small:
             return False
-        if not is_confirmed(state, health) or state.status != outcome.status or health.is_failing(policy.host_failed_percent):
+        if not is_confirmed(state, health) or not outcome.is_doubted_again or health.is_failing(policy.host_failed_percent):
             return True
         return health.mostly_shows(shown, policy.host_fetches)
+
+    def _is_move(self, page: UrlState, target: Target, health: Health) -> bool:
+        """Return whether the target of a redirect takes the place of a page, and count it then.
+
+        So it does where the index has the document of the page there, or one that no other page of this run leads to.
+        """
+        is_own = target.state is not None and target.state.indexed and health.shown.count(target.signature) <= 1
+        if is_own and not target.has(page):
+            is_own = target.url not in self._led_to
+            if len(self._led_to) < _KEPT:
+                self._led_to.add(target.url)
+        if not is_own and not target.has(page):
+            return False
+        if page.indexed:
+            self.moves[hosts_of_move(page.url, target.url)] += 1
+        return True
 
     def _has_other(self, state: UrlState, outcome: Outcome) -> bool:
         """Return whether another URL has the text that a document has now."""
@@ -316,13 +335,6 @@ class OutcomePolicy:
     def _read(self, site: str) -> Health:
         health = self._healths[site] = self._changed.get(site) or self._read_health(site)
         return health
-
-
-def _is_move(page: UrlState, target: Target, health: Health) -> bool:
-    """Return whether the target of a redirect takes the place of a page: the index has its document there, or one of no other page."""
-    if target.has(page):
-        return True
-    return target.state is not None and target.state.indexed and health.shown.count(target.signature) <= 1
 
 
 def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:

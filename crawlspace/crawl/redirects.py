@@ -9,7 +9,7 @@ redirects again after the site has answered for another page, and less than half
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 from urllib.parse import unquote
@@ -21,15 +21,29 @@ from crawlspace.cache import Recent
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.rules.url_options import UrlFolding
-from crawlspace.state.depths import UrlDepth
 from crawlspace.urls import MalformedUrl, Url, join, parse
 
 logger = logging.getLogger(__name__)
 
+_REDIRECTS = frozenset({*range(300, 400), int(Status.SOFT_REDIRECT), int(Status.REDIRECT_LOOP)})
+_UNSETTLED = frozenset({State.PENDING, State.FAILED, State.REDIRECTED})
+"""States of targets that may have a document yet; redirects of this run are followed, and those of earlier ones may be other ones by now."""
 _KEPT = 50_000
 """Redirects of this run that are remembered, to recognise loops and pages that have moved."""
+_MOST_WAITING = 100
+"""Pages that wait for one URL."""
 _WARNINGS = 20
 """Sites of which it is warned that their redirects lead back."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """A redirect of this run."""
+
+    target: str
+    sets_cookie: bool
+    is_refused: bool = False
+    """The rules refuse its target."""
 
 
 class RedirectStore(Protocol):
@@ -37,7 +51,6 @@ class RedirectStore(Protocol):
     def get_by_id(self, id: int) -> UrlState | None: ...
     def links_of(self, ids: Collection[int]) -> Mapping[int, Collection[int]]: ...
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +68,12 @@ class Target:
     @property
     def is_settled(self) -> bool:
         """Whether it is known if the target has a document."""
-        return self.is_refused or (self.state is not None and self.state.state not in (State.PENDING, State.FAILED))
+        return self.is_refused or (self.state is not None and self.state.state not in _UNSETTLED)
 
     def has(self, page: UrlState) -> bool:
         """Return whether the index has the document of a page at the target, or will have it as soon as the page's own leaves."""
         state = self.state
-        if state is None or state.checksum is None:
+        if state is None or state.checksum is None or state.state is not State.DONE:
             return False
         if state.checksum == page.checksum:
             return True
@@ -97,25 +110,27 @@ class Redirects:
         self._folding = folding
         self._most = max(most, 1)
         self._keeps_cookies = keeps_cookies
-        self._targets: Recent[str, tuple[str, bool]] = Recent(_KEPT)
-        """By URL, where it redirects to, and whether it sets a cookie."""
-        self._has_targets = False
+        self._seen: Recent[str, _Seen] = Recent(_KEPT)
+        """The redirects of this run, by URL."""
+        self._has_seen = False
         self._waiting: dict[str, dict[int, WaitingPage]] = {}
         """By URL, the pages that redirect to it and whose documents wait for what becomes of it, by id."""
         self._waits_for: dict[int, str] = {}
+        self.leaving: set[int] = set()
+        """Ids of pages that waited, and whose leaving is not recorded yet."""
         self._warned_of: set[str] = set()
 
     def check(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
         """Turn the outcome of a redirect that leads back to its own URL into an error that names the loop (691).
 
-        Returns the other URLs of the loop that are to be fetched once more, because a cookie was set on the way. To be called with each
-        outcome.
+        Returns the states of other URLs that are to be fetched in this run: those of a loop on which a cookie was set, once more, and a
+        target that redirected in an earlier run. To be called with each outcome.
         """
         if state.id in self._waits_for:
             self.end_wait(state)
         if outcome.redirect_to is None:
-            if self._has_targets:
-                self._targets.drop(state.url)
+            if self._has_seen:
+                self._seen.drop(state.url)
             return []
         try:
             written = parse(join(state.url, outcome.redirect_to))
@@ -125,20 +140,28 @@ class Redirects:
         target = written.text if folded is None else folded.text
         if folded is not None and target == state.url:  # only the URL options lead it back (`Admission`)
             return []
-        is_first = self._targets.get(state.url) is None
-        self._targets.put(state.url, (target, outcome.sets_cookie))
-        self._has_targets = True
+        is_first = self._seen.get(state.url) is None
+        self._seen.put(state.url, _Seen(target, outcome.sets_cookie))
+        self._has_seen = True
+        outcome.detail = outcome.detail or printable(target)
         loop = self._loop(state, target)
         if loop is None:
-            return []
-        sets_cookie = outcome.sets_cookie or any((self._targets.get(url) or ("", False))[1] for url in loop)
+            return self._of_earlier_run(target)
+        sets_cookie = outcome.sets_cookie or any(seen.sets_cookie for url in loop if (seen := self._seen.get(url)) is not None)
         outcome.kind, outcome.status = OutcomeKind.FAILED, Status.REDIRECT_LOOP
         outcome.sets_cookie = sets_cookie and self._keeps_cookies
         outcome.detail = _loop_sentence(loop, sets_cookie=sets_cookie, keeps_cookies=self._keeps_cookies)
         self._warn(state, outcome)
         if not (outcome.sets_cookie and is_first):
             return []
-        return [found for url in loop if (found := self._store.get(url)) is not None and _redirects(found)]
+        others = [other for url in loop if (other := self._known(url)) is not None and _redirects(other)]
+        return [structs.replace(one, state=State.FAILED, status=int(Status.REDIRECT_LOOP), retries=1) for one in others]
+
+    def refused(self, url: str) -> None:
+        """Note that the rules refuse the target of a redirect."""
+        seen = self._seen.get(url)
+        if seen is not None:
+            seen.is_refused = True
 
     def target(self, state: UrlState, outcome: Outcome, admitted: NewUrl | None) -> Target | None:
         """Return where a page that has a document redirects to; None where that is of no importance."""
@@ -167,8 +190,9 @@ class Redirects:
     def wait(self, page: UrlState, target: Target, *, link: NewUrl) -> None:
         """Have a page wait for what becomes of the target; `page` is its state meanwhile, `link` the URL that it redirects to."""
         self.end_wait(page)
-        if len(self._waits_for) < _KEPT:  # else its retry decides
-            self._waiting.setdefault(target.url, {})[page.id] = WaitingPage(page, link)
+        waiting = self._waiting.get(target.url, {})
+        if len(self._waits_for) < _KEPT and len(waiting) < _MOST_WAITING:  # else its retry decides
+            self._waiting.setdefault(target.url, waiting)[page.id] = WaitingPage(page, link)
             self._waits_for[page.id] = target.url
 
     def end_wait(self, state: UrlState) -> None:
@@ -189,8 +213,9 @@ class Redirects:
         found: list[WaitingPage] = []
         for one in list(self._waiting.get(after.url, {}).values()):
             now = self._store.get_by_id(one.page.id)
-            if now is None or now.lease_until is not None:  # it is being fetched again, or nobody knows it any more
-                self.end_wait(one.page)
+            is_newer = now is not None and (now.fetched_at or 0) > (one.page.fetched_at or 0)
+            if now is None or now.lease_until is not None or is_newer or now.checksum != one.page.checksum:
+                self.end_wait(one.page)  # it is being fetched again, or something else has become of it
                 continue
             page = structs.replace(one.page, indexed=now.indexed, duplicate_of=now.duplicate_of)
             if after.state is State.REDIRECTED:
@@ -205,42 +230,42 @@ class Redirects:
         first, asked = parse(text), parse(state.url)
         signature = signature_of_target(first, asked)
         for _ in range(self._most):
-            following = self._target_of(text)
-            if following is None or following == state.url:
+            seen = self._seen.get(text)
+            if seen is None or seen.target == state.url:
                 break
-            text = following
-        known = self._uncommitted(text) or self._store.get(text)
+            if seen.is_refused:
+                return Target(seen.target, signature, is_same_path=False, is_refused=True)
+            text = seen.target
+        known = self._known(text)
         if known is None:
             return replace(_target_at(parse(text), asked, None), signature=signature)
         target = _target_at(parse(text), asked, known)
-        is_own = known.indexed and known.checksum not in (None, state.checksum)
+        is_own = known.indexed and known.checksum not in (None, state.checksum) and not _repeats(first, asked)
         if is_own and self._store.is_duplicate(known.id, checksum=known.checksum or b"", canonical=None):
             is_own = False  # other URLs show the same text
         return target if is_own else replace(target, signature=signature)
 
     def _loop(self, state: UrlState, target: str) -> list[str] | None:
-        """Return the URLs between a URL and itself, beginning with the target of its redirect; None where it does not lead back."""
+        """Return the URLs between a URL and itself, beginning with the target of its redirect; None where none leads back in this run."""
         loop: list[str] = []
-        url: str | None = target
-        while url is not None and url != state.url:
-            if url in loop or len(loop) >= self._most:
+        url = target
+        while url != state.url:
+            seen = self._seen.get(url)
+            if seen is None or url in loop or len(loop) >= self._most:
                 return None
             loop.append(url)
-            url = self._target_of(url)
-        return None if url is None else loop
+            url = seen.target
+        return loop
 
-    def _target_of(self, url: str) -> str | None:
-        """Return where a URL redirects to, by this run or as it is stored; None where it is no redirect."""
-        seen = self._targets.get(url)
-        if seen is not None:
-            return seen[0]
-        known = self._store.get(url)
-        if known is None or known.state is not State.REDIRECTED:
-            return None
-        keys = self._store.links_of([known.id]).get(known.id, ())
-        found = self._store.depths_of(keys) if len(keys) == 1 else []
-        target = self._store.get_by_id(found[0].id) if len(found) == 1 else None
-        return None if target is None else target.url
+    def _of_earlier_run(self, target: str) -> list[UrlState]:
+        """Return the target of a redirect if that redirected itself in an earlier run: it may do otherwise by now."""
+        if self._seen.get(target) is not None:
+            return []
+        known = self._known(target)
+        return [known] if known is not None and _redirects(known) and known.lease_until is None else []
+
+    def _known(self, url: str) -> UrlState | None:
+        return self._uncommitted(url) or self._store.get(url)
 
     def _warn(self, state: UrlState, outcome: Outcome) -> None:
         """Warn, once for each site, of a URL whose redirect leads back to it."""
@@ -257,7 +282,7 @@ class Redirects:
 
 def _redirects(state: UrlState) -> bool:
     """Return whether a URL redirected when it was fetched last, even if that is not believed."""
-    return state.state is State.REDIRECTED or (state.state is State.FAILED and state.status in range(300, 400))
+    return state.state is State.REDIRECTED or (state.state is State.FAILED and state.status in _REDIRECTS)
 
 
 def _target_at(url: Url, asked: Url, state: UrlState | None) -> Target:
@@ -284,6 +309,24 @@ def signature_of_target(target: Url, asked: Url) -> int:
             path = path.removesuffix(repeated)
             break
     return _signature(f"{_root(target.text)}{path}")
+
+
+def _repeats(target: Url, asked: Url) -> bool:
+    """Return whether a target may be the same page for every URL, with a text that names the URL: it has a query, or repeats the path."""
+    return target.query is not None or (len(asked.path) > 1 and target.path != asked.path and target.path.endswith(asked.path))
+
+
+def is_same_fault(state: UrlState, outcome: Outcome) -> bool:
+    """Return whether a URL shows the same instead of its document as when it was fetched last."""
+    if state.status != outcome.status or state.detail is None:
+        return False
+    if outcome.redirect_to is None:
+        return state.detail == outcome.detail
+    try:
+        asked = parse(state.url)
+        return signature_of_target(parse(state.detail), asked) == signature_of_target(parse(outcome.detail), asked)
+    except MalformedUrl:
+        return False
 
 
 def signature_of_text(checksum: bytes) -> int:
@@ -313,4 +356,5 @@ def _signature(text: str) -> int:
 
 def _root(url: str) -> str:
     """Return scheme and host of a URL, as in `http://a.example`."""
-    return url[: url.index("/", 8)]
+    scheme, slashes, rest = url.partition("://")
+    return f"{scheme}{slashes}{rest.partition('/')[0]}"

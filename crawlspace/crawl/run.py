@@ -119,7 +119,7 @@ class RunCounters:
         if outcome.reason is not None:
             self.refused[outcome.reason] += 1
             self.without_item += state.checksum is not None and outcome.reason in (Reason.NO_ITEM, Reason.DROPPED)
-        if outcome.kind is OutcomeKind.DOCUMENT:
+        if outcome.kind is OutcomeKind.DOCUMENT and not outcome.doubted:
             self.documents += 1
             if self.watcher is not None:
                 self.watcher.document(state, outcome)

@@ -265,7 +265,7 @@ def _error(
         may_pass = outcome.status in policy.retry_codes if policy.retry_codes is not None and outcome.status < 600 else failure
         retries = policy.retry_times if (may_pass and not outcome.code_failed) or (refused and doomed and not failing) else 0
     held, mark = state.held, state.held_mark
-    is_other_fault = outcome.doubted != 0 and state.status != outcome.status  # the site has to answer anew
+    is_other_fault = held is Held.HOST and outcome.doubted != 0 and not outcome.is_doubted_again  # the site has to answer anew
     if doomed and may_be_the_hosts and (held is None or is_other_fault):
         held, mark = Held.HOST, site.answers
     if state.retries < retries:

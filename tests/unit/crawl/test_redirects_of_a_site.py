@@ -111,6 +111,8 @@ WHOLE_SITE = [
     ("a page of maintenance", lambda url: None if path(url) == "/maintenance" else To("/maintenance"), False),
     ("a page of maintenance, but the home page", lambda url: None if path(url) in ("/", "/maintenance") else To("/maintenance"), True),
     ("a log-in that repeats the URL", lambda url: "log in" if path(url) == "/login" else To(f"/login?back={path(url)}"), False),
+    ("a log-in that names the URL", lambda url: f"log in for {url[-20:]}" if path(url) == "/login" else To(f"/login?back={path(url)}"), False),
+    ("a log-in with a text of its own each time", lambda url: f"log in {hash(url)}" if path(url) == "/login" else To(f"/login?n={hash(url)}"), False),
     ("a log-in with a number", lambda url: "log in" if path(url) == "/login" else To(f"/login?state={hash(url)}"), False),
     ("a log-in in the path", lambda url: "log in" if "/login/" in url else To(f"/login{path(url)}"), False),
     ("a log-in of another host", lambda url: "log in" if OTHER in url else To(f"{OTHER}login?back={url}"), False),
@@ -160,7 +162,8 @@ def test_one_fault_after_the_other_confirms_nothing(tmp_path: Path) -> None:
     """What is held for one fault must not be confirmed by the first page that shows the next one."""
     web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 60, CRAWLSPACE_MAX_DELETIONS=60)
     well = set(web.indexed)
-    web.pages[HOME + "maintenance"] = "closed"
+    web.write(start=HOME, rules="forbid domain sso*\nallow domain *")
+    web.pages |= {HOME + "maintenance": "closed", HOME + "m1": "closed 1", HOME + "m2": "closed 2"}
     faults: list[Callable[[str], To | str | int | None]] = [
         lambda url: None if path(url) == "/maintenance" else To("/maintenance"),
         lambda url: "closed",
@@ -168,9 +171,14 @@ def test_one_fault_after_the_other_confirms_nothing(tmp_path: Path) -> None:
         lambda url: 403,
         lambda url: To(url),
         lambda url: "no service",
+        lambda url: None if path(url) in ("/", "/m1") else To("/m1"),
+        lambda url: None if path(url) in ("/", "/m1", "/m2") else To("/m2"),
+        lambda url: None if path(url) == "/" else To("http://sso.example/"),
+        lambda url: None if path(url) == "/" else To("http://sso2.example/"),
     ]
-    for fault in faults:
+    for number, fault in enumerate(faults):
         web.shows = fault
+        web.pages[HOME] = f"welcome {number}"
         web.crawl(after=MONTH)
         assert well <= web.indexed
     web.shows = lambda url: None
@@ -215,7 +223,7 @@ MOVES = [
     ("to a new host", 60, lambda url: OTHER + url.removeprefix(HOME), False),
     ("to new addresses", 60, lambda url: HOME + "new/" + url.removeprefix(HOME), False),
     ("of a small site", 12, lambda url: SECURE + url.removeprefix(HOME), False),
-    ("of a small site to new addresses, with other texts", 12, lambda url: HOME + "new/" + url.removeprefix(HOME), True),
+    ("of a small site to new addresses, with other texts", 12, lambda url: HOME + "new/n" + url.removeprefix(HOME), True),
     ("of 300 pages", 300, lambda url: SECURE + url.removeprefix(HOME), False),
 ]  # fmt: skip
 
@@ -262,6 +270,61 @@ def over(url: str, has_cookie: bool, *, first: bool = False) -> To | None:
     return None if has_cookie else To(f"/?set={path(url)}", cookie=first)
 
 
+def test_what_leads_to_one_page_is_counted_by_the_deletion_limit(tmp_path: Path) -> None:
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 300, CRAWLSPACE_MAX_DELETIONS=5, CRAWLSPACE_MAX_DELETIONS_PERCENT=1)
+    web.pages[HOME + "section"] = "closed"
+    web.shows = lambda url: To("/section") if path(url)[1:2] == "2" and path(url)[2:3] in "012" else None
+    for _ in range(2):
+        engine = web.crawl(after=MONTH)
+        assert engine.progress.deletes <= 5 + 1
+    assert Held.MANY in web.held().values()
+
+
+def test_what_is_held_for_approval_is_not_confirmed_by_a_redirect(tmp_path: Path) -> None:
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 60, CRAWLSPACE_MAX_DELETIONS=5, CRAWLSPACE_MAX_DELETIONS_PERCENT=1)
+    web.write(start=HOME, rules="forbid domain sso.example\nallow domain *")
+    gone = [f"{HOME}{number:03}" for number in range(10)]
+    web.shows = lambda url: 404 if url in gone else None
+    web.crawl(after=MONTH)
+    assert list(web.held().values()) == [Held.MANY] * 5
+    web.shows = lambda url: To("http://sso.example/") if url in gone else None
+    for _ in range(2):
+        web.crawl(after=MONTH)
+    assert list(web.held().values()) == [Held.MANY] * 5
+
+
+@pytest.mark.parametrize(
+    "target", ["ftp://b.example/", "mailto:a@b.example", "javascript:void(0)", "about:blank", "tel:1", "ws://b.example/"]
+)
+@pytest.mark.parametrize("pages", [5, 60])
+def test_a_redirect_to_what_is_no_page_of_the_web(tmp_path: Path, target: str, pages: int) -> None:
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), pages)
+    web.shows = lambda url: To(target) if path(url) == "/003" else None
+    web.crawl(after=MONTH)
+    assert (len(web.indexed), web.held()) == (pages - 1, {})
+
+
+def test_a_page_that_leads_to_one_that_goes_at_the_same_time_has_not_moved(tmp_path: Path) -> None:
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), 60)
+    web.pages[f"{HOME}004"] = web.pages[f"{HOME}003"]
+    web.shows = lambda url: 404 if path(url) == "/003" else To("/003") if path(url) == "/004" else None
+    assert web.crawl(after=MONTH).progress.moves.total() == 0
+
+
+def test_a_redirect_that_is_turned_round_is_no_loop(tmp_path: Path, store: Store) -> None:
+    web = site(tmp_path, store, 5)
+    there = {SECURE + url.removeprefix(HOME): text for url, text in web.pages.items()}
+    web.pages |= there
+    web.shows = lambda url: To(SECURE + url.removeprefix(HOME)) if url.startswith(HOME) else None
+    web.crawl(after=MONTH)
+    assert set(web.sink.documents) == set(there)
+    web.shows = lambda url: To(HOME + url.removeprefix(SECURE)) if url.startswith(SECURE) else None
+    for _ in range(2):
+        web.crawl(after=MONTH)
+    assert all(url.startswith(HOME) for url in web.sink.documents)
+    assert len(web.sink.documents) == 5
+
+
 LOOPS = [
     # title, cookies kept, what each URL shows without a cookie, how often the home page is requested, what is known of it
     ("a redirect to itself", False, lambda url, has: To(url), 1, (State.FAILED, 691)),
@@ -306,9 +369,12 @@ def test_a_wall_of_cookies_costs_no_document_in_later_runs(tmp_path: Path, store
     web = site(tmp_path, store, pages, COOKIES_ENABLED=True)
     web.gate = over
     pushed = len(web.sink.documents)
-    for _ in range(3):
+    for number in range(3):
+        web.pages = {url: f"{text} {number}" for url, text in web.pages.items()}
         engine = web.crawl(after=MONTH)
         assert (len(web.indexed), engine.progress.deletes) == (pushed, 0)
+        fresh = sum(document.title.endswith(f" {number}") for document in web.sink.documents.values())
+        assert fresh >= (pushed if pages == 5 else 10)
 
 
 WHY = [
