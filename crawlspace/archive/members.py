@@ -99,7 +99,7 @@ class RecordParts:
         """Yield the block. Raises DamagedRecord at its end at the latest if it is not of its length."""
         left, part = self.length, self._begin
         while part or (part := self._member.part()):
-            if left:
+            if left > 0:
                 yield part if len(part) <= left else part[:left]
             left -= len(part)
             if left < -_AFTER_BLOCK:
