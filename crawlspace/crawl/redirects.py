@@ -151,8 +151,8 @@ class Redirects:
         outcome.kind, outcome.status = OutcomeKind.FAILED, Status.REDIRECT_LOOP
         outcome.sets_cookie = sets_cookie and self._keeps_cookies
         outcome.detail = _loop_sentence(loop, sets_cookie=sets_cookie, keeps_cookies=self._keeps_cookies)
-        self._warn(state, outcome)
         if not (outcome.sets_cookie and is_first):
+            self._warn(state, outcome)
             return []
         others = [other for url in loop if (other := self._known(url)) is not None and _redirects(other)]
         return [structs.replace(one, state=State.FAILED, status=int(Status.REDIRECT_LOOP), retries=1) for one in others]
