@@ -178,7 +178,9 @@ class OutcomePolicy:
             return False
         is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
         if target is not None and not target.is_settled:
-            return True
+            is_forgotten = target.state is None and outcome.is_doubted_again  # else it is known by now
+            if not is_forgotten:
+                return True
         if is_small:
             return False
         if not is_confirmed(state, health) or not outcome.is_doubted_again or health.is_failing(policy.host_failed_percent):

@@ -173,7 +173,8 @@ class CrawledCollection(SearchedCollection):
         self._report.met["directives that apply by then, or don't"] += changes and is_known
         self._say(f"all documents are made anew, {'with other settings, ' if changes else ''}killed {kills} times")
         self._look()
-        if is_known or not changes:
+        awaits_fetch = changes and any(one.held is Held.MANY for one in self._known.values())  # its next fetch ends that
+        if (is_known or not changes) and not awaits_fetch:
             self._compare()
         self._index_before = self._index_before and self._index()
 
