@@ -114,7 +114,7 @@ class OutcomePolicy:
         failed = _is_failure(judged) or (judged.kind is OutcomeKind.GONE and judged.status in REFUSALS)
         # What is confirmed is no new evidence about the site: a removed section is deleted completely, whatever its size.
         confirmed = state.held is Held.HOST and ((missing and transition.forget) or (shown and not outcome.doubted))
-        again = ((failed or missing or outcome.doubted) and is_retry(state)) or confirmed
+        again = ((failed or missing or outcome.doubted) and is_retry(state)) or outcome.is_doubted_again or confirmed
         if _concerns_site(outcome) and not again:
             is_instead = (
                 target is None and not outcome.doubted and bool(health.shown) and _is_shown_instead(state, outcome, health)

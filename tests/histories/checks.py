@@ -131,7 +131,12 @@ class CheckedCollection(Collection):
                 yield f"LOST    {number} documents of {host}, which mostly fails"
         if run.ended == "finished" and not self._configuration.continuous:
             yield from self._left_behind(after, run, oracle)
-        led_away = sum(self._leads_to(url, down) in after and after[self._leads_to(url, down)].indexed for url in lost)
+        led_away = sum(
+            state.indexed
+            for url in lost
+            for states in (before, after)
+            if (state := states.get(self._leads_to(url, down))) is not None
+        )
         if run.lasted < DAY and run.ended != "killed" and len(lost) - min(run.led_away, led_away) > run.most_deletions:
             yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
 

@@ -325,14 +325,14 @@ class Oracle:
             is_depth_known = page is not None or not self._configuration.max_depth
             if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and is_depth_known:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
-        elif page is not None and remembered == {done(page)} and not (kept.why == "many" and self._may_be_lost(page, past)):
+        elif page is not None and remembered == {done(page)} and not self._may_be_of_before(kept, page, past):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
         failed_once = kept.url in past.returned  # the next fetch shows whether it was the host
         may_fail = page is not None and (fails(page) or self._leads_back(page))
         is_well = not may_fail or not (failed_once or self._may_seem_down(kept.url, memory))
         is_well = is_well and not (page is not None and page.location and self._may_be_doubted(page, memory))
         if kept.why == "host" and is_well:
-            yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)}"
+            yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)} to {page.location if page else ''}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
 
@@ -355,6 +355,10 @@ class Oracle:
             yield f"HELD    {kept.url}: for {into}, where {self._shown(into)}"
         elif self.document_at(into) is not None:
             yield f"HELD    {kept.url}: for {into}, which is a document"
+
+    def _may_be_of_before(self, kept: Kept, page: Page, past: Past) -> bool:
+        """Whether the deletion of a page that is there may be held still: another one has its text, or its directives held before."""
+        return kept.why == "many" and (self._may_be_lost(page, past) or page.noindex or page.header_noindex)
 
     def _may_be_lost(self, page: Page, past: Past) -> bool:
         """Whether a page that is there may lose its document to another one, which is held where there are too many such."""
