@@ -178,8 +178,9 @@ class OutcomePolicy:
             return False
         is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
         if target is not None and not target.is_settled:
+            leads_back = target.state is not None and target.state.status == Status.REDIRECT_LOOP
             is_forgotten = target.state is None and outcome.is_doubted_again  # else it is known by now
-            if not is_forgotten:
+            if leads_back or not (is_forgotten or state.errors >= policy.max_temporary_errors):
                 return True
         if is_small:
             return False
