@@ -51,7 +51,8 @@ from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import logged_out, not_rendered, postponed
 
-LOOK_EVERY_S = 0.1  # between checks whether another process has written to the store
+LOOK_EVERY_S = 0.1
+"""Interval of the checks whether another process has written to the store."""
 
 
 class Engine:
@@ -126,7 +127,8 @@ class Engine:
         )
         self.locating: Locating | None = None
         """Looks up which sites share an address; set from outside if these share their delay."""
-        self.is_judging = False  # whether links of archived pages are left to be judged; set from outside
+        self.is_judging = False
+        """Whether links of archived pages are left to be judged; set from outside."""
         self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
         self.commits = Commits(self.results, clock, archiving)
         self.folded = FoldedDocuments(store)
@@ -142,9 +144,10 @@ class Engine:
     # --- inserting URLs -------------------------------------------------------------------------------------------
 
     def seed(self) -> list[Refused]:
-        """Insert the start URLs; return those that the rules refuse. Raises ConfigError if they refuse all.
+        """Insert the start URLs; a known one is not fetched sooner.
 
-        A known one is not fetched sooner."""
+        Returns those that the rules refuse. Raises ConfigError if they refuse all.
+        """
         refused = check_start_urls(self.collection.start_urls, self.space)
         for new in self.admission.starts():
             self.enter(new)

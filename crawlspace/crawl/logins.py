@@ -354,7 +354,7 @@ def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
     """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
     try:
         return msgspec.json.decode(store.get_meta(WANTED) or "{}", type=dict[str, list[str]])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}  # they are noted anew
 
 

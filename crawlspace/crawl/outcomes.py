@@ -174,15 +174,13 @@ class OutcomePolicy:
 
         On a small site a redirect is believed as soon as it is known what its target is.
         """
-        if outcome.kind is OutcomeKind.DOCUMENT and not self._has_other(state, outcome):
-            return False
         is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
         if target is not None and not target.is_settled:
             leads_back = target.state is not None and target.state.status == Status.REDIRECT_LOOP
             is_forgotten = target.state is None and outcome.is_doubted_again  # else it is known by now
             if leads_back or not (is_forgotten or state.errors >= policy.max_temporary_errors):
                 return True
-        if is_small:
+        if is_small or (outcome.kind is OutcomeKind.DOCUMENT and not self._has_other(state, outcome)):
             return False
         if not is_confirmed(state, health) or not outcome.is_doubted_again or health.is_failing(policy.host_failed_percent):
             return True

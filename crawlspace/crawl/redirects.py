@@ -272,10 +272,12 @@ class Redirects:
         if state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
             return
         self._warned_of.add(state.site)
+        stays = "" if state.checksum is None else " Its document stays in the index."
         logger.warning(
-            "%s cannot be fetched: %s (691). What the index has of it stays; for other pages of %s this warning is not repeated in this run",
+            "%s cannot be fetched: %s (691).%s For other pages of %s this warning is not repeated in this run",
             state.url,
             outcome.detail,
+            stays,
             state.site,
         )
 

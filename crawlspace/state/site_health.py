@@ -108,4 +108,5 @@ def health_of(text: str | bytes) -> Health:
 
 def signatures_of(text: str | bytes) -> tuple[int, ...]:
     """Return what `shown_as_text` wrote. Raises ValueError."""
-    return tuple(map(int, text.split("," if isinstance(text, str) else b","))) if text else ()  # type: ignore[arg-type]
+    written = text.decode() if isinstance(text, bytes) else text
+    return tuple(map(int, written.split(","))) if written else ()

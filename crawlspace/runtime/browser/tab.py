@@ -6,7 +6,7 @@ import asyncio
 import base64
 import logging
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -90,23 +90,21 @@ class Tab:
     @classmethod
     async def open(cls, browser: Browser, proxy: ForwardProxy, job: PageJob, loads: Loads, *, user_agent: str) -> Self:
         """Open a tab, whose only way out is `proxy`. Raises playwright's Error."""
-        address = await proxy.start()
-        try:
+        async with AsyncExitStack() as undone:
+            undone.push_async_callback(proxy.close)
             context = await browser.new_context(
                 user_agent=user_agent,
-                proxy={"server": address, "bypass": "<-loopback>"},
+                proxy={"server": await proxy.start(), "bypass": "<-loopback>"},
                 service_workers="block",
                 accept_downloads=False,
                 viewport={"width": 1280, "height": 1024},
             )
-        except BaseException:
-            await proxy.close()
-            raise
-        page = await context.new_page()
-        devtools = await context.new_cdp_session(page)
-        tab = cls(context, page, devtools, proxy, job, loads)
-        await tab._prepare()
-        return tab
+            undone.push_async_callback(_closed, context)
+            page = await context.new_page()
+            tab = cls(context, page, await context.new_cdp_session(page), proxy, job, loads)
+            await tab._prepare()
+            undone.pop_all()
+            return tab
 
     async def _prepare(self) -> None:
         self._page.on("crash", lambda _: self.crashed())
@@ -227,9 +225,9 @@ def _fulfilled(job: PageJob) -> dict[str, Any]:
     return {"responseCode": job.status, "responseHeaders": headers, "body": base64.b64encode(job.body).decode()}
 
 
-async def _closed(page: Page) -> None:
+async def _closed(opened: Page | BrowserContext) -> None:
     with suppress(PlaywrightError):
-        await page.close()
+        await opened.close()
 
 
 def _first_line(error: PlaywrightError) -> str:
