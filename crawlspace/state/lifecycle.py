@@ -265,13 +265,14 @@ def _error(
         may_pass = outcome.status in policy.retry_codes if policy.retry_codes is not None and outcome.status < 600 else failure
         retries = policy.retry_times if (may_pass and not outcome.code_failed) or (refused and doomed and not failing) else 0
     held, mark = state.held, state.held_mark
-    is_other_fault = held is Held.HOST and outcome.doubted != 0 and not outcome.is_doubted_again  # the site has to answer anew
-    if doomed and may_be_the_hosts and (held is None or is_other_fault):
+    is_new_loop = outcome.status == Status.REDIRECT_LOOP != state.status
+    is_other_fault = held is Held.HOST and (is_new_loop or (outcome.doubted != 0 and not outcome.is_doubted_again))
+    if doomed and may_be_the_hosts and (held is None or is_other_fault):  # the site has to answer anew
         held, mark = Held.HOST, site.answers
     if state.retries < retries:
         return _retry(state, outcome, policy, now, held, mark)
     failing = failing or (missing and site.is_mostly_missing(policy.host_fetches))
-    confirmed = is_confirmed(state, site) and not failing and not outcome.doubted
+    confirmed = is_confirmed(state, site) and not failing and not outcome.doubted and not is_other_fault
     if doomed and (confirmed or not may_be_the_hosts):
         return replace(_left(state, outcome, State.GONE, policy, now), forget=True)
     into = State.FAILED if passing or state.checksum is not None or held is not None else State.GONE

@@ -175,6 +175,7 @@ def test_one_fault_after_the_other_confirms_nothing(tmp_path: Path) -> None:
         lambda url: None if path(url) in ("/", "/m1", "/m2") else To("/m2"),
         lambda url: None if path(url) == "/" else To("http://sso.example/"),
         lambda url: None if path(url) == "/" else To("http://sso2.example/"),
+        lambda url: To(url) if path(url)[1:2].isdigit() else None,
     ]
     for number, fault in enumerate(faults):
         web.shows = fault
