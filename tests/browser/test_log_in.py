@@ -72,7 +72,7 @@ def test_a_site_is_crawled_behind_a_form_that_a_script_makes(
     assert PASSWORD.encode() not in stored(demo)
 
 
-@pytest.mark.parametrize(("away", "attempts"), [(False, 1), (True, 1)])
+@pytest.mark.parametrize(("away", "attempts"), [(False, 1), (True, 2)])
 def test_a_wrong_password_is_tried_twice_at_most_and_nothing_is_deleted(
     project: MakeProject, monkeypatch: pytest.MonkeyPatch, away: bool, attempts: int
 ) -> None:

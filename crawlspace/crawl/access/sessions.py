@@ -273,7 +273,7 @@ class Sessions:
             pause_s = min(_FIRST_PAUSE_S * 2 ** (entry.in_vain - 1), _LONGEST_PAUSE_S)
             entry.pause_until = self._clock.monotonic() + pause_s
             return LookedOut.LATER
-        if is_alive is None and self._clock.monotonic() < entry.pause_until:
+        if is_unsure and self._clock.monotonic() < entry.pause_until:
             return LookedOut.LATER
         entry.tries.put(page, tries + 1)
         entry.is_lost = True

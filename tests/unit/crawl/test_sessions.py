@@ -120,6 +120,18 @@ def test_what_was_shown_before_does_not_keep_a_log_in_from_being_refused(one: Pr
     assert follows == [AGAIN, AGAIN, LATER, LATER, REFUSED, REFUSED, REFUSED]
 
 
+def test_a_session_that_shows_no_page_is_refused_without_a_pause(one: Process) -> None:
+    """Twenty pages that fail one after the other would give up the site, with no word of its log-in."""
+    number, follows = one.log_in(), []
+    one.shown(1, number)
+    for page in range(2, 10):
+        follows.append(one.out(page, number, is_alive=None))
+        if follows[-1] is AGAIN:
+            number = one.log_in()
+            follows.append(one.out(page, number, is_alive=None))
+    assert follows == [AGAIN, LATER, LATER, LATER, LATER, AGAIN, REFUSED, REFUSED, REFUSED, REFUSED]
+
+
 def test_pauses_grow_and_end(one: Process, clock: FakeClock) -> None:
     number, pauses = one.log_in(), []
     one.shown(0, number)
