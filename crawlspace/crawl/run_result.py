@@ -64,9 +64,12 @@ def faults_of(run: Run) -> list[str]:
             f"no page gave an item, not even {pages} indexed: look at parse() or document() of the spider, and at ITEM_PIPELINES"
         ]
     # Dead links, and pages that fail while their site answers others, are no fault of a run in which nothing else was due.
-    if progress.errors == progress.fetched and (run.failing or not run.has_documents):
-        errors = sorted((code, count) for code, count in progress.by_status.items() if code not in _NOT_FETCHED)
-        return [f"every page of the run failed: {', '.join(f'{count:,} × {code}' for code, count in errors[:SHOWN])}"]
+    is_loop = bool(progress.by_status[Status.REDIRECT_LOOP])  # then redirects are on the way round, and none of them leads to a page
+    failed = progress.errors + (progress.by_kind[OutcomeKind.REDIRECTED] if is_loop else 0)
+    if failed == progress.fetched and (run.failing or not run.has_documents):
+        codes = sorted((code, count) for code, count in progress.by_status.items() if code not in _NOT_FETCHED)
+        how = "no page could be read, because redirects lead back to themselves" if is_loop else "every page of the run failed"
+        return [f"{how}: {', '.join(f'{count:,} × {code}' for code, count in codes[:SHOWN])}"]
     return []
 
 

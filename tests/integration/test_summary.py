@@ -43,6 +43,18 @@ def test_the_numbers_add_up(project: MakeProject, is_shared: bool) -> None:
     assert re.search(r"documents +3\n +duplicates +3   pages that are in the index under another URL", table)
 
 
+@pytest.mark.parametrize("keeps_cookies", [False, True])
+def test_a_site_that_shows_no_page_without_its_cookie(project: MakeProject, keeps_cookies: bool) -> None:
+    sets = status(302, headers={"Location": "/", "Set-Cookie": "seen=1; Path=/"})
+    site = Site({"/": lambda request: page("Home") if "cookie" in request.headers else redirect("/set?u=/"), "/set": sets})
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=f"{FAST}COOKIES_ENABLED = {keeps_cookies}\n"))
+        result = demo.crawl("demo")
+    assert result.returncode == (0 if keeps_cookies else 1)
+    loop = "demo: no page could be read, because redirects lead back to themselves: 1 × 302, 1 × 691. 2 fetched:"
+    assert (loop in result.stderr) is not keeps_cookies
+
+
 def test_pages_that_may_need_a_browser(project: MakeProject) -> None:
     shell = html('<title>Shop</title><div id="app"></div><script src="/app.js"></script>')
     site = Site({"/": page("Home", text="A short text", links=["/shop", "/cart"]), "/shop": shell, "/cart": shell})

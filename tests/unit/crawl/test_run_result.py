@@ -77,6 +77,11 @@ FAILED = [
     ({500: 2, 404: 1}, (A,), True, ["every page of the run failed: 1 × 404, 2 × 500"]),
     ({403: 20}, (A,), True, ["every page of the run failed: 20 × 403"]),
     ({404: 1}, (), False, ["every page of the run failed: 1 × 404"]),
+    ({691: 2}, (), False, ["no page could be read, because redirects lead back to themselves: 2 × 691"]),
+    ({302: 1, 691: 1}, (A,), True, ["no page could be read, because redirects lead back to themselves: 1 × 302, 1 × 691"]),
+    ({302: 1, 691: 1}, (), True, []),
+    ({200: 1, 302: 1, 691: 1}, (A,), False, []),
+    ({302: 1, 404: 1}, (), False, []),
     ({500: 2, 404: 1}, (), True, []),
     ({500: 2, 200: 1}, (A,), True, []),
 ]
@@ -88,6 +93,7 @@ def test_a_run_whose_pages_all_failed(
 ) -> None:
     progress = RunCounters(fetched=sum(by_status.values()), by_status=Counter(by_status))
     progress.errors = sum(count for code, count in by_status.items() if code >= 400)
+    progress.by_kind[OutcomeKind.REDIRECTED] = by_status.get(302, 0)
     run = Run(progress, start_sites={A}, unreachable={}, with_documents=(), has_documents=has_documents, failing=failing)
     assert faults_of(run) == faults
 
