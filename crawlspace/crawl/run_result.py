@@ -64,7 +64,7 @@ def faults_of(run: Run) -> list[str]:
             f"no page gave an item, not even {pages} indexed: look at parse() or document() of the spider, and at ITEM_PIPELINES"
         ]
     # Dead links, and pages that fail while their site answers others, are no fault of a run in which nothing else was due.
-    is_loop = bool(progress.by_status[Status.REDIRECT_LOOP])  # then redirects are on the way round, and none of them leads to a page
+    is_loop = progress.by_status[Status.REDIRECT_LOOP] > 0  # then redirects lead around, and none of them to a page
     failed = progress.errors + (progress.by_kind[OutcomeKind.REDIRECTED] if is_loop else 0)
     if failed == progress.fetched and (run.failing or not run.has_documents):
         codes = sorted((code, count) for code, count in progress.by_status.items() if code not in _NOT_FETCHED)

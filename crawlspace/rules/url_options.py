@@ -19,7 +19,8 @@ from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, as_url
 
 SESSION_SEGMENT = "(S())"
 """Among the path parameters: path segments such as `(S(lit3py55t21z5v55vlm25s55))`, in which ASP.NET without cookies keeps its tickets."""
-_SEGMENT = re.compile(r"\((?:[A-Za-z]\([^()/;]*\))+\)")
+TICKETS = re.compile(r"\((?:[A-Za-z]\([^()/;]*\))+\)")
+"""Such a path segment."""
 _WWW = "www."
 _CACHED_ORIGINS = 20_000
 """Origins cached at a time."""
@@ -91,7 +92,7 @@ class UrlOptions:
         kept = []
         for segment in path[1:].split("/"):
             one = self._without_parameters(segment) if ";" in segment else segment
-            if not (self._drops_segments and one.startswith("(") and _SEGMENT.fullmatch(one)):
+            if not (self._drops_segments and one.startswith("(") and TICKETS.fullmatch(one)):
                 kept.append(one)
         return "/" + "/".join(kept)
 

@@ -17,6 +17,7 @@ import msgspec
 from crawlspace.cache import Recent
 from crawlspace.model import Outcome, UrlState
 from crawlspace.printable import printable
+from crawlspace.rules.url_options import SESSION_SEGMENT, TICKETS
 
 WINDOW = 100
 """Pages of a pattern that are judged together: fewer can be chance, as a section that was only begun."""
@@ -137,10 +138,10 @@ class TrapWatch:
 
 
 def patterns_of(url: str) -> list[str]:
-    """Return the patterns of a URL in normal form, the narrower first: with a query, also the one of all paths with its parameters.
+    """Return the patterns of a URL in normal form, the narrower first: with parameters, also the one of all paths with these.
 
     Digits are one #, words that look like ids and the values of parameters one *, and a segment that comes again is left out, where none has
-    digits.
+    digits. Parameters are those of the query, and those of the path after a semicolon.
     """
     origin, path, names = _parts(url)
     segments = path.split("/")[1:]
@@ -148,15 +149,20 @@ def patterns_of(url: str) -> list[str]:
     again = len(different) < len(segments) and not any(map(_DIGITS.search, segments))  # a month may be the number of a day, too
     shown = "/".join(map(_word, different if again else segments)) + ("/…" if again else "")
     query = "?" + "&".join(f"{name}=*" for name in names) if names else ""
+    of_path = "".join(f"/{_SESSION}" if name == SESSION_SEGMENT else f";{name}=*" for name in _path_values(path))
     patterns = [f"{origin}/{shown}{query}"[:_LONG]]
-    if query:
-        patterns.append(f"{origin}/…{query}"[:_LONG])
+    if query or of_path:
+        patterns.append(f"{origin}/…{of_path}{query}"[:_LONG])
     return patterns
 
 
 def stopping_rule(first: str, last: str) -> str:
     """Return what would stop a trap, by the first and the last URL of its pattern: a setting, or a line of crawl.rules."""
     origin, path, names = _parts(last)
+    in_path, first_in_path = _path_values(path), _path_values(_parts(first)[1])
+    differing = sorted(name for name, value in in_path.items() if first_in_path.get(name) != value)
+    if differing and not any(_DATE.search(name) for name in differing):
+        return f"{', '.join(map(repr, differing))} added to CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
     counts = [path.split("/").count(segment) for segment in path.split("/") if segment]
     if counts and max(counts) > 1:
         return f"CRAWLSPACE_MAX_REPEATED_SEGMENTS = {max(counts) - 1}"
@@ -172,6 +178,7 @@ def stopping_rule(first: str, last: str) -> str:
 
 _DATE = re.compile(r"(?i)date|day|month|year|week|from|to$|start|end|page|offset|jahr|monat|tag|woche|datum|mois|annee|jour")
 """Names of parameters that choose what is shown, so that leaving them out would lose pages."""
+_SESSION = "(*)"
 _SHORTEST_ID = 16
 _DIGITS = re.compile(r"[0-9]+")
 _ID = re.compile(r"(?=[^0-9]*[0-9])(?=[^a-zA-Z]*[a-zA-Z])[0-9a-zA-Z_~-]{16,}")
@@ -188,7 +195,26 @@ def _values(url: str) -> Mapping[str, str]:
     return {name: value for name, _, value in (one.partition("=") for one in url.partition("?")[2].split("&"))}
 
 
+def _path_values(path: str) -> Mapping[str, str]:
+    """Return the parameters of a path by name; segments with session ids by what drops these."""
+    if ";" not in path and "(" not in path:
+        return {}
+    values = {}
+    for segment in path.split("/"):
+        word, *parameters = segment.split(";")
+        if TICKETS.fullmatch(word):
+            values[SESSION_SEGMENT] = word
+        values.update((name, value) for name, is_given, value in (one.partition("=") for one in parameters) if is_given)
+    return values
+
+
 def _word(segment: str) -> str:
+    word, *parameters = segment.split(";")
+    if parameters:
+        parts = (one.partition("=") for one in parameters)
+        return ";".join([_word(word), *(f"{name}=*" if is_given else _word(name) for name, is_given, _ in parts)])
+    if TICKETS.fullmatch(segment):
+        return _SESSION
     if len(segment) >= _SHORTEST_ID and _ID.fullmatch(segment):
         return "*"
     return segment if segment.isalpha() else _DIGITS.sub("#", segment)

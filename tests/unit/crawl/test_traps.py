@@ -46,6 +46,16 @@ def ids_all_over() -> Pages:
         yield f"/{'abcdefgh'[number % 8]}?sid={number * 7919}f", f"page {'abcdefgh'[number % 8]}", 1 + number % 3
 
 
+def ids_in_all_paths() -> Pages:
+    for number in range(2_000):
+        yield f"/{'abcdefgh'[number % 8]}/x;zid={word(number * 7919)}", f"page {'abcdefgh'[number % 8]}", 1 + number % 3
+
+
+def tickets() -> Pages:
+    for number in range(300):
+        yield f"/(Z({word(number)}))/start", "Welcome, here is all we have", 1
+
+
 def archive() -> Pages:
     for number in range(1_000):
         yield f"/news/page/{number}", f"Older news: {word(number)} {word(number + 1)} and {word(number + 2)}", number
@@ -87,6 +97,9 @@ TABLE = [
     ("a calendar by parameters", calendar("/cal.php?year={year}&month={month}"), "/cal.php?month=*&year=*", "forbid prefix http://a.example/cal.php?"),
     ("session ids", same("/start?sid={}x"), "/start?sid=*", "CRAWLSPACE_URL_DROP_PARAMETERS = ['sid']"),
     ("session ids on many pages", ids_all_over(), "/…?sid=*", "CRAWLSPACE_URL_DROP_PARAMETERS = ['sid']"),
+    ("session ids in the path", same("/start;zid={}x"), "/start;zid=*", "'zid' added to CRAWLSPACE_URL_DROP_PATH_PARAMETERS"),
+    ("session ids in many paths", ids_in_all_paths(), "/…;zid=*", "'zid' added to CRAWLSPACE_URL_DROP_PATH_PARAMETERS"),
+    ("session ids in segments", tickets(), "/(*)/start", "'(S())' added to CRAWLSPACE_URL_DROP_PATH_PARAMETERS"),
     ("ids in the path", same("/s/1a2b3c4d5e6f7a8b{}c/home"), "/s/*/home", "forbid prefix http://a.example/s/"),
     ("ids at the root", same("/{}-start"), "/#-start", "forbid prefix http://a.example/*-start"),
     ("empty pages", same("/tag/{}"), "/tag/#", "forbid prefix http://a.example/tag/"),
@@ -139,6 +152,8 @@ PATTERNS_OF = [
     ("/x?b=2&a=1&b=3", ["/x?a=*&b=*", "/…?a=*&b=*"]),
     ("/x?", ["/x"]),
     ("/a//b", ["/a//b"]),
+    ("/a1;zid=x2/b;2;c=?d=1", ["/a#;zid=*/b;#;c=*?d=*", "/…;zid=*;c=*?d=*"]),
+    ("/(A(x)B(2))/(c)/d", ["/(*)/(c)/d", "/…/(*)"]),
 ]
 
 
@@ -155,6 +170,11 @@ RULES = [
     ("/1", "/2", "forbid prefix http://a.example/*"),
     ("/x?a=1&sid=1", "/x?a=1&sid=2", "CRAWLSPACE_URL_DROP_PARAMETERS = ['sid']"),
     ("/x?month=1", "/x?month=2", "forbid prefix http://a.example/x?"),
+    ("/x;zid=a", "/x;zid=b", "'zid' added to CRAWLSPACE_URL_DROP_PATH_PARAMETERS"),
+    ("/x;v=1;zid=a?y=1", "/z;v=1;zid=b?y=1", "'zid' added to CRAWLSPACE_URL_DROP_PATH_PARAMETERS"),
+    ("/x;v=1/1", "/x;v=1/2", "forbid prefix http://a.example/x;v=*/*"),
+    ("/x;page=1", "/x;page=2", "forbid prefix http://a.example/x;page=*"),
+    ("/(Z(a))/x", "/(Z(b))/x", "'(S())' added to CRAWLSPACE_URL_DROP_PATH_PARAMETERS"),
     ("/a/a/x", "/a/a/a/x", "CRAWLSPACE_MAX_REPEATED_SEGMENTS = 2"),
 ]
 
