@@ -21,7 +21,7 @@ def calendar(request: Request) -> Reply:
 def test_traps_and_routes_are_named(project: MakeProject) -> None:
     home = page("Home", text="Welcome to all of it", links=["/calendar/1", "/#/about", "/#/news", "/#top", "/app#!help"])
     site = Site({"/robots.txt": text(""), "/": home, "/app": page("App", text="the program")}, otherwise=calendar)
-    limits = "DEPTH_LIMIT = 250\nRETRY_TIMES = 0\n"
+    limits = "DEPTH_LIMIT = 120\nRETRY_TIMES = 0\n"
     with serve(site) as server:
         demo = project(collection(server.url("/"), settings=FAST + limits))
         run = demo.crawl("demo").succeeded()

@@ -28,6 +28,7 @@ CHAIN = 10
 """Links by which a page is farther than the first one of its pattern, so that its text is compared without numbers and dates: a calendar links
 from month to month, while pages with tables of numbers are found through a list."""
 PATTERNS = 5_000
+_WINDOW_BITS = (1 << WINDOW) - 1
 _BITS = 1 << 23
 _MOST_TEXTS = 400_000
 """Texts in the table, whose bits are a megabyte: less than 5 in 100 new texts are taken for known ones."""
@@ -75,8 +76,8 @@ class _Pages:
     first: str
     first_depth: int
     pages: int = 0
-    repeats: int = 0
-    """Since the last multiple of WINDOW."""
+    recent: int = 0
+    """The last WINDOW pages as bits, the newest lowest: 1 for one that showed nothing new."""
     is_named: bool = False
 
 
@@ -104,11 +105,9 @@ class TrapWatch:
             if words:
                 is_repeat |= self._is_known(key + words)
             pages.pages += 1
-            pages.repeats += is_repeat
-            if pages.pages % WINDOW:
-                continue
-            repeats, pages.repeats = pages.repeats, 0
-            if repeats >= REPEATS and not pages.is_named and found is None:
+            pages.recent = (pages.recent << 1 | is_repeat) & _WINDOW_BITS
+            repeats = pages.recent.bit_count()
+            if repeats >= REPEATS and pages.pages >= WINDOW and not pages.is_named and found is None:
                 pages.is_named = True
                 rule = stopping_rule(pages.first, state.url)
                 found = Trap(state.site, pattern, pages.pages, repeats, state.url, rule)
