@@ -329,11 +329,10 @@ class Engine:
 
     def _not_shown(self, state: UrlState, outcome: Outcome) -> UrlState:
         """Return the state of a URL of whose page nothing is known, for no reason of its own."""
+        self.progress.count(state, outcome)
         if outcome.status == Status.NOT_RENDERED:
-            self.progress.count(state, outcome)
             return not_rendered(state, policy=self.policy, now=self._now(), run_ends=self._run.ends, detail=outcome.detail)
-        if waits := self.logins.logged_out(state.site, outcome.detail, self.frontier):  # else it is about this page alone
-            self.progress.count(state, outcome)
+        waits = self.logins.logged_out(state.site, outcome.detail, self.frontier)  # else it is about this page alone
         return logged_out(state, outcome.retry_after_s, policy=self.policy, now=self._now(), waits=waits, detail=outcome.detail)
 
     def _update(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import signal
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -33,6 +34,15 @@ def settings(server: Server, **login: object) -> str:
     return f"{FAST}CRAWLSPACE_SITES = {{{server.netloc!r}: {entry!r}}}\n"
 
 
+def errors_of(shown: str) -> tuple[int, dict[int, int]]:
+    """The number of errors in the first line of a summary, and those by status in its last ones."""
+    first = re.search(r"^demo: .*\. \d+ fetched: .*?(\d+) errors?\.$", shown, re.MULTILINE)
+    assert first is not None, shown
+    line = re.search(r"^  errors: (.*)$", shown, re.MULTILINE)
+    assert line is not None, shown
+    return int(first[1]), {int(code): int(count) for count, code in re.findall(r"(\d+) × (\d+)", line[1])}
+
+
 def all_pages(pages: int = PAGES) -> list[str]:
     return ["/", *(f"/{n}" for n in range(pages))]
 
@@ -45,6 +55,7 @@ def test_a_site_is_crawled_behind_a_form_with_one_log_in(project: MakeProject) -
         assert door.logins == 1
         assert_same(indexed(demo), all_pages())
         assert statuses(demo)["/login"] == 616
+        assert errors_of(crawled.stderr) == (1, {616: 1})
         exported = demo.folder / "all.jsonl"
         demo.scrapy("export", "demo", "-O", str(exported)).succeeded()
         assert {json.loads(line)["fields"]["requires_login"] for line in exported.read_text().splitlines()} == {"true"}
@@ -118,7 +129,8 @@ def test_a_wrong_password_is_tried_once_and_nothing_is_deleted(project: MakeProj
         demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
         refused = demo.crawl("demo")
         assert door.attempts == 1
-        assert "× 616" in refused.stderr
+        found, by_status = errors_of(refused.stderr)
+        assert by_status == {616: found}
         assert "shows the form of the log-in after the log-in: is it the right user and password?" in refused.stderr
         assert_same(indexed(demo), all_pages(5))
         server.forget()
@@ -206,8 +218,9 @@ def test_a_page_that_is_not_for_this_user_costs_few_log_ins(project: MakeProject
     door.site["/4"] = status(403)
     with serve(door.site) as server:
         demo = project(collection(server.url("/"), settings=settings(server)))
-        demo.crawl("demo").succeeded()
+        found_errors, by_status = errors_of(demo.crawl("demo").succeeded().stderr)
     assert door.logins <= 9
+    assert sum(by_status.values()) == found_errors
     found = statuses(demo)
     assert found.pop("/3") == 616
     assert found.pop("/4") in (403, 616)
