@@ -20,6 +20,7 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.host_limit import kept_out
 from crawlspace.crawl.inherited_metadata import added_by
+from crawlspace.crawl.logins import why_urls_wait
 from crawlspace.crawl.rule_changes.known_addresses import LookedUp, last_look_up
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict, of_all_addresses
 from crawlspace.errors import UsageError
@@ -68,6 +69,8 @@ class Explanation:
     """The URL before the URL options, if they change it."""
     access: str = ""
     """What a request for it carries, without secrets."""
+    waits: str = ""
+    """Why the URLs of its site wait for their log-in, if they do."""
     proxy: str = ""
     """The proxy that it goes through, without secrets, and the setting that names it."""
     seen_on: tuple[str, ...] = ()
@@ -108,6 +111,7 @@ class Explanation:
             "looked_up": None if self.looked_up is None else iso(self.looked_up.at),
             "unreachable": None if self.unreachable is None else self.unreachable.as_json(),
             "access": self.access,
+            "waits_for_login": self.waits or None,
             "proxy": self.proxy,
             "seen_on": list(self.seen_on),
             "rendering": None if self.rendering is None else self.rendering.as_json(),
@@ -161,6 +165,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
         None if store is None else _unreachable(url, collection, store),
         _folded_from(question.url, page, url),
         _access(url, collection),
+        "" if store is None else _waits(url, collection, store, now=clock.now()),
         _proxy(url, collection),
         () if decision.admitted else _pages(seen),
         rendering_of(url, decision.actions, collection, store) if decision.admitted else None,
@@ -189,6 +194,11 @@ def _pages(seen: Sequence[SeenLink]) -> tuple[str, ...]:
 def _access(url: Url, collection: Collection) -> str:
     access = collection.sites.of(url.host, url.port).access
     return "" if access is None else access.sentence_for(url.scheme)
+
+
+def _waits(url: Url, collection: Collection, store: Store, *, now: float) -> str:
+    access = collection.sites.of(url.host, url.port).access
+    return "" if access is None else why_urls_wait(store, access.pattern, now=now)
 
 
 def _proxy(url: Url, collection: Collection) -> str:

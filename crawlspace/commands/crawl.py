@@ -65,7 +65,7 @@ class Command(ScrapyCrawl):
             "-o items.jsonl adds them to those of earlier runs. Several collections are crawled one after the other; a fault in one does not keep the "
             "next from being crawled, and Ctrl-C ends them all. "
             "Exit status: 0 done or stopped by Ctrl-C; 1 the collection, the disk or an export has a fault, a log-in is refused and pages wait for it, no start site could be reached, "
-            "nothing could be fetched although something was due, every page of the run failed because its site does, or your own code failed on every page, or gave no item for any: "
+            "nothing could be fetched although something was due, every page of the run failed because its site does, or was only redirected back to itself (691), or your own code failed on every page, or gave no item for any: "
             "the first words of the summary say why; "
             "2 wrong use, 130 stopped by Ctrl-C before anything was fetched; of several collections 1 if it is that of one."
         )

@@ -10,7 +10,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.crawl.access.sessions import Sessions
-from crawlspace.crawl.logins import forget_refused, places_of
+from crawlspace.crawl.logins import forget_refused, forget_waiting, places_of
 from crawlspace.errors import UsageError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.command import CollectionCommand, print_json
@@ -77,6 +77,8 @@ class Command(CollectionCommand):
                 if opened is not None and tried.session is not None:
                     sessions = Sessions(opened.store, SystemClock(), collection.seal)
                     sessions.took(access, tried.session.content, lasts_s=tried.session.lasts_s)
+                if opened is not None:
+                    forget_waiting(opened.store, access.pattern)
                 if opened is not None and forget_refused(opened.store, access.pattern) and not opts.json:
                     who = "the crawl that is running" if opened.crawlers() else "the next crawl"
                     print(f"             {who} goes on with the site")

@@ -19,7 +19,14 @@ from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.access.kept import KeptSession, kept_sessions, next_login_at
 from crawlspace.crawl.findings.kept import MOST_ROUTES, kept_error_examples, kept_findings, kept_traps
-from crawlspace.crawl.logins import RefusedLogin, often_sentence, refused_logins, wanted_logins
+from crawlspace.crawl.logins import (
+    RefusedLogin,
+    WaitingLogin,
+    often_sentence,
+    refused_logins,
+    waiting_logins,
+    wanted_logins,
+)
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.sinks.index_repair import Resending
 from crawlspace.crawl.startup import build_space, hash_of
@@ -94,9 +101,15 @@ class Command(CollectionCommand):
             sinks = [] if store is None else sink_reports(store, place.sinks)
             refused = {} if store is None else refused_logins(store)
             wanted = {} if store is None or HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store)
+            waiting = {} if store is None else waiting_logins(store)
             sessions = {} if store is None else kept_sessions(store)
         if opts.json:
-            of_logins = {"refused_logins": _of_logins(refused), "sessions": _of_sessions(sessions), "wanted_logins": wanted}
+            of_logins = {
+                "refused_logins": _of_logins(refused),
+                "waiting_logins": _of_waiting(waiting),
+                "sessions": _of_sessions(sessions),
+                "wanted_logins": wanted,
+            }
             print_json({**numbers.as_json(), "sinks": as_json(sinks), **of_logins})
             return 0
         if store is None:
@@ -117,6 +130,8 @@ class Command(CollectionCommand):
             )
         for pattern, one in refused.items():
             print(f"\n{one.sentence(pattern)} (since {_local(one.since)})")
+        for pattern, failed in waiting.items():
+            print(f"\n{failed.sentence(pattern)} (since {_local(failed.since)})")
         for warning in filter(None, warnings):
             print(f"\n{warning}")
         return 0
@@ -239,6 +254,10 @@ def _of_logins(refused: Mapping[str, RefusedLogin]) -> list[dict[str, str]]:
         {"entry": printable(pattern), "site": one.site, "why": one.why, "since": iso(one.since)}
         for pattern, one in refused.items()
     ]
+
+
+def _of_waiting(waiting: Mapping[str, WaitingLogin]) -> list[dict[str, str]]:
+    return [{"entry": printable(pattern), "why": one.why, "since": iso(one.since)} for pattern, one in waiting.items()]
 
 
 def _of_sessions(sessions: Mapping[str, KeptSession]) -> list[dict[str, object]]:

@@ -22,7 +22,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.access.kept import MOST_LOGINS, SessionMeta, mark_of
+from crawlspace.crawl.access.kept import MOST_LOGINS, SessionMeta, kept_sessions, mark_of, next_login_at
 from crawlspace.crawl.access.sessions import Sessions
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.printable import printable, quoted
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 REFUSED = "refused_logins"
 """Meta: the refused log-ins, by their entries of CRAWLSPACE_SITES."""
+WAITING = "waiting_logins"
+"""Meta: the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
 WANTED = "wanted_logins"
 """Meta: the sites that ask for a log-in which they do not get, with the schemes that they offer."""
 _MOST_WANTED = 100
@@ -56,6 +58,21 @@ class RefusedLogin(msgspec.Struct, frozen=True):
         return (
             f"the log-in of CRAWLSPACE_SITES[{quoted(pattern)}] is refused by {self.site} ({self.why}): nothing is asked of its sites and"
             " their URLs wait, until it is another one or `scrapy login` has seen it work"
+        )
+
+
+class WaitingLogin(msgspec.Struct, frozen=True):
+    """A log-in that nobody can make for now, though it was not refused, as where a server does not answer."""
+
+    since: int
+    """Unix time, in seconds."""
+    why: str
+
+    def sentence(self, pattern: str) -> str:
+        """Return what it means; `pattern` is the entry of CRAWLSPACE_SITES."""
+        return (
+            f"nobody could log in by CRAWLSPACE_SITES[{quoted(pattern)}] ({self.why}): the URLs of its sites wait, and the log-in is tried"
+            " again by the next run, or sooner"
         )
 
 
@@ -223,6 +240,10 @@ class Logins:
         until = "the next run" if gives_up else f"the next attempt in {wait_s:.0f} s"
         self._reasons[access.pattern] = f"nobody can log in by {access.where}, and the URLs of its sites wait for {until}: {why}"
         logger.warning("%s", self._reasons[access.pattern])
+        with suppress(StoreAway, StoreFull):
+            known = waiting_logins(self._store)
+            since = known[access.pattern].since if access.pattern in known else int(self._clock.now())
+            _note_waiting(self._store, {**known, access.pattern: WaitingLogin(since, why)})
 
     def too_often(self, site: str, wait_s: float) -> None:
         """Note that log-ins have succeeded too often: the next one is made after that time."""
@@ -258,6 +279,8 @@ class Logins:
         if access is not None:
             self._waits.pop(access.pattern, None)
             self._failures.pop(access.pattern, None)
+            with suppress(StoreAway, StoreFull):
+                forget_waiting(self._store, access.pattern)
 
     def refused_sites(self, sites: Iterable[str]) -> dict[str, str]:
         """Return those of these sites whose log-in is refused, with what that means."""
@@ -296,6 +319,7 @@ class Logins:
         logger.error("%s", one.sentence(access.pattern))
         with suppress(StoreAway, StoreFull):
             self._write()
+            forget_waiting(self._store, access.pattern)
 
     def is_refused_by_now(self, site: str) -> bool:
         """Return whether the log-in of a site was refused, here or elsewhere: to be seen before somebody logs in."""
@@ -350,6 +374,25 @@ def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
         return {}  # they are noted anew when they are refused
 
 
+def waiting_logins(store: LoginMeta) -> dict[str, WaitingLogin]:
+    """Return the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
+    try:
+        return msgspec.json.decode(store.get_meta(WAITING) or "{}", type=dict[str, WaitingLogin])
+    except (msgspec.MsgspecError, RecursionError):
+        return {}  # they are noted anew
+
+
+def why_urls_wait(store: SessionMeta, pattern: str, *, now: float) -> str:
+    """Return why the URLs of an entry of CRAWLSPACE_SITES wait for its log-in; empty where they do not, as far as is stored."""
+    if (refused := refused_logins(store).get(pattern)) is not None:
+        return refused.sentence(pattern)
+    session = kept_sessions(store).get(pattern)
+    if session is not None and (at := next_login_at(session.recent, now=now)) is not None:
+        return often_sentence(pattern, at)
+    waiting = waiting_logins(store).get(pattern)
+    return "" if waiting is None else waiting.sentence(pattern)
+
+
 def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
     """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
     try:
@@ -361,6 +404,17 @@ def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
 def note_refused(store: LoginMeta, refused: Mapping[str, RefusedLogin]) -> None:
     """Have these be the refused log-ins."""
     store.set_meta(REFUSED, msgspec.json.encode(refused).decode() if refused else "")
+
+
+def forget_waiting(store: LoginMeta, pattern: str) -> None:
+    """Note that a log-in can be made."""
+    waiting = waiting_logins(store)
+    if waiting.pop(pattern, None) is not None:
+        _note_waiting(store, waiting)
+
+
+def _note_waiting(store: LoginMeta, waiting: Mapping[str, WaitingLogin]) -> None:
+    store.set_meta(WAITING, msgspec.json.encode(waiting).decode() if waiting else "")
 
 
 def forget_refused(store: LoginMeta, pattern: str) -> bool:

@@ -42,6 +42,8 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
     yield from _rendering(answer)
     if answer.access:
         yield _row("sent with it", answer.access)
+    if answer.waits:
+        yield _row("waits", answer.waits)
     if answer.proxy:
         yield _row("proxy", answer.proxy)
     for number, check in enumerate(answer.unchecked):

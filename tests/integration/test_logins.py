@@ -136,6 +136,8 @@ def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pyt
         site["/"] = site["/robots.txt"] = REFUSED  # the site's fault, not that of the password
         demo.crawl("demo")
         assert f"is refused by {server.netloc}" in demo.scrapy("status", "demo").succeeded().stdout
+        explained = " ".join(demo.scrapy("explain", "demo", server.url("/a")).succeeded().stdout.split())
+        assert f"waits the log-in of CRAWLSPACE_SITES['{server.netloc}'] is refused by {server.netloc} (" in explained
         (one,) = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["refused_logins"]
         assert (one["site"], one["why"]) == (server.netloc, f"{server.url('/robots.txt')} answers 401")
         refused = demo.scrapy("login", "demo", server.netloc)

@@ -209,6 +209,15 @@ def test_a_log_in_server_that_is_away_is_waited_for(project: MakeProject) -> Non
         demo.scrapy("recrawl", "demo", "--host", "127.0.0.1").succeeded()
         crawled = demo.crawl("demo")
         assert "the URLs of its sites wait for the next run" in crawled.stderr
+        waits = f"nobody could log in by CRAWLSPACE_SITES['{server.netloc}'] ({server.url('/login')} answers 503)"
+        assert waits in demo.scrapy("status", "demo").succeeded().stdout
+        (noted,) = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["waiting_logins"]
+        assert (noted["entry"], noted["why"]) == (server.netloc, f"{server.url('/login')} answers 503")
+        explained = json.loads(demo.scrapy("explain", "demo", server.url("/1"), "--json").succeeded().stdout)
+        assert explained["waits_for_login"].startswith(waits)
+        door.site["/login"] = form
+        demo.scrapy("login", "demo", server.netloc).succeeded()
+        assert "nobody could log in" not in demo.scrapy("status", "demo").succeeded().stdout
     assert_same(indexed(demo), all_pages(3))
 
 

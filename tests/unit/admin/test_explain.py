@@ -187,6 +187,7 @@ def test_json_of_a_known_url(tmp_path: Path, store: MemoryStore) -> None:
         "looked_up": None,
         "unreachable": None,
         "access": "",
+        "waits_for_login": None,
         "proxy": "",
         "seen_on": [],
         "rendering": None,

@@ -6,7 +6,15 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import SiteTable, read_sites
-from crawlspace.crawl.logins import REFUSED, Logins, forget_refused, places_of, refused_logins
+from crawlspace.crawl.logins import (
+    REFUSED,
+    Logins,
+    forget_refused,
+    places_of,
+    refused_logins,
+    waiting_logins,
+    why_urls_wait,
+)
 from crawlspace.errors import StoreAway
 from crawlspace.rules.limits import Limits
 from crawlspace.state.memory.store import MemoryStore
@@ -87,6 +95,29 @@ def test_it_is_logged_and_noted_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "the second" not in caplog.text
     assert [(one.site, one.why) for one in refused_logins(store).values()] == [(WIKI, "the first")]
     assert "one" not in {*(store.get_meta(REFUSED) or "").split('"')}
+
+
+def test_why_the_urls_of_an_entry_wait() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    one = logins(store, clock)
+
+    def why() -> str:
+        return why_urls_wait(store, PATTERN, now=clock.now())
+
+    assert why() == ""
+    one.failed(WIKI, "it answers 503")
+    since = int(clock.now())
+    clock.advance(10)
+    one.failed(SHOP, "no answer")
+    assert why().startswith("nobody could log in by CRAWLSPACE_SITES['*.example.com'] (no answer): the URLs of its sites wait")
+    assert waiting_logins(store)[PATTERN].since == since
+    one.took(WIKI)
+    assert why() == ""
+    one.failed(WIKI, "no answer")
+    one.refused(WIKI, "401")
+    assert "is refused by wiki.example.com:443 (401)" in why()
+    assert waiting_logins(store) == {}
+    assert why_urls_wait(store, "www.example.org", now=clock.now()) == ""
 
 
 class AwayStore(MemoryStore):
