@@ -56,6 +56,10 @@ class DueTimes:
             heappop(self._moments)
         return self._moments[0][0] if self._moments else None
 
+    def first_site(self, queue_indexes: int) -> str | None:
+        """Return the site of that URL."""
+        return None if self.first(queue_indexes) is None else self._moments[0][2].site
+
 
 def _holds(moment: tuple[int, int, SiteQueue, int]) -> bool:
     at, _, site_queue, queue_index = moment

@@ -16,7 +16,7 @@ from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
 from crawlspace.frontier.ports import DelaySource, OtherWorkers
 from crawlspace.frontier.site_limit import SiteLimit
-from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, indexes_in, indexes_of, outlasts
+from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, Wait, indexes_in, indexes_of, outlasts
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
 from crawlspace.frontier.timers import WaitingSites
 from crawlspace.model import QUEUES, Queue, Source, UrlState
@@ -246,6 +246,21 @@ class Frontier:
         if self.working and self._repace_at < inf:
             moments.append(self._repace_at - self._clock.now())
         return max(0.0, min(moments)) if moments else None
+
+    def paused(self) -> Wait | None:
+        """Return what the next request waits for; None where one is in flight or may be sent, or waits for the delay of its site only."""
+        if self.in_flight or self.wake_in() == 0.0:
+            return None
+        wall, now = self._clock.now(), self._clock.monotonic()
+        working = [one for one in self._sites.values() if one.works]
+        waits = [
+            (self._repace_at - wall if one.pace.suspended else one.next_turn - now, one.site, one.why_paused) for one in working
+        ]
+        due_at, site = self._due_times.first(self._running), self._due_times.first_site(self._running)
+        if due_at is not None and site is not None and due_at <= self._retries_until:
+            waits.append((due_at - wall, site, "has pages that failed and are requested again then"))
+        seconds, site, why = min(((at, site, why) for at, site, why in waits if at > 0), default=(inf, "", ""))
+        return Wait(site, seconds, why, len({site for _, site, _ in waits})) if why and seconds < inf else None
 
     def is_done(self) -> bool:
         """Return whether nothing is pending, leased, due or to be retried; given-up sites and paused sources don't count."""

@@ -69,6 +69,16 @@ class GivingUp:
     """The crawl is continuous: the site is tried again after an hour."""
 
 
+class Wait(NamedTuple):
+    """What the next request waits for."""
+
+    site: str
+    seconds: float
+    why: str
+    sites: int
+    """That wait."""
+
+
 class Failures(NamedTuple):
     """The recent failures of a site."""
 
@@ -186,6 +196,15 @@ class SiteQueue:
     @property
     def next_turn(self) -> float:
         return max(self.last_request_at + self.delay_s, self.not_before)
+
+    @property
+    def why_paused(self) -> str:
+        """Return why no request may be sent before `next_turn`; empty where that is its delay alone."""
+        if self.pace.suspended:
+            return "is suspended by CRAWLSPACE_VARIABLE_DELAY"
+        if self.not_before > self.last_request_at + self.delay_s:
+            return "is not to be requested before, by its own answer or a wait of an earlier run"
+        return f"is paused after {self.failures} failures in a row" if self.rest_s > self.pace.delay_s else ""
 
 
 _LONG_S = 60.0

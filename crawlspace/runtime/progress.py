@@ -6,7 +6,7 @@ import logging
 import sys
 from collections import deque
 from datetime import UTC, datetime
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -16,6 +16,7 @@ from scrapy.utils.asyncio import create_looping_call
 from crawlspace.clock import SystemClock
 from crawlspace.plural import counted
 from crawlspace.runtime.progress_display import TERMINAL_PERIOD_S, ProgressDisplay
+from crawlspace.runtime.scrapy_internals import is_busy
 
 if TYPE_CHECKING:
     from scrapy import Spider
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 LOG_PERIOD_S = 10.0
+LONG_WAIT_S = 30.0
 RATE_S = 30.0
 """The rate is that of the last half minute."""
 SHORTEST_S = 0.1
@@ -37,9 +39,11 @@ class Progress:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._loop: Any = None
+        self._loops: list[Any] = []
         self._display = ProgressDisplay(sys.stderr, SystemClock())
         self._logged = ""
+        self._waits_until = 0.0
+        """The end of the wait that was logged last. Unix time, in seconds."""
         self._pending_base = 0
         self._marks: deque[tuple[float, int]] = deque([(monotonic(), 0)])
         self._started = datetime.now(tz=UTC)
@@ -58,12 +62,16 @@ class Progress:
         counts = engine.store.counts()
         self._pending_base = counts.by_state.get("pending", 0) - engine.progress.discovered
         self._crawler.spider.session.at_close(self._display.close)  # type: ignore[union-attr]
-        self._loop = create_looping_call(self._show if self._display.is_terminal else self._log)
-        self._loop.start(TERMINAL_PERIOD_S if self._display.is_terminal else LOG_PERIOD_S, now=False)
+        shows = (self._show, TERMINAL_PERIOD_S) if self._display.is_terminal else (self._log, LOG_PERIOD_S)
+        for call, period_s in (shows, (self._log_wait, LOG_PERIOD_S)):
+            loop: Any = create_looping_call(call)
+            loop.start(period_s, now=False)
+            self._loops.append(loop)
 
     def spider_closed(self, spider: Spider, reason: str) -> None:
-        if self._loop is not None and self._loop.running:
-            self._loop.stop()
+        for loop in self._loops:
+            if loop.running:
+                loop.stop()
         self._display.close()
         self._collect_stats(reason)
 
@@ -108,6 +116,20 @@ class Progress:
         if line != self._logged:
             self._logged = line
             logger.info("%s: %s", self._crawler.spider.name, line)  # type: ignore[union-attr]
+
+    def _log_wait(self) -> None:
+        """Log what a crawl waits for that has nothing else to fetch, once for each long wait."""
+        wait = self._engine.frontier.paused()
+        if wait is None or wait.seconds <= LONG_WAIT_S or is_busy(self._crawler):
+            return
+        until = time() + wait.seconds
+        if until <= self._waits_until + 1:
+            return
+        self._waits_until = until
+        others = f" ({counted(wait.sites - 1, 'more site waits', 'more sites wait')})" if wait.sites > 1 else ""
+        at = datetime.fromtimestamp(until).astimezone()
+        name = self._crawler.spider.name  # type: ignore[union-attr]
+        logger.info("%s: nothing to fetch until %s: %s %s%s", name, f"{at:%H:%M:%S}", wait.site, wait.why, others)
 
     def _collect_stats(self, reason: str) -> None:
         """Scrapy's stats, for whoever reads them (scrapyd, monitors): those of its CoreStats, and ours (docs/stats.md)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf
 
 import pytest
@@ -171,3 +172,70 @@ def test_a_look_up_without_an_answer_is_made_again() -> None:
     world.frontier.locate(state.site, "192.0.2.1")
     world.clock.advance(UNCERTAIN_S)
     assert world.frontier.is_located(state.site)
+
+
+def failing(world: World) -> None:
+    """Four failures in a row: a pause of ten seconds."""
+    for number in range(4):
+        state = world.frontier.next()
+        assert state is not None
+        world.frontier.finished(state, failed=True)
+        world.clock.advance(world.frontier.wake_in() or 0.0 if number < 3 else 0.0)
+
+
+def asking_to_wait(world: World) -> None:
+    world.frontier.wait_site("a:80", 120)
+    assert world.next() is None
+
+
+def suspended(world: World) -> None:
+    world.pace, world.changes = Pace(1.0, 1, suspended=True), world.clock.now() + 3_600
+    world.frontier = world.open()
+    assert world.next() is None
+
+
+def with_a_retry(world: World) -> None:
+    while (state := world.frontier.next()) is not None:
+        world.store.record([Change(structs.replace(state, state=State.FAILED, next_fetch=world.now + 90))], now=world.now)
+        world.frontier.due(state.site, state.queue, world.now + 90, retry=True)
+        world.frontier.finished(state)
+        world.clock.advance(1)
+
+
+def in_flight(world: World) -> None:
+    assert world.next() == "http://a/0"
+
+
+def between_two_requests(world: World) -> None:
+    world.fetch_at_once()
+
+
+PAUSED = [
+    # what has happened to the only site; for how long it waits and why
+    (failing, 10, "is paused after 4 failures in a row"),
+    (asking_to_wait, 120, "is not to be requested before, by its own answer or a wait of an earlier run"),
+    (suspended, 3_600, "is suspended by CRAWLSPACE_VARIABLE_DELAY"),
+    (with_a_retry, 84, "has pages that failed and are requested again then"),
+    (in_flight, None, ""),
+    (between_two_requests, None, ""),
+]
+
+
+@pytest.mark.parametrize(("happens", "seconds", "why"), PAUSED, ids=[row[0].__name__ for row in PAUSED])
+def test_what_the_next_request_waits_for(happens: Callable[[World], None], seconds: float | None, why: str) -> None:
+    world = World(*(new(f"http://a/{number}") for number in range(6)))
+    happens(world)
+    wait = world.frontier.paused()
+    assert (None if wait is None else (wait.site, round(wait.seconds), wait.why, wait.sites)) == (
+        None if seconds is None else ("a:80", seconds, why, 1)
+    )
+
+
+def test_of_several_sites_that_wait_the_first_one_is_named() -> None:
+    world = World(new("http://a/"), new("http://b/"))
+    for site, seconds in (("a:80", 90), ("b:80", 40)):
+        world.frontier.wait_site(site, seconds)
+    assert world.next() is None
+    wait = world.frontier.paused()
+    assert wait is not None
+    assert (wait.site, wait.seconds, wait.sites) == ("b:80", 40, 2)

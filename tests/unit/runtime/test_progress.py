@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 
 import pytest
 
+from crawlspace.frontier.site_queue import Wait
 from crawlspace.runtime import progress
 from crawlspace.runtime.progress import Progress
 
@@ -25,3 +27,35 @@ def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatc
     assert lines == {"1,200 pages · 20/s · 0 pending · 0 errors"}
     now, done.fetched = now + 30, done.fetched + 30
     assert shown.line() == "1,230 pages · 1/s · 0 pending · 0 errors", "what was before the last half minute does not count"
+
+
+def test_a_long_wait_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    passed, waits = 0.0, Wait("a.example:80", 29.0, "is paused", 1)
+    monkeypatch.setattr(progress, "time", lambda: 1_000.0 + passed)
+    monkeypatch.setattr(progress, "is_busy", lambda crawler: crawler.busy)
+    frontier = SimpleNamespace(paused=lambda: waits)
+    spider = SimpleNamespace(name="demo", session=SimpleNamespace(engine=SimpleNamespace(frontier=frontier)))
+    crawler = SimpleNamespace(spider=spider, busy=False)
+    shown = Progress(crawler)  # type: ignore[arg-type]
+
+    def logged() -> int:
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            shown._log_wait()
+        return len(caplog.messages)
+
+    assert logged() == 0, "so short a wait is nothing to speak of"
+    waits = waits._replace(seconds=120.0)
+    crawler.busy = True
+    assert logged() == 0
+    crawler.busy = False
+    assert logged() == 1
+    assert caplog.messages[0].startswith("demo: nothing to fetch until ")
+    assert caplog.messages[0].endswith(": a.example:80 is paused")
+    passed, waits = 10.0, waits._replace(seconds=110.0)
+    assert logged() == 0, "it is the same wait"
+    passed, waits = 120.0, waits._replace(seconds=240.0, sites=3)
+    assert logged() == 1
+    assert caplog.messages[0].endswith(": a.example:80 is paused (2 more sites wait)")
+    waits = None  # type: ignore[assignment]
+    assert logged() == 0
