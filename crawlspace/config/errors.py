@@ -46,7 +46,7 @@ def read_with_defaults(
 ) -> tuple[T | None, list[SettingError]]:
     """Return the result of `read` with defaults in place of invalid settings, and the error of each of these.
 
-    None if that fails, too: an invalid setting has no default, or an error message has no name.
+    None if that fails, too: an invalid setting has no default, or an error message has no name. An error about several settings counts once.
     """
     known = dict(settings)
     errors: list[SettingError] = []
@@ -55,9 +55,11 @@ def read_with_defaults(
         try:
             return read(known), errors
         except SettingError as error:
-            errors.append(error)
-            name = setting_named(error)
-            if name in replaced or name not in defaults:
+            names = _NAME.findall(str(error))
+            if not replaced.intersection(names):  # else it may be true of a default only that stands for an invalid value
+                errors.append(error)
+            name = next((one for one in names if one not in replaced), "")
+            if name not in defaults:
                 return None, errors
             replaced.add(name)
             known[name] = defaults[name]

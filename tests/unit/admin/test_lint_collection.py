@@ -51,6 +51,24 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         [f"settings.py:{line}:1 error setting" for line in range(1, 9)],
     ),
     (
+        "intervals of which none fits the default of the other",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_REFRESH_MIN = '7d'\nCRAWLSPACE_REFRESH_MAX = '2h'\nDEPTH_LIMIT = -1\n",
+        },
+        ["settings.py:1:1 error setting", "settings.py:3:1 error setting"],
+    ),
+    (
+        "a largest interval below the default of the smallest",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_REFRESH_MAX = '2h'\nRETRY_TIMES = -1\n",
+        },
+        ["settings:0:0 error setting", "settings.py:2:1 error setting"],
+    ),
+    (
         "faulty settings and rules",
         {"crawl.rules": "x\n", "settings.py": "DEPTH_LIMIT = -1\n\nRETRY_TIMES = -1\n"},
         [
