@@ -116,15 +116,17 @@ def _more(file: str, number: int) -> str:
     return f"{printable(file)}: and {number - MOST_SHOWN:,} more"
 
 
-def did_you_mean(word: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6, is_quoted: bool = True) -> str:
+def did_you_mean(
+    word: str, known: Iterable[str], otherwise: str = "", *, cutoff: float = 0.6, is_quoted: bool = True, prefix: str = ""
+) -> str:
     """Return a question with the known name most similar to a word, ignoring case; `otherwise` if none is similar.
 
-    `cutoff` is the similarity required: from 0 (any name) to 1 (the word itself).
+    `cutoff` is the similarity required: from 0 (any name) to 1 (the word itself). All names begin with `prefix`, which is not compared.
     """
-    name = nearest(word, known, cutoff=cutoff)
+    name = nearest(word.removeprefix(prefix), (one.removeprefix(prefix) for one in known), cutoff=cutoff)
     if name is None:
         return otherwise
-    return f"did you mean {name!r}?" if is_quoted else f"did you mean {name}?"
+    return f"did you mean {prefix + name!r}?" if is_quoted else f"did you mean {prefix}{name}?"
 
 
 def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:

@@ -336,7 +336,8 @@ def refuse_unknown_names(names: Iterable[str]) -> None:
         if name in RENAMED:
             raise SettingError(f"{name} is now {RENAMED[name]}")
         if name.startswith(PREFIX) and name not in known:
-            meant = did_you_mean(name, known, "docs/settings.md lists them all", cutoff=0.75, is_quoted=False)
+            otherwise = "docs/settings.md lists them all"
+            meant = did_you_mean(name, known, otherwise, cutoff=0.65, is_quoted=False, prefix=PREFIX)
             raise SettingError(f"unknown setting {name}: {meant}")
 
 
