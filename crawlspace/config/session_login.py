@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crawlspace.config.logins.browser import EXAMPLE as BROWSER_EXAMPLE
 from crawlspace.config.logins.browser import KEYS as BROWSER_KEYS
-from crawlspace.config.logins.browser import BrowserStep, literals, read_steps
+from crawlspace.config.logins.browser import BrowserStep, read_steps
 from crawlspace.config.logins.values import SECRET_NAME, check_keys, hosts, needed_text, selector, several, text, texts, web_url
 from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.errors import SettingError
@@ -97,12 +97,10 @@ class SessionLogin:
 
     def literals(self) -> Iterator[str]:
         """Yield the keys under which a secret is written into the settings itself."""
-        for number, step in enumerate(self.steps):
-            where = "['fields']" if number == 0 else f"['then'][{number - 1}]['fields']"
-            for name, value in step.fields.items():
+        for where, fields in self._filled():
+            for name, value in fields.items():
                 if SECRET_NAME.search(name) and not is_elsewhere(value):
                     yield f"{where}[{quoted(name)}]"
-        yield from literals(self.browser_steps)
         if self.client is not None and not is_elsewhere(self.client.secret):
             yield "['client_secret']"
         for name, value in self.cookies.items():
@@ -111,17 +109,24 @@ class SessionLogin:
 
     def secrets(self, where: str) -> list[str]:
         """Return all values that requests of the log-in carry, references read, and the fields they are for. Raises SettingError."""
-        given: dict[str, str] = {}
-        filled = [*(step.fields for step in self.steps), *(step.fill for step in self.browser_steps)]
-        for number, fields in enumerate(filled):
-            given.update({f"{number} {name}": value for name, value in fields.items()})
-        if self.client is not None:
-            given.update({"client_id": self.client.id, "client_secret": self.client.secret})
-        given.update(self.cookies)
         if self.file:
             return [_read_file(f"{where}['file']", self.file)]
-        read = {name: read_secret(f"{where}[{quoted(name)}]", value) for name, value in given.items()}
-        return [part for item in read.items() for part in item]
+        given = [
+            (f"{number} {name}", f"{place}[{quoted(name)}]", value)
+            for number, (place, fields) in enumerate(self._filled())
+            for name, value in fields.items()
+        ]
+        if self.client is not None:
+            given += [("client_id", "['client_id']", self.client.id), ("client_secret", "['client_secret']", self.client.secret)]
+        given += [(name, f"['cookies'][{quoted(name)}]", value) for name, value in self.cookies.items()]
+        return [part for key, place, value in given for part in (key, read_secret(f"{where}{place}", value))]
+
+    def _filled(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield what is filled in, and its place in the settings."""
+        for number, step in enumerate(self.steps):
+            yield "['fields']" if number == 0 else f"['then'][{number - 1}]['fields']", step.fields
+        for number, one in enumerate(self.browser_steps):
+            yield f"['steps'][{number}]['fill']", one.fill
 
 
 def read_session_login(where: str, kind: str, values: Mapping[str, object]) -> SessionLogin:

@@ -12,9 +12,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from tests.certificates import DAY, Authority, certificate
 from tests.conftest import MakeProject
-from tests.integration.stored import FAST
+from tests.integration.stored import FAST, collection
 from tests.sites import Site, page, serve
 
 ROOT, UNKNOWN = Authority("The root"), Authority("Nobody knows me")
@@ -44,8 +46,11 @@ def asking(folder: Path) -> ssl.SSLContext:
 
 
 @contextmanager
-def handshakes(tls: ssl.SSLContext) -> Iterator[str]:
-    """Serve the handshake alone, with its alerts: asyncio closes the connection without sending them. Yields host and port."""
+def handshakes(tls: ssl.SSLContext | None) -> Iterator[str]:
+    """Serve the handshake alone, with its alerts: asyncio closes the connection without sending them. Yields host and port.
+
+    Without a context connections are closed.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:
@@ -55,7 +60,8 @@ def handshakes(tls: ssl.SSLContext) -> Iterator[str]:
                 except OSError:
                     return
                 with connection, suppress(OSError):
-                    tls.wrap_socket(connection, server_side=True)
+                    if tls is not None:
+                        tls.wrap_socket(connection, server_side=True)
 
         thread = threading.Thread(target=answer, daemon=True)
         thread.start()
@@ -144,3 +150,13 @@ def test_each_fault_of_tls_has_its_own_words(project: MakeProject, tmp_path: Pat
     csv = demo.scrapy("urls", "demo", "--format", "csv", "--status", "614").succeeded().stdout
     assert csv.splitlines()[0].split(",")[-1] == "detail"
     assert "is self-signed" in csv
+
+
+@pytest.mark.parametrize("obeys_robots", [False, True])
+def test_a_server_that_closes_in_the_handshake_may_not_speak_tls(project: MakeProject, obeys_robots: bool) -> None:
+    with handshakes(None) as netloc:
+        settings = f"{FAST}RETRY_TIMES = 0\nROBOTSTXT_OBEY = {obeys_robots}\n"
+        demo = project(collection(f"https://{netloc}/", settings=settings))
+        run = demo.crawl("demo")
+    told = "the server closed the connection without answering the TLS handshake: it may not speak TLS at this port"
+    assert f"no start site could be reached: {netloc} ({told}" in run.stderr

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from crawlspace.config.logins.values import SECRET_NAME, check_keys, check_selector, selector, several, texts
-from crawlspace.config.secrets import is_elsewhere
+from crawlspace.config.logins.values import check_keys, check_selector, selector, several, texts
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
 
 EXAMPLE = (
     '{"type": "browser", "url": "https://wiki.example.com/login",'
@@ -37,14 +35,6 @@ def read_steps(where: str, value: object) -> tuple[BrowserStep, ...]:
     if not steps:
         raise SettingError(f"{where} has no step; a log-in of type 'browser' is like {EXAMPLE}")
     return tuple(_step(f"{where}[{number}]", step) for number, step in enumerate(steps))
-
-
-def literals(steps: Sequence[BrowserStep]) -> Iterator[str]:
-    """Yield the keys under which a secret is written into the settings itself."""
-    for number, step in enumerate(steps):
-        for name, value in step.fill.items():
-            if SECRET_NAME.search(name) and not is_elsewhere(value):
-                yield f"['steps'][{number}]['fill'][{quoted(name)}]"
 
 
 def _step(where: str, step: object) -> BrowserStep:

@@ -18,6 +18,7 @@ from msgspec import structs
 from crawlspace.index.marks import Agreement, BatchMark, MarkedStore, agreement, note_mark, stored_mark
 from crawlspace.index.sink import Sent
 from crawlspace.model import IndexOrder, Op, State, Status, UrlState
+from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import is_left
 from crawlspace.state.views import Counts, KnownUrl
@@ -66,16 +67,20 @@ class Resent:
     def sentence(self, *, archived: str = "") -> str:
         """Say it to a user; `archived` is the name of the collection if it has an archive."""
         parts = [
-            f"{number:,} {what}"
-            for number, what in (
-                (self.documents, "are fetched and sent again"),
-                (self.unknown, "of the index were not known and are fetched"),
-                (self.deleted, "of the index no longer exist and were deleted there"),
+            f"{counted(number, 'document')} {one if number == 1 else several}"
+            for number, one, several in (
+                (self.documents, "is fetched and sent again", "are fetched and sent again"),
+                (self.unknown, "of the index was not known and is fetched", "of the index were not known and are fetched"),
+                (
+                    self.deleted,
+                    "of the index no longer exists and was deleted there",
+                    "of the index no longer exist and were deleted there",
+                ),
             )
             if number
         ]
         way = f"; `scrapy reindex {archived}` sends without fetching what the archive has" if archived and self.documents else ""
-        return f"{self.why.value}: of the documents {', '.join(parts) or 'none is concerned'}{way}"
+        return f"{self.why.value}: {', '.join(parts) or 'no document is concerned'}{way}"
 
 
 class Resending:

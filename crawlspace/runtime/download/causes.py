@@ -40,6 +40,7 @@ class Cause(StrEnum):
     REFUSED = "refused"
     RESET = "reset"
     CLOSED = "closed without an answer"
+    CLOSED_IN_HANDSHAKE = "closed before the handshake began"
     NO_ROUTE = "no route"
     OTHER_CONNECTION = "other fault of the connection"
     NO_CONNECTION_IN_TIME = "no connection in time"
@@ -125,6 +126,10 @@ _SENTENCES = {
     Cause.REFUSED: ("connection refused", ""),
     Cause.RESET: ("the connection was reset before the answer was complete", ""),
     Cause.CLOSED: ("the server closed the connection without an answer", ""),
+    Cause.CLOSED_IN_HANDSHAKE: (
+        "the server closed the connection without answering the TLS handshake",
+        ": it may not speak TLS at this port, and the URL be one of http",
+    ),
     Cause.NO_ROUTE: ("there is no route to the host", ""),
     Cause.OTHER_CONNECTION: ("no connection", ""),
     Cause.NO_CONNECTION_IN_TIME: ("no connection in time", ""),

@@ -43,6 +43,13 @@ class KeptConnectionClosed(DownloadFailedError):
         super().__init__("the server closed a kept connection without an answer")
 
 
+class ClosedInHandshake(DownloadFailedError):
+    """A connection was closed before the server had answered the TLS handshake."""
+
+    def __init__(self) -> None:
+        super().__init__("the server closed the connection without answering the TLS handshake")
+
+
 class UndecodableBody(Exception):
     """A body is not compressed as its headers say."""
 

@@ -27,6 +27,7 @@ from crawlspace.model import OutcomeKind, Status
 from crawlspace.runtime.download.causes import Cause, sentence
 from crawlspace.runtime.download.errors import (
     CertificateRefused,
+    ClosedInHandshake,
     HeadersTooLarge,
     KeptConnectionClosed,
     LoggedOutError,
@@ -94,6 +95,7 @@ _MEANINGS: tuple[tuple[type[BaseException], Meaning], ...] = (
     (DownloadTimeoutError, TIMEOUT),
     (DownloadConnectionRefusedError, CONNECT),
     (KeptConnectionClosed, CONNECT),
+    (ClosedInHandshake, CONNECT),
     (ProxyFailed, PROXY),
     (DownloadCancelledError, TOO_LARGE),
     (ResponseDataLossError, CUT_SHORT),
@@ -242,6 +244,7 @@ _CONNECTIONS: tuple[tuple[type[BaseException], Cause], ...] = (
     (tx.ConnectionRefusedError, Cause.REFUSED),
     (tx.NoRouteError, Cause.NO_ROUTE),
     (KeptConnectionClosed, Cause.CLOSED),
+    (ClosedInHandshake, Cause.CLOSED_IN_HANDSHAKE),
     (tx.ConnectionDone, Cause.CLOSED),
     (tx.ConnectionLost, Cause.RESET),
     (ConnectionResetError, Cause.RESET),

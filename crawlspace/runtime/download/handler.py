@@ -25,7 +25,7 @@ from twisted.web.client import URI
 from crawlspace.cache import Recent
 from crawlspace.runtime.download.archived import exchange_of
 from crawlspace.runtime.download.cookies import use_bundled_suffixes
-from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked, ProxyFailed
+from crawlspace.runtime.download.errors import ClosedInHandshake, KeptConnectionClosed, NotAsked, ProxyFailed
 from crawlspace.runtime.download.header_limits import LimitedFactory, limit_connect_answer
 from crawlspace.runtime.download.http_internals import (
     bound_idle_connections,
@@ -36,7 +36,13 @@ from crawlspace.runtime.download.http_internals import (
     wrap_new_connection,
     wrap_timers,
 )
-from crawlspace.runtime.download.kept_connections import LoopTimers, end_in_time, ended_before_answer, no_second_sending
+from crawlspace.runtime.download.kept_connections import (
+    LoopTimers,
+    end_in_time,
+    ended_before_answer,
+    ended_in_handshake,
+    no_second_sending,
+)
 from crawlspace.runtime.download.proxy_failures import answered_by_proxy, failed_through_proxy, not_connected
 from crawlspace.runtime.download.site_certificates import use_site_certificates
 from crawlspace.runtime.download.tunnels import is_to_proxy
@@ -273,6 +279,10 @@ class Watch:
             return Failure(NotAsked())
         if self._is_kept and isinstance(answer, Failure) and ended_before_answer(answer):
             return Failure(KeptConnectionClosed())
+        if isinstance(answer, Failure) and ended_in_handshake(answer, self._connection.transport):
+            error = ClosedInHandshake()
+            error.__cause__ = answer.value
+            return Failure(error)
         return answer
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import CancelledError
+from twisted.internet.error import ConnectionDone, ConnectionLost
 from twisted.python.failure import Failure
 from twisted.web.client import RequestTransmissionFailed, ResponseNeverReceived
 
@@ -36,6 +37,15 @@ def ended_before_answer(failure: Failure) -> bool:
         return False
     reasons = getattr(failure.value, "reasons", ())
     return not any(reason.check(CancelledError) for reason in reasons)
+
+
+def ended_in_handshake(failure: Failure, transport: Any) -> bool:
+    """Whether the server closed a connection with TLS before it answered the handshake; `transport` is that of the connection."""
+    if not ended_before_answer(failure) or not hasattr(transport, "transport"):
+        return False
+    is_closed = all(reason.check(ConnectionLost, ConnectionDone) for reason in getattr(failure.value, "reasons", ()))
+    tls = transport.getHandle() if is_closed else None
+    return tls is not None and tls.get_cipher_name() is None
 
 
 class SecondTurns:

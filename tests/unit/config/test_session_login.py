@@ -177,6 +177,25 @@ def test_secrets_in_the_settings_are_found(login: dict[str, object], expected: l
     assert [*read(login).literals()] == [f"{LOGIN}{place}" for place in expected]
 
 
+UNSET = [
+    ({**FORM, "fields": {"user": "crawler", "password": "env:UNSET"}}, "['fields']['password']"),
+    ({**FORM, "then": [{"fields": {"otp": "env:UNSET"}}]}, "['then'][0]['fields']['otp']"),
+    ({**BROWSER, "steps": [{"click": "a"}, {"fill": {"#otp": "env:UNSET"}}]}, "['steps'][1]['fill']['#otp']"),
+    ({**OAUTH, "client_secret": "env:UNSET"}, "['client_secret']"),
+    ({"type": "cookies", "cookies": {"sid": "env:UNSET"}, "logged_out": {"text": "Log in"}}, "['cookies']['sid']"),
+]
+
+
+@pytest.mark.parametrize(("login", "place"), UNSET)
+def test_a_secret_that_cannot_be_read_is_named_by_its_place(
+    monkeypatch: pytest.MonkeyPatch, login: dict[str, object], place: str
+) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", "one")
+    with pytest.raises(SettingError) as raised:
+        read(login).sent()
+    assert str(raised.value).startswith(f"{LOGIN}{place} ")
+
+
 def test_another_log_in_is_sent_otherwise(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("WIKI_PASSWORD", "one")
     file = tmp_path / "cookies.txt"

@@ -29,6 +29,11 @@ TABLE = [
     (Cause.OLD_PROTOCOL, {"why": "unsupported protocol"}, "the server speaks only an old version of TLS, which is not accepted (unsupported protocol): DOWNLOAD_TLS_MIN_VERSION can allow it"),
     (Cause.NO_TLS, {}, "the server does not speak TLS at this port: the URL may be one of http"),
     (Cause.REFUSED, {}, "connection refused"),
+    (
+        Cause.CLOSED_IN_HANDSHAKE,
+        {},
+        "the server closed the connection without answering the TLS handshake: it may not speak TLS at this port, and the URL be one of http",
+    ),
     (Cause.RESET, {}, "the connection was reset before the answer was complete"),
     (Cause.NO_ROUTE, {}, "there is no route to the host"),
     (Cause.CUT_SHORT, {}, "the answer was cut short"),

@@ -24,6 +24,7 @@ from crawlspace.model import OutcomeKind, Status
 from crawlspace.runtime.download.causes import Cause, Certificate
 from crawlspace.runtime.download.errors import (
     CertificateRefused,
+    ClosedInHandshake,
     HeadersTooLarge,
     KeptConnectionClosed,
     NotRenderedError,
@@ -80,6 +81,7 @@ TABLE = [
     ("the connection is reset",             within(ConnectionResetError()),                      None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is lost",              within(tx.ConnectionLost()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the connection is closed, no answer", within(tx.ConnectionDone()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the connection is closed in the TLS handshake", ClosedInHandshake(),                       None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the proxy makes no tunnel",           TunnelError("x"),                                    None,                                     Status.PROXY_FAILED,       TEMPORARY, True),
     ("the proxy is not there, refuses, or cuts the connection", ProxyFailed("x"),                None,                                     Status.PROXY_FAILED,       TEMPORARY, True),
     ("there is no way to the host",         tx.NoRouteError(),                                   None,                                     Status.CONNECT_ERROR,      PERMANENT, True),
@@ -131,6 +133,7 @@ DETAILS = [
     (within(tx.ConnectionLost()),                   Status.CONNECT_ERROR,    "the connection was reset"),
     (within(tx.ConnectionDone()),                   Status.CONNECT_ERROR,    "the server closed the connection without an answer"),
     (KeptConnectionClosed(),                        Status.CONNECT_ERROR,    "the server closed the connection without an answer"),
+    (ClosedInHandshake(),                           Status.CONNECT_ERROR,    "the server closed the connection without answering the TLS handshake"),
     (tx.NoRouteError(),                             Status.CONNECT_ERROR,    "there is no route to the host"),
     (tx.ConnectError(osError="EADDRNOTAVAIL"),      Status.CONNECT_ERROR,    "no connection (EADDRNOTAVAIL)"),
     (tx.TCPTimedOutError(),                         Status.TIMEOUT,          "no connection in time"),
