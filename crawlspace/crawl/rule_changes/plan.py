@@ -74,7 +74,10 @@ class Plan:
             (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
             (self.returned, "back in the crawl space"),
             (self.folded, f"folded into {self.folded_into:,}"),
-            (self.due, "due at once because a check admits more or the spider has changed"),
+            (
+                self.due,
+                "due at once, because the rules may admit links that they refused before, or because the spider has changed",
+            ),
             (self.judged, "with links to be judged again from the archive, without a request"),
             (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
         ]

@@ -100,7 +100,8 @@ def test_the_plan_counts_them(site: FoldedSite) -> None:
     plan = site.plan()
     assert (plan.folded, plan.folded_into, plan.deletions) == (4, 3, 0)
     assert (
-        plan.sentence() == "of 8 known URLs 4 folded into 3, 1 due at once because a check admits more or the spider has changed"
+        plan.sentence()
+        == "of 8 known URLs 4 folded into 3, 1 due at once, because the rules may admit links that they refused before, or because the spider has changed"
     )
     assert site.plan() == plan
 
