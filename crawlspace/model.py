@@ -161,7 +161,7 @@ _STATUS_SENTENCES = {
     Status.PROXY_FAILED: "the proxy cannot be reached, refuses, or has cut the connection",
     Status.NO_SUCH_HOST: "the host name does not exist",
     Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
-    Status.REDIRECT_MALFORMED: "redirected to a malformed URL, or to none",
+    Status.REDIRECT_MALFORMED: "a redirect whose target is malformed or not named",
     Status.REDIRECT_LOOP: "redirects that lead back to themselves",
     Status.UNEXPECTED: "an unexpected error",
     Status.ROBOTS_FORBIDDEN: "forbidden by robots.txt",

@@ -117,6 +117,15 @@ def test_every_fetch_ends_in_its_outcome(crawled: tuple[Project, Server, str]) -
     assert_same(found, {(path, state, code) for path, _, state, code, _ in TABLE})
 
 
+def test_a_redirect_without_a_target_says_what_it_is(crawled: tuple[Project, Server, str]) -> None:
+    known = states(crawled[0])
+    assert {path: known[path].detail for path in ("/choices", "/nowhere", "/no-location")} == {
+        "/choices": "it offers several pages (300) and prefers none: its links are taken",
+        "/nowhere": "http://[/",
+        "/no-location": "it redirects (302) without naming a target",
+    }
+
+
 def test_the_index_holds_what_it_should(crawled: tuple[Project, Server, str]) -> None:
     assert_same(indexed(crawled[0]), ["/", *FOUND_ON_PAGES, *(path for path, _, _, _, wanted in TABLE if wanted)])
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from crawlspace.content.charset import charset_parameter
@@ -253,7 +254,8 @@ class Responses:
     def _redirect(self, target: str, state: UrlState, status: int, response: Response) -> Outcome:
         url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
         if url is None:
-            outcome = Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=printable(target))
+            detail = printable(target) if target else _without_target(status)
+            outcome = Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=detail)
             self._add_links(outcome, response, state)
             return outcome
         # As written, because domain rules may heed the case of a host.
@@ -362,6 +364,12 @@ def _left_out(page: Page, *, needs_browser: bool) -> dict[Reason, int]:
 def _on_disk(response: Response) -> FileBody | None:
     body: FileBody | None = response.meta.get(FILE)
     return body if body is not None and body.path is not None and not body.is_too_large else None
+
+
+def _without_target(status: int) -> str:
+    if status == HTTPStatus.MULTIPLE_CHOICES:
+        return f"it offers several pages ({status}) and prefers none: its links are taken"
+    return f"it redirects ({status}) without naming a target"
 
 
 def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail: str = "") -> Outcome:

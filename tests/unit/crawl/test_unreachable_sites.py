@@ -327,7 +327,7 @@ CAUSES = [
     (614, "", "the TLS handshake failed, as with a certificate that is not valid"),
     (680, "", "the host name does not exist"),
     (503, "", "HTTP status 503"),
-    (690, "", "redirected to a malformed URL, or to none"),
+    (690, "", "a redirect whose target is malformed or not named"),
 ]
 
 
