@@ -41,6 +41,7 @@ class Reason(StrEnum):
     MIME_TYPE = "mime_type"
     ROBOTS = "robots"
     NOINDEX = "noindex"
+    NO_CONTENT = "no_content"
     NO_ITEM = "no_item"
     DROPPED = "dropped_by_pipeline"
     CHECK_FAILED = "check_failed"
@@ -77,6 +78,7 @@ _SENTENCES = {
     Reason.MIME_TYPE: "the document's type is not among CRAWLSPACE_MIME_TYPES",
     Reason.ROBOTS: "robots.txt forbids the URL",
     Reason.NOINDEX: "the page asks not to be indexed",
+    Reason.NO_CONTENT: "the answer has no content (204 or 205)",
     Reason.NO_ITEM: "the spider gave no item for the page",
     Reason.DROPPED: "an item pipeline dropped the document",
     Reason.CHECK_FAILED: "a check failed unexpectedly, so the URL is refused",

@@ -147,6 +147,8 @@ OUT_OF_SPACE = frozenset({int(Status.EXCLUDED), int(Status.EXCLUDED_HERE)})
 """URLs excluded by the rules; they are crawled again when the rules admit them."""
 LINKS_ONLY = frozenset({int(HTTPStatus.OK), int(Status.NOINDEX)})
 """Excluded pages that were read: only their links count. 200: an item pipeline dropped the document."""
+NO_CONTENT = frozenset({int(HTTPStatus.NO_CONTENT), int(HTTPStatus.RESET_CONTENT)})
+"""Answers without a body, which therefore have no type, and no document."""
 UNCOUNTED = OUT_OF_SPACE | {404, 410}
 """URLs that don't count towards a limit of URLs: outside the crawl space, or missing."""
 

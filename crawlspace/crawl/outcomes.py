@@ -21,7 +21,7 @@ from crawlspace.crawl.redirects import (
     signatures_of_page,
 )
 from crawlspace.decision import Decision
-from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import NO_CONTENT, Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
@@ -38,6 +38,7 @@ DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
 _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
+_SHOWS_NOTHING = NO_CONTENT | {Status.REDIRECT_MALFORMED}
 _NOT_OF_SITE = frozenset(
     {
         Status.ROBOTS_FORBIDDEN,
@@ -160,8 +161,8 @@ class OutcomePolicy:
         """Return the signature of what is shown instead of the document of a URL; 0 where that is nothing, or the document itself."""
         if target is not None:
             return 0 if target.has(state) else target.signature
-        if outcome.status == Status.REDIRECT_MALFORMED and state.checksum is not None:
-            return int(Status.REDIRECT_MALFORMED)
+        if outcome.status in _SHOWS_NOTHING and state.checksum is not None:
+            return int(outcome.status)
         changed = outcome.kind is OutcomeKind.DOCUMENT and outcome.index and outcome.checksum != state.checksum
         if not changed or outcome.checksum is None or state.checksum is None:
             return 0

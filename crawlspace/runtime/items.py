@@ -26,8 +26,8 @@ class Fetched:
     item: Any = None
     page: Page | None = None
     """What was read from the response; the document has from it what the item leaves out."""
-    body: bytes = b""
-    """Of the response, as are its type and the Last-Modified header."""
+    body: bytes | None = None
+    """Of the response, as are its type and the Last-Modified header; None where nothing of it was kept."""
     file: FileBody | None = None
     """The body of a file that is on disk."""
     content_type: str = ""
@@ -148,7 +148,7 @@ def checksum_of(document: Document, fetched: Fetched, *, with_title: bool, cut_o
     if not document.text.strip():
         if fetched.file is not None:
             return fetched.file.checksum
-        return checksum_of_bytes(fetched.body or document.url.encode("utf-8", "replace"))
+        return checksum_of_bytes(document.url.encode("utf-8", "replace") if fetched.body is None else fetched.body)
     of_the_page = fetched.page is not None and document.text is fetched.page.text and document.title is fetched.page.title
     return checksum(document.text, title=document.title if with_title else None, cut_off=cut_off, collapsed=of_the_page)
 

@@ -19,7 +19,7 @@ from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, file_kin
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content_type import essence
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import Source, source_of
+from crawlspace.model import NO_CONTENT, Source, source_of
 from crawlspace.printable import printable
 from crawlspace.runtime.download.errors import ProxyFailed
 from crawlspace.runtime.download.headers import declared_type
@@ -41,8 +41,6 @@ logger = logging.getLogger(__name__)
 RULES = "crawlspace_rules"
 """The key of `request.meta` for what the rules set for a URL, as plain values. False there exempts a request from the rules."""
 CACHED_DECISIONS = 25_000
-NO_BODY = frozenset({204, 205})
-"""Statuses of responses without a body, which therefore have no type."""
 
 
 @dataclass(slots=True)
@@ -209,7 +207,7 @@ class RuleMiddleware:
             return rules.after_response(request, response)
         if not 200 <= response.status < 300 or is_exempt(request) or rules.is_robots_txt(request):
             return response
-        has_body = request.method != "HEAD" and response.status not in NO_BODY and STOPPED not in response.flags
+        has_body = request.method != "HEAD" and response.status not in NO_CONTENT and STOPPED not in response.flags
         decision = document_type(rules.space, declared_type(response.headers), response.body if has_body else None)[1]
         if not decision.admitted:
             raise IgnoreRequest(rules.refuse(request, decision))

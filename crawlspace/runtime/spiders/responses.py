@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
-from crawlspace.content.documents.contents import FileContents
+from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
@@ -25,7 +25,7 @@ from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.not_modified import not_modified
 from crawlspace.crawl.rendering import mode_of
 from crawlspace.decision import Decision, Reason, Render
-from crawlspace.model import Document, Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import NO_CONTENT, Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.access.digest import schemes
@@ -150,6 +150,11 @@ class Responses:
     def _answered(self, response: Response, state: UrlState) -> Fetched:
         if response.status == 200 and self._names_another(target := location_of(response.headers.get(b"Location")), state):
             return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
+        if response.status in NO_CONTENT:
+            reason = Reason.NO_CONTENT
+            return Fetched(
+                Outcome(state.id, state.url, OutcomeKind.EXCLUDED, response.status, reason=reason, detail=reason.sentence)
+            )
         headers = self._headers(response, state)
         declared = headers.content_type
         contents: FileContents | None = response.meta.get(CONTENTS)
@@ -205,7 +210,8 @@ class Responses:
         if index:
             outcome.added = added_by(actions, state.inherited)
         modified = http_time(headers.last_modified) if headers.last_modified else ""
-        return Fetched(outcome, None, page, response.body, _on_disk(response), mime, modified)
+        is_lost = contents is not None and contents.status is TextStatus.TOO_LARGE
+        return Fetched(outcome, None, page, None if is_lost else response.body, _on_disk(response), mime, modified)
 
     def _links(self, page: Page, headers: PageHeaders) -> list[str]:
         """Return the links to follow. The canonical page of a Link header, and the URL of a Refresh header, are such as those of elements."""

@@ -12,7 +12,7 @@ from msgspec import structs
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Document, Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import NO_CONTENT, Document, Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
@@ -61,6 +61,8 @@ class RedirectingWeb(Web):
             outcome = Outcome(state.id, url, OutcomeKind.REDIRECTED, 302, redirect_to=shown.target)
             outcome.sets_cookie = shown.cookie
             return outcome
+        if shown in NO_CONTENT:
+            return Outcome(state.id, url, OutcomeKind.EXCLUDED, int(str(shown)), detail="no content")
         if isinstance(shown, int):
             return Outcome(state.id, url, OutcomeKind.GONE, shown, host_failure=shown >= 500)
         if shown is None:
@@ -122,6 +124,8 @@ WHOLE_SITE = [
     ("a target that is missing", lambda url: 404 if path(url) == "/error" else To("/error"), False),
     ("a target that fails", lambda url: 500 if path(url) == "/error" else To("/error"), False),
     ("a text", lambda url: "maintenance", False),
+    ("nothing", lambda url: 204, False),
+    ("nothing, but the home page", lambda url: None if path(url) == "/" else 204, True),
     ("a text, but the home page", lambda url: None if path(url) == "/" else "maintenance", True),
 ]  # fmt: skip
 
@@ -171,6 +175,7 @@ def test_one_fault_after_the_other_confirms_nothing(tmp_path: Path) -> None:
         lambda url: 403,
         lambda url: To(url),
         lambda url: "no service",
+        lambda url: 204,
         lambda url: None if path(url) in ("/", "/m1") else To("/m1"),
         lambda url: None if path(url) in ("/", "/m1", "/m2") else To("/m2"),
         lambda url: None if path(url) == "/" else To("http://sso.example/"),
@@ -303,6 +308,16 @@ def test_a_redirect_to_what_is_no_page_of_the_web(tmp_path: Path, target: str, p
     web.shows = lambda url: To(target) if path(url) == "/003" else None
     web.crawl(after=MONTH)
     assert (len(web.indexed), web.held()) == (pages - 1, {})
+
+
+@pytest.mark.parametrize("pages", [5, 60])
+def test_a_page_that_has_no_content_any_more_leaves(tmp_path: Path, pages: int) -> None:
+    web = site(tmp_path, MemoryStore(sinks=(EMBEDDED,)), pages)
+    web.shows = lambda url: 204 if path(url) == "/003" else None
+    web.crawl(after=MONTH)
+    assert (len(web.indexed), web.held()) == (pages - 1, {})
+    left = web.states()[f"{HOME}003"]
+    assert (left.state, left.status) == (State.EXCLUDED, 204)
 
 
 def test_a_page_that_leads_to_one_that_goes_at_the_same_time_has_not_moved(tmp_path: Path) -> None:
