@@ -263,6 +263,8 @@ CRAWLSPACE_RENDER = "never"
 CRAWLSPACE_RENDER_HOSTS = []
 # CSS selector that a rendered page is complete with; empty = it is when nothing more is loaded.
 CRAWLSPACE_RENDER_WAIT_FOR = ""
+# Whether routes behind # of rendered pages, such as #/about and #!about, are URLs of their own.
+CRAWLSPACE_HASH_ROUTES = False
 # Path or name of the browser, a Chromium; empty = the first of several names that is found.
 CRAWLSPACE_BROWSER = ""
 # Pages rendered at a time.

@@ -1,7 +1,8 @@
 """URLs in one normal form, and the keys that are derived from it.
 
 Parsing and joining follow the WHATWG URL standard (ada-url), as browsers do; on top of that escapes are
-brought to the form of RFC 3986 section 6.2.2, and the fragment and an empty query are dropped.
+brought to the form of RFC 3986 section 6.2.2, and an empty query is dropped, as is the fragment, unless it is a route that is
+followed (`CRAWLSPACE_HASH_ROUTES`).
 The host as written in the link is kept beside the normal form, because domain rules can be case sensitive.
 """
 
@@ -14,7 +15,7 @@ from typing import Protocol
 from zlib import crc32
 
 from ada_url import join_url, normalize_url
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from crawlspace.printable import quoted
 
@@ -39,11 +40,22 @@ class Url(Struct, frozen=True, gc=False):
     path: str
     query: str | None
     host_as_written: str
+    fragment: str = ""
+    """A route behind #, which `text` has too; other fragments are dropped."""
 
     @property
     def site(self) -> str:
         """Host and port: the unit of politeness."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def page(self) -> Url:
+        """The URL without its route: the one that is requested, and that rules see."""
+        return structs.replace(self, text=without_route(self.text), fragment="") if self.fragment else self
+
+    def with_route(self, fragment: str) -> Url:
+        """Return the URL of a route of this page; `fragment` is in normal form."""
+        return structs.replace(self, text=f"{self.text}#{fragment}", fragment=fragment)
 
     @property
     def key(self) -> int:
@@ -67,6 +79,8 @@ class UrlParts(Protocol):
     def query(self) -> str | None: ...
     @property
     def host_as_written(self) -> str: ...
+    @property
+    def fragment(self) -> str: ...
 
 
 _KEY = Packing("<q")
@@ -76,7 +90,7 @@ def as_url(parts: UrlParts) -> Url:
     """Return a `Url` with these parts, or the argument itself if it is one."""
     if isinstance(parts, Url):
         return parts
-    return Url(parts.text, parts.scheme, parts.host, parts.port, parts.path, parts.query, parts.host_as_written)
+    return Url(parts.text, parts.scheme, parts.host, parts.port, parts.path, parts.query, parts.host_as_written, parts.fragment)
 
 
 def url_key(text: str) -> int:
@@ -106,10 +120,21 @@ def join(base: str, href: str) -> str:
         raise MalformedUrl(f"{quoted(href)} is not a URL") from error
 
 
-def parse(text: str, *, host_as_written: str | None = None) -> Url:
-    """Return an absolute URL in normal form.
+def is_route(href: str) -> bool:
+    """Return whether the fragment of a link is a route: it begins with / or !, and names something. `#!` alone is a link to nowhere."""
+    fragment = href.partition("#")[2]
+    return fragment[:1] in ("/", "!") and bool(fragment.strip("/!"))
 
-    Raises MalformedUrl, and UrlWithCredentials for one with a user name or password.
+
+def without_route(text: str) -> str:
+    """Return a URL in normal form without its route: what is requested of a server."""
+    return text.partition("#")[0]
+
+
+def parse(text: str, *, host_as_written: str | None = None, routes: bool = False) -> Url:
+    """Return an absolute URL in normal form; with its fragment if that is a route, and `routes` are wanted.
+
+    A URL that is known has a fragment only if it is a route that is followed: it keeps its text with `routes`. Raises MalformedUrl, and UrlWithCredentials for one with a user name or password.
     Schemes other than http and https are parsed too, so that a scheme check can name them.
     """
     try:
@@ -117,7 +142,7 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     except (ValueError, UnicodeError) as error:
         raise MalformedUrl(f"{quoted(text)} is not an absolute URL") from error
     scheme, _, rest = href.partition(":")
-    rest = rest.partition("#")[0]
+    rest, _, fragment = rest.partition("#")
     if scheme not in DEFAULT_PORTS:
         return Url(f"{scheme}:{rest}", scheme, "", 0, rest.partition("?")[0], rest.partition("?")[2] or None, "")
     slash = rest.index("/", 2)  # a URL of these schemes always has a path
@@ -127,7 +152,8 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     written_path, _, query_text = rest[slash:].partition("?")
     path = _normal_escapes(written_path)
     if path != written_path and _DOT_SEGMENT.search(path):  # from nested escapes such as `%2%45`: resolve it as any other
-        return parse(f"{scheme}://{authority}{path}?{query_text}", host_as_written=host_as_written or _written_host(text))
+        again = f"{scheme}://{authority}{path}?{query_text}#{fragment}"
+        return parse(again, host_as_written=host_as_written or _written_host(text), routes=routes)
     query = _normal_escapes(query_text) or None
     host, colon, port = authority.rpartition(":")
     if not colon or not port.isdigit():  # the colons of an IPv6 address are inside its brackets
@@ -143,7 +169,8 @@ def parse(text: str, *, host_as_written: str | None = None) -> Url:
     normal = f"{scheme}://{host}:{port}{path}" if port else f"{scheme}://{host}{path}"
     if query is not None:
         normal = f"{normal}?{query}"
-    return Url(normal, scheme, host, int(port) if port else DEFAULT_PORTS[scheme], path, query, written)
+    url = Url(normal, scheme, host, int(port) if port else DEFAULT_PORTS[scheme], path, query, written)
+    return url.with_route(_normal_escapes(fragment)) if routes and is_route(f"#{fragment}") else url
 
 
 _ESCAPE = re.compile(

@@ -135,7 +135,7 @@ def explain(question: Question, collection: Collection, *, space: CrawlSpace, st
     state = None if store is None else store.get(url.text)
     if state is not None and state.host_as_written and question.url == url.text:
         # the crawl checks a known URL with the host as written in the link
-        url = parse(url.text, host_as_written=state.host_as_written)
+        url = parse(url.text, host_as_written=state.host_as_written, routes=True)
         decision = space.decide_static(url)
     places = [start.where for start in collection.start_urls if start.url.text == url.text]
     start = 0 if places else None
@@ -181,7 +181,7 @@ def _extensions(decision: Decision, space: CrawlSpace) -> tuple[str, ...]:
 
 def _folded_from(text: str, page: _Page, url: Url) -> str | None:
     try:
-        written = parse(join(page.base, text) if page.base else text)
+        written = parse(join(page.base, text) if page.base else text, routes=True)
     except MalformedUrl:
         return None
     return written.text if written.text != url.text else None
@@ -225,7 +225,7 @@ def _page(text: str | None, store: Store | None, folding: UrlFolding | None) -> 
     if text is None:
         return _Page()
     try:
-        url = parse(text)
+        url = parse(text, routes=True)
     except MalformedUrl as error:
         raise UsageError(f"{error}; give the page with the link as in --from http://www.example.com/") from error
     state = None if store is None else find_url(store, url, folding)

@@ -239,7 +239,7 @@ def with_referrers(reports: Iterable[UrlReport], store: LinkStore, *, most: int)
 def _known(text: str, store: LinkStore) -> UrlState | None:
     """Return the state of a refused URL: one beyond the link depth may be known by another way."""
     try:
-        return store.get(parse(text).text)
+        return store.get(parse(text, routes=True).text)
     except MalformedUrl:
         return None
 

@@ -14,7 +14,9 @@ from crawlspace.rules.lint.crawl_rules import Finding
 
 def lint_rendering(collection: Collection) -> Iterator[Finding]:
     """Yield the warnings."""
-    for setting, what, why in (*_of_the_collection(collection), *_of_sites(collection)):
+    by_rules = collection.action_rules is not None and collection.action_rules.renders
+    of_routes = collection.sites.routes_without_effect(rendered_by_rules=by_rules)
+    for setting, what, why in (*_of_the_collection(collection), *_of_sites(collection), *of_routes):
         line, column = where_set(collection.folder, setting)
         file, message = "settings.py" if line else "settings", f"{what} has no effect: {why}"
         yield Finding(file, line, column, "warning", "render-without-effect", message)

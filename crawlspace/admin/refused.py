@@ -128,7 +128,7 @@ def _is_of(link: RefusedLink, url: Url | None, text: str) -> bool:
     if url is None:
         return link.url == as_stored(None, text)
     try:
-        return parse(link.url).text == url.text
+        return parse(link.url, routes=True).text == url.text
     except MalformedUrl:
         return False
 

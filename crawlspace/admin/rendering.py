@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crawlspace.config.collection import Collection
+from crawlspace.config.url_options import HASH_ROUTES
 from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, RenderingStore, learned_rendering, mode_of
 from crawlspace.decision import Actions, Render, RuleRef
 from crawlspace.plural import counted
@@ -33,9 +34,13 @@ class PageRendering:
     learned: RenderGroup | None
     """What was learned of them; None: nothing yet."""
     refused: tuple[RefusedHost, ...]
+    is_route: bool = False
+    """It is a route behind #."""
 
     @property
     def sentence(self) -> str:
+        if self.is_route:
+            return f"{_MODES[self.mode]}, as a route behind # ({HASH_ROUTES})"
         by = f"{self.rule}: {printable(self.rule.text)}" if self.rule is not None else f"{self.where} is {self.mode}"
         return f"{_MODES[self.mode]} ({by})"
 
@@ -89,7 +94,8 @@ def rendering_of(url: Url, actions: Actions, collection: Collection, store: Rend
     )
     rule = actions.render_rule if actions.render is not None else None
     group = group_of(url)
-    return PageRendering(mode_of(url, actions, collection.sites), settings.where, rule, group, learned.groups.get(group), refused)
+    mode = Render.ALWAYS if url.fragment else mode_of(url, actions, collection.sites)
+    return PageRendering(mode, settings.where, rule, group, learned.groups.get(group), refused, is_route=bool(url.fragment))
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,9 +303,9 @@ def is_outside(state: UrlState) -> bool:
 
 
 def read_url(text: str) -> Url:
-    """Parse a URL argument. Raises UsageError."""
+    """Parse a URL argument, with its route. Raises UsageError."""
     try:
-        return parse(text)
+        return parse(text, routes=True)
     except MalformedUrl as error:
         raise UsageError(f"{quoted(text)} is not a valid URL: {error}") from error
 
@@ -313,6 +313,8 @@ def read_url(text: str) -> Url:
 def find_url(store: KnownUrls, url: Url, folding: UrlFolding | None) -> UrlState | None:
     """Return the state of a URL, which may be known by the URL that the options fold it into; else None."""
     folded = url if folding is None else folding.fold(url)
+    if url.fragment and not folded.fragment:  # a route that is known since it was followed is not taken for its page
+        folded, url = url, folded
     return store.get(folded.text) or (None if folded is url else store.get(url.text))
 
 

@@ -230,10 +230,10 @@ def _may_be_folded(url: str, *, into: str) -> bool:
     return one == other and kept <= parts
 
 
-def _without_spelling(url: str) -> tuple[tuple[str, str, str], frozenset[str]]:
-    """Return what no option changes of a URL, and the parts of its query."""
+def _without_spelling(url: str) -> tuple[tuple[str, str, str, str], frozenset[str]]:
+    """Return what no option changes of a URL, and the parts of its query. A route shows something else than its page."""
     parts = urlsplit(url)
-    return (parts.scheme, parts.netloc.removeprefix("www."), parts.path.rstrip("/")), frozenset(
+    return (parts.scheme, parts.netloc.removeprefix("www."), parts.path.rstrip("/"), parts.fragment), frozenset(
         filter(None, parts.query.split("&"))
     )
 

@@ -198,7 +198,7 @@ def _not_fetched(url: Url, collection: str) -> str:
 
 def folder_of(url: Url) -> str:
     """Return the beginning of all URLs in the folder of a URL and below."""
-    without_query = url.text.partition("?")[0]
+    without_query = url.page.text.partition("?")[0]
     return without_query[: without_query.rfind("/") + 1]
 
 

@@ -18,7 +18,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.access.kept import KeptSession, kept_sessions, next_login_at
-from crawlspace.crawl.findings.kept import MOST_ROUTES, kept_error_examples, kept_findings, kept_traps
+from crawlspace.crawl.findings.kept import MOST_ROUTES, kept_error_examples, kept_routes, kept_traps
 from crawlspace.crawl.logins import (
     RefusedLogin,
     WaitingLogin,
@@ -80,7 +80,7 @@ class Command(CollectionCommand):
             sites = [] if store is None else place.unreachable(store)
             errors = [] if store is None else kept_error_examples(store)
             traps = [] if store is None else kept_traps(store)
-            routes = {} if store is None else kept_findings(store).routes
+            routes = {} if store is None else kept_routes(store)
             numbers = report(
                 place.name,
                 store,
@@ -202,7 +202,7 @@ def _of_findings(numbers: Report) -> Iterator[str]:
         for trap in numbers.traps:
             yield beside("  ", trap.sentence)
     if numbers.routes:
-        yield from ("", "Routes behind # that are not fetched, because what stands there is left off from URLs")
+        yield from ("", "Routes behind # that are not fetched; CRAWLSPACE_HASH_ROUTES has them followed where pages are rendered")
         for site, routes in list(numbers.routes.items())[:SITES_SHOWN]:
             number = f"{counted(routes.count, 'link')}{' or more' if routes.count >= MOST_ROUTES else ''}"
             yield beside(f"  {site}   ", f"{number} such as {printable(routes.example)}")

@@ -28,11 +28,11 @@ from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.proxies.table import Proxies, read_proxies
 from crawlspace.config.refresh.times import RefreshTimes, read_refresh
-from crawlspace.config.rendering import BrowserSettings, read_browser, read_rendering
+from crawlspace.config.rendering import BrowserSettings, Render, read_browser, read_rendering
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
-from crawlspace.config.sites import SiteTable, read_sites
+from crawlspace.config.sites import SiteTable, mode_of, read_sites
 from crawlspace.config.store_url import read_store_url
 from crawlspace.config.url_options import read_url_options
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
@@ -102,8 +102,8 @@ class Collection:
     sites: SiteTable
     browser: BrowserSettings
     proxies: Proxies
-    url_folding: UrlFolding | None
-    """What the URL options do to URLs; None if none is set. `start_urls` are folded."""
+    url_folding: UrlFolding
+    """What the URL options do to URLs. `start_urls` are folded."""
     credential_hosts: CredentialHosts
     content: ContentSettings
     files: FileSettings
@@ -176,7 +176,7 @@ class Collection:
             self.user_agent.partition("/")[0],  # robots directives may name it
             self.soft_errors.content_hash,
             self.files.of_contents,
-            *filter(None, [self.sites.rendering_hash]),
+            *filter(None, [self.sites.rendering_hash, self.url_folding.of_routes]),
         )
         return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
 
@@ -245,9 +245,11 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
     limits = read_limits(settings)
     sites = read_sites(settings, limits, read_url_options(settings), read_rendering(settings))
-    folding = sites.url_folding()
-    if folding is not None:
-        start_urls = tuple(replace(start, url=folding.fold(start.url)) for start in start_urls)
+    actions = compile_actions(rules.action_rules, settings)
+    folding = sites.url_folding(
+        lambda page: mode_of(page, None if actions is None else actions.evaluate(page), sites) is not Render.NEVER
+    )
+    start_urls = tuple(replace(start, url=folding.fold(start.url)) for start in start_urls)
     check_scrapys_settings(settings)
     share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
     robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
@@ -266,7 +268,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         rules_file=rules.rules_file,
         global_rules=rules.global_rules,
         global_file=rules.global_file,
-        action_rules=compile_actions(rules.action_rules, settings),
+        action_rules=actions,
         limits=limits,
         host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
         sites=sites,

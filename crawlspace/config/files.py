@@ -239,7 +239,7 @@ def _read_start_url(line: str, file: str, number: int, found: dict[tuple[str, st
             column, f"a start URL begins with http:// or https://, as in http://{printable(parts[0].split('://')[-1])}"
         )
     try:
-        url = parse(parts[0])
+        url = parse(parts[0], routes=True)
     except MalformedUrl as error:
         return mistake(column, f"{error}; a start URL is like http://www.example.com/")
     shift = 0

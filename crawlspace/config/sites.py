@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from crawlspace.config.limits import read_limits
 from crawlspace.config.proxies.choice import Proxy, read_proxy
 from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
-from crawlspace.config.rendering import NO_RENDERING, Render, SiteRendering, read_site_rendering
+from crawlspace.config.rendering import NO_RENDERING, RENDER, Render, SiteRendering, read_site_rendering
 from crawlspace.config.rendering import SITE_KEYS as RENDERING_KEYS
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
-from crawlspace.config.url_options import BUILT_IN_PATH_PARAMETERS, read_site_options, read_url_options
+from crawlspace.config.url_options import BUILT_IN_PATH_PARAMETERS, HASH_ROUTES, read_site_options, read_url_options
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
+from crawlspace.decision import Actions
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.printable import quoted
@@ -25,7 +26,7 @@ from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
-from crawlspace.urls import DEFAULT_PORTS, parse
+from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, parse
 
 NAME = "CRAWLSPACE_SITES"
 PROXY_KEYS = ("proxy", "no_proxy")
@@ -121,25 +122,60 @@ class SiteTable:
     def limits_differ(self) -> bool:
         return any(settings.limits != self.default.limits for settings in self.settings)
 
-    def url_folding(self) -> UrlFolding | None:
-        """Return what folds URLs; None if no option is set."""
+    def url_folding(self, renders: Callable[[Url], bool] = lambda _: True) -> UrlFolding:
+        """Return what folds URLs; `renders` returns whether a page may be rendered, so that its routes behind # can be followed."""
         by_pattern = [("", self.default.urls), *((pattern, settings.urls) for pattern, settings in self.by_pattern.items())]
-        if all(options == NO_OPTIONS for _, options in by_pattern):
-            return None
         of_paths = [(pattern, options.drop_path_parameters) for pattern, options in by_pattern]
-        others = [(pattern, replace(options, drop_path_parameters=())) for pattern, options in by_pattern]
+        others = [(pattern, replace(options, drop_path_parameters=(), hash_routes=False)) for pattern, options in by_pattern]
         own_names = [one for one in of_paths if one[1] != BUILT_IN_PATH_PARAMETERS]
         drops_sessions_only = all(options == NO_OPTIONS for _, options in others)
-        described = not drops_sessions_only or bool(own_names)
+        drops_any = any(names for _, names in of_paths)
+        described = not drops_sessions_only or (drops_any and bool(own_names))
         # A store of a version without those names is not to have its pages fetched for them: links that they hide are found in time.
         of_the_rest = repr([(pattern, replace(options, www=Folding.KEEP)) for pattern, options in others])
         return UrlFolding(
             lambda host, port: self.of(host, port).urls,
             of_hosts=repr([(pattern, options.www.value) for pattern, options in by_pattern]) if described else "",
             of_the_rest=f"{of_the_rest}{own_names or ''}" if described else "",
-            of_paths=repr(of_paths),
+            of_paths=repr(of_paths) if described or drops_any else "",
+            of_routes=self._described_routes,
+            follows_routes=(lambda page: self._has_routes(page) and renders(page)) if self._described_routes else None,
             drops_sessions_only=drops_sessions_only,
         )
+
+    def routes_without_effect(self, *, rendered_by_rules: bool) -> Iterator[tuple[str, str, str]]:
+        """Yield where routes behind # are to be followed, and no page is rendered: the setting, the place in it, and why.
+
+        `rendered_by_rules`: rules.xml has pages rendered.
+        """
+        if rendered_by_rules:
+            return
+        having = [settings for settings in (self.default, *self.settings) if settings.urls.hash_routes]
+        if self.default.urls.hash_routes and all(settings.rendering.mode is Render.NEVER for settings in having):
+            yield HASH_ROUTES, HASH_ROUTES, f"routes are followed on rendered pages only; {RENDER} has pages rendered"
+            return
+        for pattern, settings in self.by_pattern.items():
+            is_own = settings.urls.hash_routes and not self.default.urls.hash_routes
+            if is_own and settings.rendering.mode is Render.NEVER:
+                why = "routes are followed on rendered pages only; 'render' has those of this site rendered"
+                yield NAME, f"{NAME}[{quoted(pattern)}]['hash_routes']", why
+
+    @property
+    def _described_routes(self) -> str:
+        """Text that changes whenever the settings may have other routes followed; empty where none is."""
+        by_pattern = [("", self.default), *self.by_pattern.items()]
+        routes = [(pattern, one.urls.hash_routes and one.rendering.mode is not Render.NEVER) for pattern, one in by_pattern]
+        return repr(routes) if any(one.urls.hash_routes for _, one in by_pattern) else ""
+
+    def _has_routes(self, page: Url) -> bool:
+        return self.of(page.host, page.port).urls.hash_routes
+
+
+def mode_of(url: UrlParts, actions: Actions | None, sites: SiteTable) -> Render:
+    """Return whether a page is rendered, by rules.xml or else by the settings."""
+    if actions is not None and actions.render is not None:
+        return actions.render
+    return sites.of(url.host, url.port).rendering.mode
 
 
 class SiteLimitTable:
@@ -214,8 +250,8 @@ def _check_browser_login(site: SiteSettings, sites: SiteTable) -> None:
         )
 
 
-def read_url_folding(settings: Mapping[str, object]) -> UrlFolding | None:
-    """Return what the URL options do, without reading more of a collection. Raises SettingError."""
+def read_url_folding(settings: Mapping[str, object]) -> UrlFolding:
+    """Return what the URL options do, as if all pages were rendered, without reading more of a collection. Raises SettingError."""
     return read_sites(settings, read_limits(settings), read_url_options(settings)).url_folding()
 
 

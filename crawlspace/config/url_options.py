@@ -1,4 +1,4 @@
-"""The settings that fold several spellings of one page's address into one URL, for a collection and for single sites."""
+"""The settings of what is one URL, for a collection and for single sites: which spellings of a page's address, and which routes behind #."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ DROP_PARAMETERS = "CRAWLSPACE_URL_DROP_PARAMETERS"
 DROP_PATH_PARAMETERS = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
 TRAILING_SLASH = "CRAWLSPACE_URL_TRAILING_SLASH"
 FOLD_WWW = "CRAWLSPACE_URL_FOLD_WWW"
-SITE_KEYS = ("url_sort_query", "url_drop_parameters", "url_drop_path_parameters", "url_trailing_slash", "url_fold_www")
+HASH_ROUTES = "CRAWLSPACE_HASH_ROUTES"
+SITE_KEYS = (
+    *("url_sort_query", "url_drop_parameters", "url_drop_path_parameters", "url_trailing_slash", "url_fold_www"),
+    "hash_routes",
+)
 """The same in CRAWLSPACE_SITES."""
 _NOT_IN_NAMES = frozenset("=&?# ")
 _NOT_IN_PATH_NAMES = frozenset("=;/?#() ")
@@ -29,12 +33,13 @@ def read_url_options(settings: Mapping[str, object]) -> UrlOptions:
         drop_path_parameters=_path_parameters(DROP_PATH_PARAMETERS, settings[DROP_PATH_PARAMETERS]),
         trailing_slash=_folding(TRAILING_SLASH, settings[TRAILING_SLASH]),
         www=_folding(FOLD_WWW, settings[FOLD_WWW]),
+        hash_routes=boolean(HASH_ROUTES, settings[HASH_ROUTES]),
     )
 
 
 def read_site_options(where: str, values: Mapping[object, object], default: UrlOptions) -> UrlOptions:
     """Return the options of a site: those in its entry of CRAWLSPACE_SITES, and the collection's for the others. Raises SettingError."""
-    sort, drop, drop_of_path, slash, www = SITE_KEYS
+    sort, drop, drop_of_path, slash, www, routes = SITE_KEYS
     return UrlOptions(
         sort_query=boolean(f"{where}['{sort}']", values.get(sort, default.sort_query)),
         drop_parameters=_parameters(f"{where}['{drop}']", values.get(drop, default.drop_parameters)),
@@ -43,6 +48,7 @@ def read_site_options(where: str, values: Mapping[object, object], default: UrlO
         ),
         trailing_slash=_folding(f"{where}['{slash}']", values.get(slash, default.trailing_slash)),
         www=_folding(f"{where}['{www}']", values.get(www, default.www)),
+        hash_routes=boolean(f"{where}['{routes}']", values.get(routes, default.hash_routes)),
     )
 
 

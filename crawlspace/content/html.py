@@ -22,7 +22,7 @@ from crawlspace.content.markup import attributes_of, collapsed, one_spaced, reso
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
 from crawlspace.content.script_shell import is_script_shell
-from crawlspace.urls import MalformedUrl, join
+from crawlspace.urls import MalformedUrl, is_route, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
 """Elements whose links are extracted by default; `meta` is for its refresh."""
@@ -96,9 +96,7 @@ def extract(
         charset=codec,
         links_left_out=max(0, len(reader.links) - max_links),
         text_left_out=max(0, len(whole) - max_text),
-        may_need_browser=is_script_shell(
-            names, text=whole, link_tags=reader.links.values(), refreshes=reader.refresh is not None
-        ),
+        may_need_browser=is_script_shell(names, text=whole, links=reader.links, refreshes=reader.refresh is not None),
     )
 
 
@@ -158,7 +156,7 @@ class _Reader:
             if name == "a" and (href := next(usual_hrefs)):
                 if "&" in href:
                     self._link(href, "a")
-                elif href[0] != "#" and not self._templates:
+                elif not self._templates and (href[0] != "#" or is_route(href)):
                     links.setdefault(href, "a")
                     if nofollow:
                         nofollow.discard(href)

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from crawlspace.content.charset import in_encoding
 from crawlspace.content.markup import resolved_attribute
 from crawlspace.content_type import essence
+from crawlspace.urls import is_route
 
 _RELATIONS = frozenset({"next", "prev", "alternate", "canonical"})
 _NO_PAGES = (
@@ -31,11 +32,11 @@ def target(written: str, codec: str) -> str:
 
 
 def page_target(written: str, codec: str) -> str:
-    """Return the URL of an attribute that leads to another page; empty if it doesn't."""
+    """Return the URL of an attribute that leads to another page, or to a route behind #; empty if it doesn't."""
     href = resolved_attribute(written).strip(_CONTROL_OR_SPACE)  # as `target`, without its calls
     if not href.isprintable():
         href = href.translate(_TAB_OR_NEWLINE)
-    if not href or href[0] == "#":
+    if not href or (href[0] == "#" and not is_route(href)):
         return ""
     if ":" in href[:_LONGEST_SCHEME] and href[:_LONGEST_SCHEME].lower().startswith(_NO_PAGES):
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 MAX_TEXT = 25
 """Characters: a shell may say "Loading, please wait …", and an ordinary short page has a sentence."""
@@ -12,11 +12,13 @@ _LINKS = frozenset({"a", "area", "frame", "iframe"})
 _HAS_CONTENT = frozenset({"form", "frame"})
 
 
-def is_script_shell(names: Collection[str], *, text: str, link_tags: Collection[str], refreshes: bool) -> bool:
+def is_script_shell(names: Collection[str], *, text: str, links: Mapping[str, str], refreshes: bool) -> bool:
     """Return whether a page has scripts, and next to no text and links.
 
-    `names` are those of all its tags, `link_tags` those of its links; `refreshes`: it leads to another page by itself.
+    `names` are those of all its tags, `links` has the tag of each link; `refreshes`: it leads to another page by itself. Links to routes
+    behind # of the page itself are part of its program.
     """
     if len(text) > MAX_TEXT or refreshes or "/script" not in names:
         return False
-    return sum(tag in _LINKS for tag in link_tags) <= MAX_LINKS and _HAS_CONTENT.isdisjoint(names)
+    number = sum(tag in _LINKS and href[0] != "#" for href, tag in links.items())
+    return number <= MAX_LINKS and _HAS_CONTENT.isdisjoint(names)

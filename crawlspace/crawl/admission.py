@@ -18,7 +18,7 @@ from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, Ur
 from crawlspace.printable import printable, quoted
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.refused_links import RefusedLink
-from crawlspace.urls import MalformedUrl, join, parse
+from crawlspace.urls import MalformedUrl, join, parse, without_route
 
 logger = logging.getLogger(__name__)
 
@@ -135,6 +135,8 @@ class Admission:
         if href == state.url:  # as of most pages
             return None
         url, decision = self._discovery.judge(href)
+        if url is not None and url.text == without_route(state.url):
+            return None  # of a route: the template of its program names the page, and all routes would be that page
         return url.key if url is not None and decision.admitted and url.key != state.key else None
 
     def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
@@ -197,10 +199,8 @@ class Admission:
     def _leads_back(self, state: UrlState, href: str) -> bool:
         """Return whether a page redirects to a spelling that the URL options fold into its own URL, so that it cannot be fetched under any."""
         folding = self._collection.url_folding
-        if folding is None:
-            return False
         try:
-            into = folding.folded(parse(join(state.url, href), host_as_written=state.host_as_written))
+            into = folding.folded(folding.parse(join(state.url, href), host_as_written=state.host_as_written))
         except MalformedUrl:
             return False
         return into is not None and into.text == state.url

@@ -79,7 +79,7 @@ class Engine:
         self.discovery = CandidateChecker(space)
         self.admission = Admission(collection, self.discovery, store)
         self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
-        self.findings = RunFindings(store, clock)
+        self.findings = RunFindings(store, clock, folding=collection.url_folding)
         self.progress = RunCounters(watcher=self.findings)
         self.results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites

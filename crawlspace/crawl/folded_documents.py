@@ -107,7 +107,7 @@ class FoldedDocuments:
         """Return the URL that one is folded into, if it waits for that."""
         if state.held is not Held.FOLDED or self._folding is None:
             return None
-        return self._folding.folded(parse(state.url, host_as_written=state.host_as_written))
+        return self._folding.folded(parse(state.url, host_as_written=state.host_as_written, routes=True))
 
     def _still_waiting(
         self, into: dict[int, NewUrl], idle: Collection[int], effects: Effects, lost: list[NewUrl], *, now: int

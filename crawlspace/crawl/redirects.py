@@ -21,7 +21,7 @@ from crawlspace.cache import Recent
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.rules.url_options import UrlFolding
-from crawlspace.urls import MalformedUrl, Url, join, parse
+from crawlspace.urls import MalformedUrl, Url, join, parse, without_route
 
 logger = logging.getLogger(__name__)
 
@@ -108,6 +108,7 @@ class Redirects:
         self._store = store
         self._uncommitted = uncommitted
         self._folding = folding
+        self._parse = parse if folding is None else folding.parse
         self._most = max(most, 1)
         self._keeps_cookies = keeps_cookies
         self._seen: Recent[str, _Seen] = Recent(_KEPT)
@@ -133,7 +134,7 @@ class Redirects:
                 self._seen.drop(state.url)
             return []
         try:
-            written = parse(join(state.url, outcome.redirect_to))
+            written = self._parse(join(state.url, outcome.redirect_to))
         except MalformedUrl:
             return []
         folded = None if self._folding is None else self._folding.folded(written)
@@ -221,13 +222,13 @@ class Redirects:
             if after.state is State.REDIRECTED:
                 target = self._target(page, after.url)
             else:
-                target = _target_at(parse(after.url), parse(page.url), after)
+                target = _target_at(_known_url(after.url), _known_url(page.url), after)
             found.append(WaitingPage(page, one.link, target))
         return found
 
     def _target(self, state: UrlState, text: str) -> Target:
         """Return the target of a page's redirect: the last one of a chain, as far as that is known."""
-        first, asked = parse(text), parse(state.url)
+        first, asked = _known_url(text), _known_url(state.url)
         signature = signature_of_target(first, asked)
         for _ in range(self._most):
             seen = self._seen.get(text)
@@ -238,8 +239,8 @@ class Redirects:
             text = seen.target
         known = self._known(text)
         if known is None:
-            return replace(_target_at(parse(text), asked, None), signature=signature)
-        target = _target_at(parse(text), asked, known)
+            return replace(_target_at(_known_url(text), asked, None), signature=signature)
+        target = _target_at(_known_url(text), asked, known)
         is_own = known.indexed and known.checksum not in (None, state.checksum) and not _repeats(first, asked)
         if is_own and self._store.is_duplicate(known.id, checksum=known.checksum or b"", canonical=None):
             is_own = False  # other URLs show the same text
@@ -288,7 +289,13 @@ def _redirects(state: UrlState) -> bool:
 
 
 def _target_at(url: Url, asked: Url, state: UrlState | None) -> Target:
-    return Target(url.text, _signature(url.text), is_same_path=(url.path, url.query) == (asked.path, asked.query), state=state)
+    is_same = (url.path, url.query, url.fragment) == (asked.path, asked.query, asked.fragment)
+    return Target(url.text, _signature(url.text), is_same_path=is_same, state=state)
+
+
+def _known_url(text: str) -> Url:
+    """Return the parts of a URL in normal form, with its route."""
+    return parse(text, routes=True)
 
 
 def _loop_sentence(loop: Sequence[str], *, sets_cookie: bool, keeps_cookies: bool) -> str:
@@ -338,6 +345,7 @@ def signature_of_text(checksum: bytes) -> int:
 
 def signatures_of_page(url: str) -> Iterator[int]:
     """Yield the signatures that redirects to a URL may have."""
+    url = without_route(url)
     text = url.partition("?")[0]
     yield _signature(url)
     yield _signature(text)

@@ -10,7 +10,7 @@ import msgspec
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.config.sites import SiteTable
+from crawlspace.config.sites import SiteTable, mode_of
 from crawlspace.decision import Actions, Render
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.rules.space import CrawlSpace
@@ -115,20 +115,22 @@ class Rendering:
         return cls(space, collection.sites, store, clock=clock) if collection.renders else None
 
     def mode(self, url: str) -> Render:
-        """Return whether a page is rendered: by rules.xml, else by the settings of its site, else by those of the collection."""
-        parsed = parse(url)
-        return mode_of(parsed, self._actions(parsed), self._sites)
+        """Return whether a page is rendered: by rules.xml, else by the settings of its site, else by those of the collection.
+
+        A route behind # always is: without a browser it would be its page once more.
+        """
+        parsed = parse(url, routes=True)
+        return Render.ALWAYS if parsed.fragment else mode_of(parsed, self._actions(parsed), self._sites)
 
     def turn(self, url: str, *, needs_browser: bool) -> Turn:
         """Return whether a page that was fetched is rendered; `needs_browser`: it looks like a script shell.
 
         Each YES and CHECK is followed by `rendered` or `failed`.
         """
-        parsed = parse(url)
-        mode = mode_of(parsed, self._actions(parsed), self._sites)
+        mode = self.mode(url)
         if mode is not Render.AUTO:
             return Turn.YES if mode is Render.ALWAYS else Turn.NO
-        name = group_of(parsed)
+        name = group_of(parse(url))
         group = self._learned.groups.pop(name, None) or RenderGroup()
         self._learned.groups[name] = group
         self._learned.shorten()
@@ -142,11 +144,10 @@ class Rendering:
 
     def is_conditional(self, url: str) -> bool:
         """Return whether HTML that is unchanged means that the page is: not where scripts bring its content."""
-        parsed = parse(url)
-        mode = mode_of(parsed, self._actions(parsed), self._sites)
+        mode = self.mode(url)
         if mode is not Render.AUTO:
             return mode is Render.NEVER
-        group = self._learned.groups.get(group_of(parsed))
+        group = self._learned.groups.get(group_of(parse(url)))
         return group is None or not group.needs_browser
 
     def rendered(self, url: str, what: Rendered) -> None:
@@ -207,13 +208,6 @@ class Rendering:
 
     def _actions(self, url: Url) -> Actions | None:
         return self._space.actions.evaluate(url) if self._space.actions is not None else None
-
-
-def mode_of(url: Url, actions: Actions | None, sites: SiteTable) -> Render:
-    """Return whether a page is rendered, by rules.xml or else by the settings."""
-    if actions is not None and actions.render is not None:
-        return actions.render
-    return sites.of(url.host, url.port).rendering.mode
 
 
 def learned_rendering(store: RenderingStore) -> LearnedRendering:

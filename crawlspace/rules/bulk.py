@@ -106,7 +106,7 @@ class BulkDecisions:
             return None
         origin = self._origin_of(url, host_as_written)
         if origin is None:
-            return folding.folded(parse(url, host_as_written=host_as_written))
+            return folding.folded(parse(url, host_as_written=host_as_written, routes=True))
         if origin.folding is None or origin.folding.stays(url):
             return None
         length, mark = origin.length, url.find("?", origin.length)
@@ -261,6 +261,8 @@ class _KnownUrl:
     """A URL object reused for all URLs of an origin: creating a `Url` takes longer than checking it."""
 
     __slots__ = ("host", "host_as_written", "path", "port", "query", "scheme", "text")
+    fragment = ""
+    """A route behind # is not clearly in normal form, and is parsed."""
 
     def __init__(self, url: Url) -> None:
         self.text = url.text

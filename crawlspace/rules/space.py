@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeAlias
 
 from crawlspace.content_type import is_generic
@@ -90,6 +91,7 @@ class CrawlSpace:
         """The start URLs are folded, if there is any folding."""
         self.limits = limits
         self.folding = folding
+        self._parse_route: _Parse | None = folding.parse if folding is not None and folding.keeps_routes else None
         self.site_limits = site_limits
         self._domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
         self._prefix = PrefixMatcher(rules.prefix)
@@ -118,7 +120,7 @@ class CrawlSpace:
                 "host_case_sensitive": host_case_sensitive,
                 "actions": "" if actions is None else actions.content_hash,
                 "sites": "" if site_limits is None else site_limits.content_hash,
-                "folding": [] if folding is None else [folding.of_hosts, folding.of_the_rest, folding.of_paths],
+                "folding": [] if folding is None else folding.description,
             },
         )
         """Hexadecimal; changes whenever a decision may change."""
@@ -138,7 +140,7 @@ class CrawlSpace:
         that need `depth` or `host_count` are skipped if it is None.
         """
         try:
-            url = _resolve(text, base, base_host_as_written)
+            url = _resolve(text, base, base_host_as_written, self._parse_route or parse)
             if self.folding is not None:
                 url = self.folding.fold(url)
         except MalformedUrl as error:
@@ -154,7 +156,12 @@ class CrawlSpace:
         return self.at_depth(self.decide_static(url), depth, host_count)
 
     def decide_static(self, url: Url) -> Decision:
-        """Return the part of the decision that depends on the URL alone, so that it can be cached."""
+        """Return the part of the decision that depends on the URL alone, so that it can be cached.
+
+        A route behind # has the decision of its page, which is what is requested. Only the limit of length applies to all of its text.
+        """
+        if url.fragment:
+            return self._decide_route(url)
         reason, rule, actions = Reason.ADMITTED, None, NO_ACTIONS
         steps = [_READ]
         for check in self.checks(url.host, url.port):
@@ -176,6 +183,15 @@ class CrawlSpace:
                 elif found.rule is not None:
                     rule = found.rule
         return Decision(reason, rule, tuple(steps), actions.index, actions.follow, actions.shift, actions)
+
+    def _decide_route(self, url: Url) -> Decision:
+        decision = self.decide_static(url.page)
+        if len(url.text) <= self.limits_of(url.host, url.port).max_url_length:
+            return decision
+        trace = tuple(_REFUSED[Reason.URL_LENGTH] if step.check is Reason.URL_LENGTH else step for step in decision.trace)
+        if not decision.admitted:
+            return replace(decision, trace=trace)
+        return replace(decision, reason=Reason.URL_LENGTH, rule=None, trace=trace)
 
     def checks(self, host: str, port: int) -> tuple[Check, ...]:
         """Return the checks for URLs of a site in order, without those of link depth and of the host's number of URLs."""
@@ -320,7 +336,11 @@ _REFUSED = {reason: Step(reason, Verdict.REFUSE) for reason in Reason}
 _OWN_HOST = re.compile(r"\s*(https?:)?[/\\]{2}", re.IGNORECASE)
 
 
-def _resolve(text: str, base: str, base_host_as_written: str | None) -> Url:
+class _Parse(Protocol):
+    def __call__(self, text: str, *, host_as_written: str | None = None) -> Url: ...
+
+
+def _resolve(text: str, base: str, base_host_as_written: str | None, parse: _Parse) -> Url:
     if not base:
         return parse(text, host_as_written=base_host_as_written)
     own = _OWN_HOST.match(text)

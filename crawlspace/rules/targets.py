@@ -65,7 +65,7 @@ def prefix_target(word: str) -> str:
     if not colon or scheme not in DEFAULT_PORTS:
         raise BadTarget("a prefix target begins with http:// or https://; for a whole host use a domain rule")
     if "#" in rest:
-        raise BadTarget("a prefix target has no fragment: what follows '#' is never part of a crawled URL")
+        raise BadTarget("a prefix target has no fragment: rules see URLs without what follows '#'")
     path, mark, query = rest.partition("?")
     rest = path.replace("\\", "/") + mark + query  # as in URLs, where a query keeps its backslashes
     end = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from crawlspace.globs import Glob, compile_glob
 from crawlspace.rules.address import is_address
-from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, as_url
+from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, as_url, parse
 
 SESSION_SEGMENT = "(S())"
 """Among the path parameters: path segments such as `(S(lit3py55t21z5v55vlm25s55))`, in which ASP.NET without cookies keeps its tickets."""
@@ -43,6 +43,8 @@ class UrlOptions:
     drop_path_parameters: tuple[str, ...] = field(default=(), repr=False)
     trailing_slash: Folding = Folding.KEEP
     www: Folding = Folding.KEEP
+    hash_routes: bool = field(default=False, repr=False)
+    """Whether routes behind # are URLs of their own, where pages are rendered."""
     _names: frozenset[str] = field(init=False, repr=False, compare=False)
     _beginnings: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Patterns with one star, at the end."""
@@ -181,25 +183,50 @@ class UrlFolding:
         of_hosts: str,
         of_the_rest: str,
         of_paths: str = "",
+        of_routes: str = "",
+        follows_routes: Callable[[Url], bool] | None = None,
         drops_sessions_only: bool = False,
     ) -> None:
         """`options_of` returns the options of a site. `of_hosts` describes what becomes of hosts, `of_the_rest` of all else, both empty
-        where there are only the built-in names of path parameters, and `of_paths` those. `drops_sessions_only`: no site has another option."""
+        where there are only the built-in names of path parameters, and `of_paths` those. `drops_sessions_only`: no site has another option.
+        `follows_routes` returns whether the routes of a page are followed, as described by `of_routes`; None: those of no page are."""
         self._options_of = options_of
         self.of_hosts = of_hosts
         self.of_the_rest = of_the_rest
         self.of_paths = of_paths
+        self.of_routes = of_routes
+        self._follows_routes = follows_routes
         self._drops_sessions_only = drops_sessions_only
         self._origins: dict[tuple[str, str, int, str], OriginFolding] = {}
 
+    @property
+    def description(self) -> list[str]:
+        """What changes whenever URLs may be folded otherwise; empty where none is."""
+        parts = [self.of_hosts, self.of_the_rest, self.of_paths, *filter(None, [self.of_routes])]
+        return parts if any(parts) else []
+
+    @property
+    def keeps_routes(self) -> bool:
+        """Whether there may be URLs with routes behind #."""
+        return self._follows_routes is not None
+
+    def parse(self, text: str, *, host_as_written: str | None = None) -> Url:
+        """Return an absolute URL in normal form, with its route if that is followed, and not folded otherwise. Raises MalformedUrl."""
+        url = parse(text, host_as_written=host_as_written, routes=self.keeps_routes)
+        return url.page if url.fragment and not self._follows(self.fold(url.page)) else url
+
     def fold(self, url: Url) -> Url:
         """Return the folded URL: the argument itself if nothing changes."""
+        if url.fragment:
+            return self.folded(url) or url
         if self._drops_sessions_only and ";" not in url.path and "(" not in url.path:
             return url
         return self.folded(url) or url
 
     def folded(self, url: UrlParts) -> Url | None:
-        """Return the folded URL; None if nothing changes."""
+        """Return the folded URL, without a route that is not followed; None if nothing changes."""
+        if url.fragment:
+            return self._folded_route(as_url(url))
         origin = self.origin(url)
         return None if origin is None else origin.folded(url.path, url.query)
 
@@ -212,6 +239,16 @@ class UrlFolding:
                 self._origins.clear()
             found = self._origins[key] = OriginFolding(url, *self._site(url.host, url.port))
         return found
+
+    def _folded_route(self, url: Url) -> Url | None:
+        page = url.page
+        folded = self.fold(page)
+        if not self._follows(folded):
+            return folded
+        return None if folded is page else folded.with_route(url.fragment)
+
+    def _follows(self, page: Url) -> bool:
+        return self._follows_routes is not None and self._follows_routes(page)
 
     def _site(self, host: str, port: int) -> tuple[str, UrlOptions]:
         """Return the folded host, and the options for its URLs."""

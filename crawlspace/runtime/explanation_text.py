@@ -23,7 +23,10 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
     decision = answer.decision
     yield answer.url_text if answer.url is None else printable(answer.url.text, most=MESSAGE)
     if answer.folded_from is not None:
-        yield _row("folded from", f"{printable(answer.folded_from, most=MESSAGE)} (by the URL options)")
+        by = "by the URL options"
+        if answer.url is not None and "#" in answer.folded_from and not answer.url.fragment:
+            by = "its route is left off: CRAWLSPACE_HASH_ROUTES has it followed, where its page is rendered"
+        yield _row("folded from", f"{printable(answer.folded_from, most=MESSAGE)} ({by})")
     yield _row("admitted" if decision.admitted else "refused", _reason(decision))
     yield from _beside_reason(answer)
     if decision.admitted:

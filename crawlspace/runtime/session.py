@@ -155,6 +155,10 @@ class Session:
                 "the address rules do not hold for %s: they are requested through a proxy, and only that sees the addresses",
                 self.collection.proxies.sentence,
             )
+        actions = self.collection.action_rules
+        by_rules = actions is not None and actions.renders
+        for _, what, why in self.collection.sites.routes_without_effect(rendered_by_rules=by_rules):
+            logger.warning("%s has no effect: %s", what, why)
         for refused in self.startup.refused_starts:
             logger.warning("%s", describe_refusal(refused))
         for former in former_sinks(self._store, self.collection.sinks):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from crawlspace.urls import parse
+from crawlspace.urls import document_id, parse
 from tests.growth import is_linear
 
 UNRESERVED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
@@ -32,6 +32,44 @@ def test_escapes_made_of_escapes_are_in_normal_form_at_once(written: str, normal
     url = parse(written)
     assert (url.text, parse(url.text).text) == (normal, normal)
     assert (url.path + (f"?{url.query}" if url.query else "")) == normal[normal.index("/", 8) :]
+
+
+ROUTES = [
+    # a URL, and its normal form where routes behind # are wanted
+    ("http://a.example/#/about", "http://a.example/#/about"),
+    ("http://a.example#/about", "http://a.example/#/about"),
+    ("http://a.example/#!about", "http://a.example/#!about"),
+    ("http://a.example/#!/about", "http://a.example/#!/about"),
+    ("HTTP://A.example:80/b/../c?q#/x?tab=1#part", "http://a.example/c?q#/x?tab=1#part"),
+    ("http://a.example/#/%7e%c3%a4%41", "http://a.example/#/~%C3%A4A"),
+    ("http://a.example/#/ä b<c>`", "http://a.example/#/%C3%A4%20b%3Cc%3E%60"),
+    ("http://a.example/ \n#/a\tb\n", "http://a.example/%20#/ab"),
+    ("http://a.example/%2%%34%35/b#/r", "http://a.example/b#/r"),
+    ("http://a.example/#/%%34%31", "http://a.example/#/A"),
+    ("http://a.example/#/a/../b", "http://a.example/#/a/../b"),
+    ("http://a.example/#", "http://a.example/"),
+    ("http://a.example/#!", "http://a.example/"),
+    ("http://a.example/#/", "http://a.example/"),
+    ("http://a.example/#!/", "http://a.example/"),
+    ("http://a.example/#top", "http://a.example/"),
+    ("http://a.example/#about/us", "http://a.example/"),
+    ("http://a.example/#%2Fabout", "http://a.example/"),
+    ("mailto:me@a.example#/about", "mailto:me@a.example"),
+]
+
+
+@pytest.mark.parametrize(("written", "normal"), ROUTES)
+def test_a_route_behind_a_hash_is_kept_where_it_is_wanted(written: str, normal: str) -> None:
+    url, page = parse(written, routes=True), parse(written)
+    assert (url.text, parse(url.text, routes=True).text) == (normal, normal)
+    assert (page.text, page.fragment) == (normal.partition("#")[0], "")
+    assert (url.page, url.fragment) == (page, normal.partition("#")[2])
+    assert (url.path, url.query, url.site) == (page.path, page.query, page.site)
+
+
+def test_a_route_and_its_page_are_two_urls() -> None:
+    texts = ["http://a.example/", "http://a.example/#/about", "http://a.example/#!about"]
+    assert len({parse(text, routes=True).key for text in texts}) == len({document_id(text) for text in texts}) == 3
 
 
 def test_the_host_stays_as_it_was_written() -> None:

@@ -19,7 +19,8 @@ from crawlspace.decision import Reason
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.model import OUT_OF_SPACE, Held, Outcome, State, Status, UrlState
 from crawlspace.printable import printable
-from crawlspace.urls import MalformedUrl, join, parse
+from crawlspace.rules.url_options import UrlFolding
+from crawlspace.urls import MalformedUrl, is_route, join, parse
 
 V = TypeVar("V")
 
@@ -42,7 +43,7 @@ class HashRoutes(msgspec.Struct, frozen=True):
     """Links of a site to itself whose part behind # is an address of its own to a program in the page: `#/about`, `#!about`."""
 
     count: int
-    """Different ones, of MOST_ROUTES at most."""
+    """Different ones that are not followed, of MOST_ROUTES at most; 0 where all are followed."""
     example: str
 
     def as_json(self) -> dict[str, object]:
@@ -89,9 +90,11 @@ class ErrorExample:
 class RunFindings:
     """The findings of this run. What earlier runs have found stays in the store, as far as there is room."""
 
-    def __init__(self, store: FindingsStore, clock: Clock) -> None:
+    def __init__(self, store: FindingsStore, clock: Clock, *, folding: UrlFolding | None = None) -> None:
+        """`folding` knows which routes behind # are followed; None: none is."""
         self._store = store
         self._clock = clock
+        self._parse = parse if folding is None else folding.parse
         self.found = Findings()
         self._details: dict[str, str] = {}
         """By URL, of the errors in `found`."""
@@ -105,8 +108,8 @@ class RunFindings:
         links = outcome.links
         if links and (("#/" in (joined := "\n".join(links))) or "#!" in joined):
             self._note_routes(state, links, outcome.base or state.url)
-        if state.state is not State.PENDING or Reason.NEEDS_BROWSER in outcome.left_out:
-            return
+        if state.state is not State.PENDING or Reason.NEEDS_BROWSER in outcome.left_out or "#" in state.url:
+            return  # no rule could stop a trap of routes behind #, which have the decision of their page
         trap = self._traps.page(state, outcome)
         if trap is not None:
             self.found.traps[trap.pattern] = trap
@@ -139,11 +142,15 @@ class RunFindings:
             if len(routes) < MOST_ROUTES and is_route(href):
                 try:
                     url = join(base, href)
-                    if parse(url).site != state.site or url in routes:
-                        continue
+                    target = self._parse(url)
                 except MalformedUrl:
                     continue
-                routes.add(url)
+                if target.site != state.site or url in routes:
+                    continue
+                if not target.fragment:
+                    routes.add(url)
+                elif state.site in self.found.routes:
+                    continue
                 self.found.routes[state.site] = HashRoutes(len(routes), url)
                 self._has_changed = True
 
@@ -184,6 +191,11 @@ def kept_findings(store: FindingsStore) -> Findings:
         return Findings()
 
 
+def kept_routes(store: FindingsStore) -> dict[str, HashRoutes]:
+    """Return the routes behind # that are not followed, by site."""
+    return {site: one for site, one in kept_findings(store).routes.items() if one.count}
+
+
 def kept_error_examples(store: ExampleStore) -> list[ErrorExample]:
     """Return the examples that still hold: the last fetch of each such URL ended in that error."""
     found = []
@@ -211,18 +223,17 @@ def merge(older: Findings, newer: Findings) -> Findings:
         status: _newest(older.errors.get(status, {}), newer.errors.get(status, {}), MOST_EXAMPLES)
         for status in older.errors.keys() | newer.errors.keys()
     }
-    routes = {
-        site: max((one for one in (older.routes.get(site), newer.routes.get(site)) if one is not None), key=lambda one: one.count)
-        for site in [*older.routes, *newer.routes]
-    }
+    routes = {site: _more_routes(older.routes.get(site), newer.routes.get(site)) for site in [*older.routes, *newer.routes]}
     traps = _newest(older.traps, newer.traps, MOST_TRAPS)
     return Findings(errors, traps, dict(list(routes.items())[-MOST_SITES:]))
 
 
-def is_route(href: str) -> bool:
-    """Return whether the fragment of a link is a route: it begins with / or !, and names something. `#!` alone is a link to nowhere."""
-    fragment = href.partition("#")[2]
-    return fragment[:1] in ("/", "!") and bool(fragment.strip("/!"))
+def _more_routes(older: HashRoutes | None, newer: HashRoutes | None) -> HashRoutes:
+    """Return the one of more routes; the newer one where it says that all are followed by now."""
+    if newer is None or (older is not None and older.count > newer.count > 0):
+        assert older is not None
+        return older
+    return newer
 
 
 def _newest(older: Mapping[str, V], newer: Mapping[str, V], most: int) -> dict[str, V]:

@@ -127,6 +127,8 @@ class DocumentMoving:
         return None, waiting
 
     def _change(self, other: UrlState, state: UrlState) -> Change | None:
+        if "#" in state.url and "#" not in other.url:  # a route that is not followed any more: its page shows something else
+            return None
         document = self._read(state) if state.indexed else None
         checksum = None if document is None else self._checksum(document, other.url)
         if document is None or checksum is None:

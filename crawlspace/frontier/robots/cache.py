@@ -21,6 +21,7 @@ from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.frontier.robots.packed_rules import Judge, PackedRules, is_plain, pack
 from crawlspace.state.views import RobotsEntry
+from crawlspace.urls import without_route
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class Robots:
         self._not_requested.discard((site, scheme))
         if known is None or not (known.is_fresh(now) or (not_requested and -MOMENT_S <= now - known.read_at < NOT_REQUESTED_S)):
             return RobotsVerdict.UNKNOWN
-        if known.rules is None or self._judge.allows(known.rules, url):
+        if known.rules is None or self._judge.allows(known.rules, without_route(url)):
             return RobotsVerdict.ALLOWED
         return RobotsVerdict.FORBIDDEN
 

@@ -183,11 +183,11 @@ def _never(atom: Atom) -> tuple[str, str] | None:
     value = atom.value
     if isinstance(value, Range):
         if atom.field is Field.FRAGMENT and value.low > 0:
-            return "xml-fragment", f"a URL that is crawled has no fragment, so that its length is never {value.low} or more"
+            return "xml-fragment", f"a rule sees a URL without its fragment, so that its length is never {value.low} or more"
         return None
     shown = value.source if isinstance(value, Expression) else value
     if atom.field is Field.FRAGMENT and not (_matches_empty(value) if isinstance(value, Expression) else not value):
-        return "xml-fragment", f"a URL that is crawled has no fragment, so that {quoted(shown)} never matches"
+        return "xml-fragment", f"a rule sees a URL without its fragment, so that {quoted(shown)} never matches"
     if atom.norm is Norm.LOWER and _needs_capitals(value):
         return "xml-capitals", f"{quoted(shown)} has capitals and is compared with lower-case text, so that it never matches"
     return None

@@ -127,7 +127,7 @@ def _why_not(text: str, field: Field, kind: Kind) -> str:
     if field is Field.SCHEME:
         return f"only {' and '.join(DEFAULT_PORTS)} are crawled"
     if "#" in text:
-        return "a URL that is crawled has no fragment"
+        return "a rule sees a URL without its fragment"
     if field is Field.HOST and not text.startswith("[") and (set(text) & set("/:?@\\") or text.endswith(".")):
         return "a host has no scheme, port, path or final dot"
     if field is Field.PATH and anchored and not text.startswith("/"):

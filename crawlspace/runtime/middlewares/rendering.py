@@ -121,6 +121,8 @@ class BaseRendering:
         if 0 < self._browser.most_bytes < len(body):
             raise NotRenderedError(f"its DOM has {len(body)} bytes, more than DOWNLOAD_MAXSIZE")
         shown = with_dom(response, body)
+        if "#" in url:  # the route, which a response from a server lacks
+            shown = shown.replace(url=url)
         page = self._read(shown, url)
         if page.may_need_browser and (loads.failed or not dom.is_complete):
             raise NotRenderedError(loads.failed or f"it shows nothing within {self._browser.timeout_s:g} s")

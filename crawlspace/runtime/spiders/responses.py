@@ -255,7 +255,10 @@ class Responses:
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of a redirect; without a target that is a URL, the page counts as gone, and its links are taken."""
-        return self._redirect(location_of(response.headers.get(b"Location")), state, status, response)
+        target = location_of(response.headers.get(b"Location"))
+        if target and "#" in state.url and "#" not in target:  # it goes with the route (RFC 9110, 10.2.2)
+            target += state.url[state.url.index("#") :]
+        return self._redirect(target, state, status, response)
 
     def _redirect(self, target: str, state: UrlState, status: int, response: Response) -> Outcome:
         url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None

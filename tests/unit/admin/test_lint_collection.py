@@ -167,6 +167,20 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         ],
     ),
     (
+        "routes behind # where nothing is rendered",
+        {"start_urls.txt": START, "crawl.rules": RULES, "settings.py": "# own\nCRAWLSPACE_HASH_ROUTES = True\n"},
+        ["settings.py:2:1 warning render-without-effect"],
+    ),
+    (
+        "routes behind # of a site that is not rendered",
+        {
+            "start_urls.txt": START,
+            "crawl.rules": RULES,
+            "settings.py": "CRAWLSPACE_SITES = {'a.example': {'hash_routes': True}, 'b.example': {'hash_routes': True, 'render': 'auto'}}",
+        },
+        ["settings.py:1:1 warning render-without-effect"],
+    ),
+    (
         "settings of pages that some rule has rendered",
         {
             "start_urls.txt": START,

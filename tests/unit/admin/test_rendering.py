@@ -84,6 +84,29 @@ def test_explain_names_the_setting_of_the_collection(tmp_path: Path) -> None:
     assert "rendered each time (CRAWLSPACE_RENDER is always)" in lines(ask(tmp_path, HOME, None, {"CRAWLSPACE_RENDER": "always"}))
 
 
+ROUTED: dict[str, object] = {"CRAWLSPACE_RENDER": "auto", "CRAWLSPACE_HASH_ROUTES": True}
+LEFT_OFF = "folded from https://app.example/#/about (its route is left off: CRAWLSPACE_HASH_ROUTES has it followed, where"
+ROUTES: list[tuple[dict[str, object], str, str, str]] = [
+    # settings, URL, URL as it is known, what is said
+    (ROUTED, "/#/about", "/#/about", "rendered each time, as a route behind # (CRAWLSPACE_HASH_ROUTES)"),
+    (ROUTED, "/#top", "/", "rendered where it is needed (CRAWLSPACE_RENDER is auto)"),
+    (ROUTED, "/live/print/x#/a", "/live/print/x", "rendered no (rules.xml:3: Path /live/print/: Render never)"),
+    (SITES, "/#/about", "/", LEFT_OFF),
+    ({}, "/#/about", "/", LEFT_OFF),
+]
+
+
+@pytest.mark.parametrize(("own", "path", "known", "said"), ROUTES)
+def test_explain_says_what_becomes_of_a_route(tmp_path: Path, own: dict[str, object], path: str, known: str, said: str) -> None:
+    answer = ask(tmp_path, f"{HOME}{path}", learned(tmp_path), own)
+    assert answer.url is not None
+    assert answer.url.text == f"{HOME}{known}"
+    assert said in " ".join("\n".join(decision_lines(answer)).split())
+    rendered = answer.as_json()["rendering"]
+    assert isinstance(rendered, dict)
+    assert (rendered["mode"] == "always") is ("#" in known)
+
+
 def test_hosts_that_pages_must_not_load_from_are_named_until_they_are_admitted(tmp_path: Path) -> None:
     answer = ask(tmp_path, f"{HOME}/x", learned(tmp_path))
     assert "not loaded api.example: robots.txt forbids it by pages of this site; 'render_hosts' in" in lines(answer)

@@ -155,7 +155,8 @@ def test_url_options_of_sites_take_the_place_of_those_of_the_collection(collecti
 
 def test_without_url_options_nothing_is_folded(collections: Path) -> None:
     demo = load_collection("demo", settings(collections, CRAWLSPACE_SITES=SITES, CRAWLSPACE_URL_DROP_PATH_PARAMETERS=[]))
-    assert demo.url_folding is None
+    assert demo.url_folding.description == []
+    assert demo.url_folding.fold(parse("http://a.example/a;jsessionid=1/?b&a")).text == "http://a.example/a;jsessionid=1/?b&a"
 
 
 NAMES = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
@@ -177,7 +178,55 @@ SESSIONS: list[tuple[dict[str, object], str, str]] = [
 def test_session_ids_in_paths(collections: Path, own: dict[str, object], path: str, folded: str) -> None:
     demo = load_collection("demo", settings(collections, **own))
     url = parse(f"http://www.shop.example{path}")
-    assert (url if demo.url_folding is None else demo.url_folding.fold(url)).text == f"http://www.shop.example{folded}"
+    assert demo.url_folding.fold(url).text == f"http://www.shop.example{folded}"
+
+
+HASH_ROUTES = "CRAWLSPACE_HASH_ROUTES"
+LIVE = "<Rules><Rule><Path val='/live/'/><Render/></Rule><Rule><Path val='/live/print/'/><Render mode='never'/></Rule></Rules>"
+FOLLOWED: list[tuple[dict[str, object], str, list[str], int]] = [
+    # settings, rules.xml, paths of app.example whose routes are followed, the places in the settings that have no effect
+    ({}, "", [], 0),
+    ({"CRAWLSPACE_RENDER": "always"}, "", [], 0),
+    ({HASH_ROUTES: True}, "", [], 1),
+    ({HASH_ROUTES: True, "CRAWLSPACE_RENDER": "auto"}, "", ["/", "/live/", "/live/print/"], 0),
+    ({HASH_ROUTES: True, "CRAWLSPACE_RENDER": "always"}, LIVE, ["/", "/live/"], 0),
+    ({HASH_ROUTES: True}, LIVE, ["/live/"], 0),
+    ({HASH_ROUTES: True, "CRAWLSPACE_SITES": {"app.example": {"render": "auto"}}}, "", ["/", "/live/", "/live/print/"], 0),
+    ({"CRAWLSPACE_RENDER": "auto", "CRAWLSPACE_SITES": {"app.example": {"hash_routes": True}}}, LIVE, ["/", "/live/"], 0),
+    ({"CRAWLSPACE_SITES": {"app.example": {"hash_routes": True}}}, "", [], 1),
+    ({HASH_ROUTES: True, "CRAWLSPACE_RENDER": "auto", "CRAWLSPACE_SITES": {"app.example": {"render": "never"}}}, "", [], 0),
+    ({HASH_ROUTES: True, "CRAWLSPACE_RENDER": "auto", "CRAWLSPACE_SITES": {"app.example": {"hash_routes": False}}}, "", [], 0),
+]
+
+
+@pytest.mark.parametrize(("own", "rules", "followed", "in_vain"), FOLLOWED)
+def test_routes_are_followed_where_pages_are_rendered(
+    collections: Path, own: dict[str, object], rules: str, followed: list[str], in_vain: int
+) -> None:
+    if rules:
+        (collections / "demo" / "rules.xml").write_text(rules)
+    (collections / "demo" / "start_urls.txt").write_text("https://app.example/#/start\n")
+    demo = load_collection("demo", settings(collections, **own))
+    space = build_space(demo)
+    urls = {path: space.decide(f"https://app.example{path}#/a")[0] for path in ("/", "/live/", "/live/print/")}
+    assert [path for path, url in urls.items() if url is not None and url.fragment] == followed
+    assert [start.url.fragment for start in demo.start_urls] == ["/start" if "/" in followed else ""]
+    by_rules = demo.action_rules is not None and demo.action_rules.renders
+    assert len(list(demo.sites.routes_without_effect(rendered_by_rules=by_rules))) == in_vain
+
+
+def test_what_follows_routes_has_the_rules_applied_and_pages_fetched_whole(collections: Path) -> None:
+    choices: list[dict[str, object]] = [
+        {"CRAWLSPACE_RENDER": "auto"},
+        {"CRAWLSPACE_RENDER": "auto", HASH_ROUTES: True},
+        {"CRAWLSPACE_RENDER": "never", HASH_ROUTES: True},
+        {"CRAWLSPACE_RENDER": "never"},
+    ]
+    found = [load_collection("demo", settings(collections, **choice)) for choice in choices]
+    hashes = [hash_of(one, build_space(one)) for one in found]
+    assert hashes[0] == hashes[3]
+    assert len(set(hashes)) == 3
+    assert len({one.content_hash for one in found[:2]}) == 2
 
 
 def test_the_built_in_names_alone_have_no_page_fetched_again(collections: Path) -> None:
@@ -219,6 +268,8 @@ WRONG = [
     ("CRAWLSPACE_URL_SORT", True, "unknown setting CRAWLSPACE_URL_SORT: did you mean CRAWLSPACE_URL_SORT_QUERY?"),
     ("CRAWLSPACE_URL_SORT_QUERY", "up", "CRAWLSPACE_URL_SORT_QUERY is 'up'; it must be True or False"),
     ("CRAWLSPACE_URL_TRAILING_SLASH", "strip", "CRAWLSPACE_URL_TRAILING_SLASH is 'strip'; it must be one of keep, add, remove"),
+    ("CRAWLSPACE_HASH_ROUTES", "some", "CRAWLSPACE_HASH_ROUTES is 'some'; it must be True or False"),
+    ("CRAWLSPACE_SITES", {"a": {"hash_routes": 3}}, "CRAWLSPACE_SITES['a']['hash_routes'] is 3; it must be True or False"),
     ("CRAWLSPACE_URL_FOLD_WWW", True, "CRAWLSPACE_URL_FOLD_WWW is True; it must be one of keep, add, remove"),
     ("CRAWLSPACE_URL_DROP_PARAMETERS", 3, "CRAWLSPACE_URL_DROP_PARAMETERS is 3; it must be a list of words"),
     ("CRAWLSPACE_URL_DROP_PARAMETERS", ["a=1"], "CRAWLSPACE_URL_DROP_PARAMETERS has 'a=1'; it must hold names of parameters"),

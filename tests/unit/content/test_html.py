@@ -97,6 +97,8 @@ LINKS: tuple[tuple[str, list[str]], ...] = (
     ("<script><!-- </script><a href=yes>", ["a yes"]),
     ("<svg><title/><style/><a href=yes></svg><title><a href=no></title>", ["a yes"]),
     ("<svg><g><p><script><a href=no></script>", []),
+    ("<a href='#/b'><a href=\"#!c\"><a href='#/d&amp;e'><a href='/f#/g'>", ["a #/b", "a #!c", "a #/d&e", "a /f#/g"]),
+    ("<a href='#'><a href='#!'><a href='#/'><a href='#top'><a href='#a/b'><template><a href='#/no'></template>", []),
     ("<a href=x<a href=y>", ["a x<a"]),
     ("<a href=x", []),
     ("<a href='x", []),

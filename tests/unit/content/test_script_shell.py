@@ -24,6 +24,7 @@ PAGES: list[tuple[str, str, bool]] = [
     ("a short page without scripts", "<p>It works!</p>", False),
     ("a style is no script", "<style>p{}</style><p>It works!</p>", False),
     ("a short text and a script that counts visits", f"{SENTENCE}{ANALYTICS}", False),
+    ("links to routes of its own program", f"<a href='#/a'>A</a><a href='#!b'>B</a><a href='#/c&amp;d'>C</a>{ANALYTICS}", True),
     ("a list of links and a script", f"<a href=a>A</a><a href=b>B</a>{ANALYTICS}", False),
     ("a form to log in", f"<form><input name=user></form>{ANALYTICS}", False),
     ("a frame set", "<script>go()</script><frameset><frame src=menu.html></frameset>", False),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from hashlib import blake2b
 
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.findings.kept import RunFindings, kept_findings, kept_traps
+from crawlspace.crawl.findings.kept import RunFindings, kept_findings, kept_routes, kept_traps
 from crawlspace.crawl.findings.traps import CHAIN, PATTERNS, WINDOW, Trap, TrapWatch, patterns_of, stopping_rule, without_dates
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Outcome, OutcomeKind, State, UrlState
+from crawlspace.rules.url_options import NO_OPTIONS, UrlFolding
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.urls import Url
 from tests.contract.conftest import NOW, Known
 
 HOST = "http://a.example"
@@ -237,6 +240,38 @@ ROUTES = [
     (["http://b.example/#/about", "http://user:secret@a.example/#/x"], 0),
     ([f"#/{number}" for number in range(5_000)], 1_000),
 ]
+
+
+KEPT = [
+    # routes that are not followed in one run after the other, of the site itself; None: all are followed; what is shown then
+    ([2, 3, 1], 3),
+    ([2, None], 0),
+    ([None, 2], 2),
+    ([2, None, 1], 1),
+]
+
+
+@pytest.mark.parametrize(("runs", "shown"), KEPT)
+def test_routes_that_are_followed_are_not_shown(runs: list[int | None], shown: int) -> None:
+    store = MemoryStore(sinks=())
+    for number in runs:
+        follows = partial(_is_followed, is_followed=number is None)
+        folding = UrlFolding(lambda *_: NO_OPTIONS, of_hosts="", of_the_rest="", follows_routes=follows)
+        run = RunFindings(store, FakeClock(NOW), folding=folding)
+        run.document(*fetched("/", "home", 0, links=[f"#/{route}" for route in range(number or 5)]))
+        run.keep(is_last=True)
+    assert {site: one.count for site, one in kept_routes(store).items()} == ({"a.example:80": shown} if shown else {})
+
+
+def _is_followed(_: Url, *, is_followed: bool) -> bool:
+    return is_followed
+
+
+def test_routes_are_no_trap() -> None:
+    run = RunFindings(MemoryStore(sinks=()), FakeClock(NOW))
+    for number in range(300):
+        run.document(*fetched(f"/#/tag/{number}", "Welcome, here is all we have", 1))
+    assert run.found.traps == {}
 
 
 @pytest.mark.parametrize(("links", "count"), ROUTES)

@@ -99,6 +99,85 @@ def test_what_becomes_of_a_url(options: UrlOptions, url: str, folded: str | None
     assert after == (parse(folded) if folded else before)
 
 
+HOME, NEWS = "http://h.example/", "http://www.h.example/news/"
+FOLLOWED = [
+    # options, whether the page is rendered, URL, URL as it is folded
+    (NO_OPTIONS, True, f"{HOME}#/a", f"{HOME}#/a"),
+    (NO_OPTIONS, True, f"{HOME}#!a", f"{HOME}#!a"),
+    (NO_OPTIONS, True, f"{HOME}#top", HOME),
+    (NO_OPTIONS, False, f"{HOME}#/a", HOME),
+    (NO_OPTIONS, True, "http://other.example/#/a", "http://other.example/"),
+    (NO_WWW, True, f"{NEWS}#/a", "http://h.example/news/#/a"),
+    (NO_WWW, False, f"{NEWS}#/a", "http://h.example/news/"),
+    (REMOVE, True, f"{HOME}b/#/a/", f"{HOME}b#/a/"),
+    (BOTH, True, f"{HOME}?z&sid=1&b#/a?z&sid=1&b", f"{HOME}?b&z#/a?z&sid=1&b"),
+    (PATHS, True, f"{HOME}b;sid=1#/a;sid=1", f"{HOME}b#/a;sid=1"),
+]
+
+
+@pytest.mark.parametrize("drops_sessions_only", [False, True])
+@pytest.mark.parametrize(("options", "renders", "url", "folded"), FOLLOWED)
+def test_routes_behind_a_hash(options: UrlOptions, renders: bool, url: str, folded: str, drops_sessions_only: bool) -> None:
+    def follows(page: Url) -> bool:
+        assert not page.fragment
+        return renders and page.host == "h.example"
+
+    if drops_sessions_only and options not in (NO_OPTIONS, PATHS):
+        return
+    found = UrlFolding(
+        lambda *_: options,
+        of_hosts="",
+        of_the_rest="",
+        of_routes="some",
+        follows_routes=follows,
+        drops_sessions_only=drops_sessions_only,
+    )
+    for after in (found.fold(found.parse(url)), found.fold(parse(url, routes=True))):
+        assert (after.text, after) == (folded, parse(folded, routes=True))
+        assert found.folded(after) is None
+    none = folding(options)
+    assert none.fold(none.parse(url)).text == none.fold(parse(url, routes=True)).text == folded.partition("#")[0]
+
+
+def test_routes_that_are_followed_change_the_description() -> None:
+    def described(of_routes: str, of_paths: str = "") -> list[str]:
+        return UrlFolding(lambda *_: NO_OPTIONS, of_hosts="", of_the_rest="", of_paths=of_paths, of_routes=of_routes).description
+
+    assert (described(""), described("", "sid"), described("a", "sid")) == ([], ["", "", "sid"], ["", "", "sid", "a"])
+
+
+SPACE = """\
+forbid prefix http://h.example/private
+forbid prefix http://*secret
+"""
+DECIDED = [
+    # URL, why it is refused
+    (f"{HOME}#/a", Reason.ADMITTED),
+    (f"{HOME}#/secret", Reason.ADMITTED),
+    (f"{HOME}#/a.zip", Reason.ADMITTED),
+    (f"{HOME}#/?x/a/a/a/a/a", Reason.ADMITTED),
+    (f"{HOME}private#/a", Reason.PREFIX),
+    (f"{HOME}a.zip#/a", Reason.EXTENSION),
+    (f"{HOME}#/{'a' * 60}", Reason.URL_LENGTH),
+    (f"{HOME}private#/{'a' * 60}", Reason.PREFIX),
+    ("ftp://h.example/#/a", Reason.SCHEME),
+]
+
+
+@pytest.mark.parametrize(("url", "reason"), DECIDED)
+def test_a_route_has_the_decision_of_its_page(url: str, reason: Reason) -> None:
+    limits = Limits(max_url_length=60, follow_query_strings=False, max_path_depth=1)
+    follows = UrlFolding(lambda *_: NO_OPTIONS, of_hosts="", of_the_rest="", follows_routes=lambda _: True)
+    space = CrawlSpace(parse_crawl_rules(SPACE, file="crawl.rules"), limits, [], folding=follows)
+    found, decision = space.decide(url)
+    assert found is not None
+    assert (found.text, decision.reason) == (url if url.startswith("http") else url.partition("#")[0], reason)
+    refused = BulkDecisions(space, None).of(url, site="h.example:80", depth=1, host_as_written=None)
+    assert (Reason.ADMITTED if refused is None else refused.reason) is reason
+    relative = f"#{url.partition('#')[2]}"
+    assert space.decide(relative, base=url.partition("#")[0])[1].reason is reason
+
+
 HOSTS = [
     # options, host as written, host as written afterwards
     (NO_WWW, "WWW.H.Example", "H.Example"),
