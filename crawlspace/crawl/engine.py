@@ -46,7 +46,7 @@ from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.once_a_run import RunStart, is_due_again
+from crawlspace.state.once_a_run import RunStart, at_once, is_due_again
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import logged_out, not_rendered, postponed
@@ -464,5 +464,5 @@ class Engine:
         """Have URLs be fetched in this run because of what a redirect leads to; `last` is the one that redirects."""
         for state in urls:
             if state.id not in self._leased:
-                due = structs.replace(state, next_fetch=self._now(), lease_until=None)
+                due = structs.replace(state, next_fetch=at_once(self._now(), state.fetched_at), lease_until=None)
                 self.commits.batch.changes.append(Change(due, together_with=last.id))

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from msgspec import structs
 
+from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.crawl.displaced_documents import Displacements
 from crawlspace.crawl.redirects import (
@@ -27,7 +28,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
-from crawlspace.state.lifecycle import Transition, advance, is_confirmed, is_retry, made_anew, withhold
+from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, is_retry, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE
@@ -76,6 +77,8 @@ class OutcomePolicy:
         """Pages that were found at another address in this run, by the old and the new scheme and host."""
         self._led_to: set[str] = set()
         """Targets with a document of their own, to which a page of this run has moved."""
+        self._before_cookies: Recent[int, UrlState] = Recent(_KEPT)
+        """The states of URLs whose deletion is held, before they redirected in this run, perhaps for a cookie."""
         self._small: dict[str, bool] = {}
         """By site, computed before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
@@ -105,7 +108,8 @@ class OutcomePolicy:
         shown = self._shown(state, outcome, target)
         if shown and target is None and outcome.kind is OutcomeKind.DOCUMENT:
             outcome.detail = f"it shows the text of other pages ({shown:08x})"
-        outcome.is_doubted_again = bool(shown) and is_same_fault(state, outcome)
+        before = self._before_cookie(state, outcome)
+        outcome.is_doubted_again = bool(shown) and is_same_fault(before, outcome)
         if shown and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):
             outcome.doubted = shown
         judged = replace(outcome, kind=OutcomeKind.GONE) if outcome.doubted else outcome
@@ -115,7 +119,13 @@ class OutcomePolicy:
         failed = _is_failure(judged) or (judged.kind is OutcomeKind.GONE and judged.status in REFUSALS)
         # What is confirmed is no new evidence about the site: a removed section is deleted completely, whatever its size.
         confirmed = state.held is Held.HOST and ((missing and transition.forget) or (shown and not outcome.doubted))
-        again = ((failed or missing or outcome.doubted) and is_retry(state)) or outcome.is_doubted_again or confirmed
+        wants_cookie = outcome.status == Status.REDIRECT_LOOP and outcome.sets_cookie
+        again = (
+            ((failed or missing or outcome.doubted) and has_failed(state))
+            or outcome.is_doubted_again
+            or confirmed
+            or wants_cookie
+        )
         if _concerns_site(outcome) and not again:
             is_instead = (
                 target is None and not outcome.doubted and bool(health.shown) and _is_shown_instead(state, outcome, health)
@@ -131,6 +141,13 @@ class OutcomePolicy:
         if target is not None and not outcome.doubted and self._is_move(state, target, health):
             return transition
         return self._within_limit(state, judged, transition, canonical, folded)
+
+    def _before_cookie(self, state: UrlState, outcome: Outcome) -> UrlState:
+        """Return the state of a URL as it was before it wanted a cookie in this run: what it showed in the last one may be held."""
+        wanted_cookie = is_retry(state) and state.status == Status.REDIRECT_LOOP
+        if outcome.redirect_to is not None and state.held is Held.HOST and not wanted_cookie:
+            self._before_cookies.put(state.id, state)
+        return (self._before_cookies.get(state.id) or state) if wanted_cookie else state
 
     def as_indexed(self, after: UrlState) -> UrlState:
         """Return the state of a URL after its outcome as it will be when that is recorded: the index has its document, if no other page's stands for it."""

@@ -44,6 +44,8 @@ class _Seen:
     sets_cookie: bool
     is_refused: bool = False
     """The rules refuse its target."""
+    is_outdated: bool = False
+    """It is to be requested once more, with a cookie."""
 
 
 class RedirectStore(Protocol):
@@ -64,6 +66,8 @@ class Target:
     state: UrlState | None = None
     """What is stored of it; None: it is unknown, or the rules refuse it."""
     is_refused: bool = False
+    is_aside: bool = False
+    """It is not in the index, because it names a canonical page, which may have another text."""
 
     @property
     def is_settled(self) -> bool:
@@ -76,7 +80,7 @@ class Target:
         if state is None or state.checksum is None or state.state is not State.DONE:
             return False
         if state.checksum == page.checksum:
-            return True
+            return not self.is_aside
         return self.is_same_path and (state.indexed or state.duplicate_of == page.id)
 
 
@@ -124,6 +128,7 @@ class Redirects:
     def check(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
         """Turn the outcome of a redirect that leads back to its own URL into an error that names the loop (691).
 
+        Its `sets_cookie` stays true where the URL is to be requested once more in this run, with a cookie that was set on the way.
         Returns the states of other URLs that are to be fetched in this run: those of a loop on which a cookie was set, once more, and a
         target that redirected in an earlier run. To be called with each outcome.
         """
@@ -150,11 +155,14 @@ class Redirects:
             return self._of_earlier_run(target)
         sets_cookie = outcome.sets_cookie or any(seen.sets_cookie for url in loop if (seen := self._seen.get(url)) is not None)
         outcome.kind, outcome.status = OutcomeKind.FAILED, Status.REDIRECT_LOOP
-        outcome.sets_cookie = sets_cookie and self._keeps_cookies
+        outcome.sets_cookie = sets_cookie and self._keeps_cookies and is_first
         outcome.detail = _loop_sentence(loop, sets_cookie=sets_cookie, keeps_cookies=self._keeps_cookies)
-        if not (outcome.sets_cookie and is_first):
+        if not outcome.sets_cookie:
             self._warn(state, outcome)
             return []
+        for url in (state.url, *loop):
+            if (seen := self._seen.get(url)) is not None:
+                seen.is_outdated = True
         others = [other for url in loop if (other := self._known(url)) is not None and _redirects(other)]
         return [structs.replace(one, state=State.FAILED, status=int(Status.REDIRECT_LOOP), retries=1) for one in others]
 
@@ -222,7 +230,7 @@ class Redirects:
             if after.state is State.REDIRECTED:
                 target = self._target(page, after.url)
             else:
-                target = _target_at(_known_url(after.url), _known_url(page.url), after)
+                target = self._at(_known_url(after.url), _known_url(page.url), after)
             found.append(WaitingPage(page, one.link, target))
         return found
 
@@ -239,12 +247,24 @@ class Redirects:
             text = seen.target
         known = self._known(text)
         if known is None:
-            return replace(_target_at(_known_url(text), asked, None), signature=signature)
-        target = _target_at(_known_url(text), asked, known)
+            return replace(self._at(_known_url(text), asked, None), signature=signature)
+        target = self._at(_known_url(text), asked, known)
         is_own = known.indexed and known.checksum not in (None, state.checksum) and not _repeats(first, asked)
         if is_own and self._store.is_duplicate(known.id, checksum=known.checksum or b"", canonical=None):
             is_own = False  # other URLs show the same text
         return target if is_own else replace(target, signature=signature)
+
+    def _at(self, url: Url, asked: Url, state: UrlState | None) -> Target:
+        is_same_path = (url.path, url.query, url.fragment) == (asked.path, asked.query, asked.fragment)
+        is_aside = state is not None and self._is_aside(state)
+        return Target(url.text, _signature(url.text), is_same_path=is_same_path, state=state, is_aside=is_aside)
+
+    def _is_aside(self, state: UrlState) -> bool:
+        """Return whether a URL is not in the index for the canonical page that it names, and no page with its own text is known to stand for it."""
+        if state.canonical is None or state.indexed:
+            return False
+        instead = None if state.duplicate_of is None else self._store.get_by_id(state.duplicate_of)
+        return instead is None or instead.checksum != state.checksum
 
     def _loop(self, state: UrlState, target: str) -> list[str] | None:
         """Return the URLs between a URL and itself, beginning with the target of its redirect; None where none leads back in this run."""
@@ -252,7 +272,7 @@ class Redirects:
         url = target
         while url != state.url:
             seen = self._seen.get(url)
-            if seen is None or url in loop or len(loop) >= self._most:
+            if seen is None or seen.is_outdated or url in loop or len(loop) >= self._most:
                 return None
             loop.append(url)
             url = seen.target
@@ -286,11 +306,6 @@ class Redirects:
 def _redirects(state: UrlState) -> bool:
     """Return whether a URL redirected when it was fetched last, even if that is not believed."""
     return state.state is State.REDIRECTED or (state.state is State.FAILED and state.status in _REDIRECTS)
-
-
-def _target_at(url: Url, asked: Url, state: UrlState | None) -> Target:
-    is_same = (url.path, url.query, url.fragment) == (asked.path, asked.query, asked.fragment)
-    return Target(url.text, _signature(url.text), is_same_path=is_same, state=state)
 
 
 def _known_url(text: str) -> Url:

@@ -30,6 +30,8 @@ class Transition:
 
 
 _NEVER_AGAIN = frozenset({Status.EXCLUDED, Status.EXCLUDED_HERE})
+_MOST_WITH_COOKIE = 2
+"""Retries of a redirect that sets a cookie: one in a run, and one more where that run ended before it; its cookies are gone with it."""
 MOST_DETAIL = 300
 """Characters that are kept of the detail of an error."""
 
@@ -158,6 +160,11 @@ def is_retry(state: UrlState) -> bool:
     return state.retries > 0 and state.state is State.FAILED
 
 
+def has_failed(state: UrlState) -> bool:
+    """Return whether a URL waits for a retry of a fetch that counts as a failure of its site: not of one that only wants a cookie."""
+    return is_retry(state) and state.status != Status.REDIRECT_LOOP
+
+
 def pending_again(state: UrlState) -> UrlState:
     """Return the state of a URL that is crawled as if it had just been found."""
     new = excluded(state, Status.EXCLUDED)
@@ -241,10 +248,10 @@ def _error(
 
     A refusal, a redirect or text that is doubted, or a page that is missing together with most of its site, counts as the host's failure
     as long as the URL has a document. It is not retried at once where a retry could confirm nothing. A redirect that leads back to itself is
-    retried once if it sets a cookie, with that.
+    retried once in a run if it sets a cookie, with that.
     """
     passing = outcome.kind is OutcomeKind.FAILED
-    failing = site.is_failing(policy.host_failed_percent, own=1 if is_retry(state) else 0)
+    failing = site.is_failing(policy.host_failed_percent, own=1 if has_failed(state) else 0)
     failing = failing or (outcome.doubted != 0 and site.mostly_shows(outcome.doubted, policy.host_fetches))
     refused = state.checksum is not None and (outcome.status in REFUSALS or outcome.doubted != 0)
     missing = outcome.status in MISSING and not is_small_site and _is_missing_with_most(state, site, policy)
@@ -260,7 +267,7 @@ def _error(
     errors = state.errors + (not of_proxy)
     doomed = _crawled_before(state) and not keep and not of_proxy and errors >= borne
     if retries is None and outcome.status == Status.REDIRECT_LOOP:
-        retries = int(outcome.sets_cookie)
+        retries = _MOST_WITH_COOKIE if outcome.sets_cookie else 0
     elif retries is None:
         may_pass = outcome.status in policy.retry_codes if policy.retry_codes is not None and outcome.status < 600 else failure
         retries = policy.retry_times if (may_pass and not outcome.code_failed) or (refused and doomed and not failing) else 0

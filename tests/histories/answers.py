@@ -23,6 +23,7 @@ def without_document(engine: Engine, state: UrlState, answer: Answer, *, conditi
     if 300 <= status < 400:
         answered = outcome(OutcomeKind.UNCHANGED if status == 304 else OutcomeKind.REDIRECTED)
         answered.conditional, answered.redirect_to = conditional, answer.location or None
+        answered.sets_cookie = bool(answer.sets_cookie)
         return answered
     if status == 200 and not engine.space.at_headers(answer.type, conclusive=True).admitted:
         return outcome(OutcomeKind.EXCLUDED, Status.WRONG_TYPE, Reason.MIME_TYPE)

@@ -35,7 +35,7 @@ from tests.histories.documents import Indexed
 from tests.histories.kills import Countdown
 from tests.histories.reading import body_of, headers_of
 from tests.histories.remade import Noted, RemadeDocuments
-from tests.histories.web import Answer
+from tests.histories.web import Answer, Web
 
 _ROTATED_BYTES = 4_000
 """A file holds some pages."""
@@ -138,6 +138,21 @@ class SimulatedArchive:
         """Whether it does not have the response of each of these URLs."""
         with closing(self.reader(store)) as reader:
             return any(one.archived is None or reader.response(one.archived, one.url) is None for one in states)
+
+    def shows_old_directives(self, store: SqliteStore | RedisStore, states: Iterable[UrlState], web: Web) -> bool:
+        """Whether it has a response with directives that its page has no more, because only a 304 came since then.
+
+        A 304 may leave headers out (RFC 9110, 15.4.5), so that one without them does not show that they are gone.
+        """
+        with closing(self.reader(store)) as reader:
+            for state in states:
+                page = web.page(state.url)
+                response = None if state.archived is None else reader.response(state.archived, state.url)
+                if page is None or response is None or page.header_noindex:
+                    continue
+                if any(name.lower() == "x-robots-tag" for name, _ in response.headers):
+                    return True
+        return False
 
     def _reindexing(
         self, store: SqliteStore | RedisStore, reader: ArchiveReader, index: EmbeddedIndex, countdown: Countdown

@@ -226,7 +226,7 @@ class Changes(Outages):
 
     def _rewrite(self) -> str:
         page = self._any_page(deep=True)
-        page.title, page.text = self._words(self._web.site_of(page.url))
+        page.title, page.text = self.words(self._web.site_of(page.url))
         return f"{page.url} is now {page.title!r}"
 
     def _equal(self) -> str:
@@ -335,7 +335,7 @@ class Changes(Outages):
     # --- choosing -------------------------------------------------------------------------------------------------
 
     def _any_site(self) -> Site:
-        return self._chance.choice(list(self._web.sites.values()))
+        return self._chance.choice([site for site in self._web.sites.values() if not site.moved])
 
     def _any_page(self, *, deep: bool = False, html: bool = False) -> Page:
         """A page that answers and is no home page, and of no structure but for `deep`."""
@@ -363,17 +363,18 @@ class Changes(Outages):
     def file(self) -> str:
         if self.by_spider or not self._drawn.files:
             return ""
-        return files.changed(self._web, self._any_page(), self._chance, lambda page: self._words(self._web.site_of(page.url)))
+        return files.changed(self._web, self._any_page(), self._chance, lambda page: self.words(self._web.site_of(page.url)))
 
     def _new_page(self, site: Site, *, url: str = "") -> Page:
-        title, text = self._words(site)
+        title, text = self.words(site)
         if not url:
             section, suffix = self._chance.choice(_SECTIONS), self._chance.choice(_SUFFIXES)
             url = f"{site.home}{section}/{self._number(site)}{suffix}"
         validator = self._chance.choice(("etag", "etag", "modified", "none"))
         return Page(url, title, text, validator=validator)
 
-    def _words(self, site: Site) -> tuple[str, str]:
+    def words(self, site: Site) -> tuple[str, str]:
+        """Return title and text of a page."""
         number, topic = self._number(site), self._chance.choice(_TOPICS)
         title = topic if self._chance.random() < 0.3 else f"{topic} {number}"
         return title, f"all about {topic}, as it is known at {site.host} in version {number}"

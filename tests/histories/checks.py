@@ -12,7 +12,8 @@ from tests.histories.configuration import DAY, HOUR, OUTSIDE
 from tests.histories.documents import Indexed
 from tests.histories.fate import Run
 from tests.histories.files import is_of_before
-from tests.histories.oracle import Oracle, fails
+from tests.histories.oracle import WALLED, Oracle, fails
+from tests.histories.walls import is_walled
 from tests.histories.web import REDIRECTS, host_of
 
 _LONGEST_CRAWL_S = HOUR / 2
@@ -115,7 +116,7 @@ class CheckedCollection(Collection):
                 failing[host] += 1
                 if down[host] in _MISSING:
                     missing[host] += 1
-                elif down[host] != "mostly" and not self._may_be_led_away(was, down[host], before, there):
+                elif down[host] != "mostly" and not self._may_be_led_away(was, down[host], before, there, oracle):
                     yield f"LOST    {url}, though its site was down ({down[host]}): {row_of(was)}, now {row_of(now)}"
             has_nothing = url in run.orphans if now is None else now.state in NO_DOCUMENT
             if was.indexed and not (has_nothing and was.checksum in there):
@@ -125,7 +126,7 @@ class CheckedCollection(Collection):
             if documents > _LARGE_SITE and number > self._configuration.host_fetches // 2:
                 yield f"LOST    {number} documents of {host}, which has none of its {documents} pages any more"
         for host, number in failing.items():
-            if down[host] in _MISSING:
+            if down[host] in _MISSING or down[host] == WALLED:
                 continue
             if number > self._configuration.host_fetches // 2 + 1:
                 yield f"LOST    {number} documents of {host}, which mostly fails"
@@ -156,10 +157,10 @@ class CheckedCollection(Collection):
         return target
 
     def _may_be_led_away(
-        self, was: UrlState, outage: str, before: Mapping[str, UrlState], there: AbstractSet[bytes | None]
+        self, was: UrlState, outage: str, before: Mapping[str, UrlState], there: AbstractSet[bytes | None], oracle: Oracle
     ) -> bool:
         """Whether a redirect of a whole site may be believed: a small one may lead elsewhere, and an equal page is no loss."""
-        if outage not in REDIRECTS:
+        if outage not in REDIRECTS and not (outage == WALLED and oracle.leads_outside(was.url)):
             return False
         name = host_of(was.url).partition(":")[0]
         known = sum(host_of(url).partition(":")[0] == name for url in before)
@@ -186,4 +187,5 @@ class CheckedCollection(Collection):
 
     def _is_well(self, url: str) -> bool:
         site = self._web.sites.get(host_of(url))
-        return site is not None and not site.outage and not any(map(fails, self._web.pages_of(site)))
+        is_open = site is not None and not site.outage and not is_walled(site, self._configuration)
+        return is_open and site is not None and not any(map(fails, self._web.pages_of(site)))

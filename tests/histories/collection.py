@@ -17,8 +17,9 @@ from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
 from tests.histories.files import OF_BEFORE, is_of_before
 from tests.histories.folded import folded_web
-from tests.histories.oracle import Oracle, fails
+from tests.histories.oracle import WALLED, Oracle, fails
 from tests.histories.past import Past
+from tests.histories.walls import is_walled, walled_web
 from tests.histories.web import Web, host_of
 
 NO_DOCUMENT = (State.REDIRECTED, State.GONE, State.EXCLUDED)
@@ -144,7 +145,11 @@ class Collection:
 
     def _oracle(self) -> Oracle:
         """The oracle for how web and configuration are now."""
-        return Oracle(folded_web(self._web, self._configuration), self._configuration)
+        return Oracle(self._seen_web(), self._configuration)
+
+    def _seen_web(self) -> Web:
+        """The web as the crawler sees it, at present."""
+        return walled_web(folded_web(self._web, self._configuration), self._configuration)
 
     def _look(self) -> None:
         """See what is remembered now."""
@@ -168,12 +173,13 @@ class Collection:
             if state.held is None and is_of_before(state)
         ]
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
-        if dead:
+        walled = {site.host for site in self._web.sites.values() if is_walled(site, self._configuration)} - dead
+        for why, hosts in (("dead", dead), (WALLED, walled)):
             there = {one.url for one in kept}
             kept += [
-                replace(self._crawler.kept(state, self._configuration), why="dead")
+                replace(self._crawler.kept(state, self._configuration), why=why)
                 for url, state in states.items()
-                if state.checksum is not None and url not in there and host_of(url) in dead
+                if state.checksum is not None and url not in there and host_of(url) in hosts
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
         left |= {url for url in self._returned if _has_failed(states.get(url))}

@@ -33,7 +33,10 @@ class Rule:
             return re.match(_starred(self.target), url) is not None
         host, _, port = host_of(url).partition(":")
         pattern, _, only = self.target.partition(":")
-        return re.fullmatch(_starred(pattern), host) is not None and only in ("", port or "80")
+        return re.fullmatch(_starred(pattern), host) is not None and only in (
+            "",
+            port or ("443" if url.startswith("https:") else "80"),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,8 @@ class Configuration:
     """Whether the slash at the end of a path is kept, removed, or added where the path doesn't end with a file."""
     www: str = "keep"
     """Whether `www.` at the beginning of a host is kept or removed."""
+    cookies: bool = False
+    """Whether cookies are kept and sent."""
 
     @property
     def followed(self) -> tuple[str, bool]:
@@ -115,7 +120,7 @@ class Configuration:
             return url
         address, _, query = self._folded_host(url).partition("?")
         slash = self._slash_of(address)
-        if slash == "remove" and address != f"http://{host_of(address)}/":
+        if slash == "remove" and path_of(address) != "/":
             address = address.rstrip("/")
         if slash == "add" and not address.endswith("/") and not _is_file(address):
             address += "/"
@@ -205,6 +210,7 @@ class Configuration:
             "CRAWLSPACE_SMART_REFRESH": self.smart,
             "CRAWLSPACE_REFRESH_SCHEDULE": self.followed[0],
             "CRAWLSPACE_CONTINUOUS": self.continuous,
+            "COOKIES_ENABLED": self.cookies,
             "CRAWLSPACE_URL_SORT_QUERY": self.sort_query,
             "CRAWLSPACE_URL_DROP_PARAMETERS": list(self.dropped),
             "CRAWLSPACE_URL_TRAILING_SLASH": self.slash,

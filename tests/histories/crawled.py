@@ -17,8 +17,9 @@ from tests.histories.fate import Fate, Run
 from tests.histories.files import UNREADABLE
 from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
-from tests.histories.oracle import Remembered
+from tests.histories.oracle import WALLED, Remembered
 from tests.histories.searched import SearchedCollection
+from tests.histories.walls import is_walled
 
 
 class CrawledCollection(SearchedCollection):
@@ -29,7 +30,8 @@ class CrawledCollection(SearchedCollection):
         self._note_elsewhere()
         self._web.most_redirects = max(self._web.most_redirects, self._configuration.max_redirects)
         before, shared, lost = self._known, self._shared(), set(self._lost)
-        down = {site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")}
+        down = {site.host: WALLED for site in self._web.sites.values() if is_walled(site, self._configuration)}
+        down.update({site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")})
         folds = self._configuration.folds
         had = self._crawler.index() if folds else {}
         run = self._crawler.crawl(self._configuration, fate)
@@ -164,6 +166,7 @@ class CrawledCollection(SearchedCollection):
             assert isinstance(store, (SqliteStore, RedisStore))
             read = [one for one in self._known.values() if one.checksum is not None or one.status == Status.NOINDEX]
             is_known = not archive.lacks_a_page(store, read)
+            is_known = is_known and not (changes and archive.shows_old_directives(store, read, self._web))
         collection, kills = crawler.configured(self._configuration), 0
         extract = partial(archive.extract, collection=collection, noted=crawler.note_document)
         kill_after = round(2 ** chance.uniform(1, 8)) if chance.random() < 0.5 else None

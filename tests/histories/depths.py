@@ -15,6 +15,7 @@ from tests.histories.configuration import ELSEWHERE, OUTSIDE
 from tests.histories.fate import Run
 
 _NOINDEX = 2004
+_LOOP = 691
 _OF_A_REDIRECT = (Held.MANY, Held.RULES)
 """Why the document of what is a redirect now may be held: there were too many, and by now perhaps the rules exclude it, too."""
 
@@ -86,7 +87,7 @@ def _distances(
             is_redirect = state.state is State.REDIRECTED or (
                 may_redirect
                 and state.state in (State.FAILED, State.PENDING)
-                and (state.checksum is None or state.held in _OF_A_REDIRECT)
+                and (state.checksum is None or state.held in _OF_A_REDIRECT or _is_doubted_redirect(state))
             )
             reach = distances[state.key] + (not is_redirect)
             for key in links.get(state.id, ()):
@@ -99,6 +100,12 @@ def _distances(
 def _is_refused_start(state: UrlState) -> bool:
     """Return whether a start URL is one that the rules refuse: it is not entered, and keeps the depth that it had."""
     return state.held is Held.RULES
+
+
+def _is_doubted_redirect(state: UrlState) -> bool:
+    """Return whether a page keeps its document though it redirects: the target of a redirect has the same link depth (spec 9), and is a link of it."""
+    status = state.status or 0
+    return state.state is State.FAILED and (300 <= status < 400 or status == _LOOP)
 
 
 def _leads_on(state: UrlState) -> bool:

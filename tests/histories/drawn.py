@@ -54,6 +54,12 @@ class Drawn:
     schedule: bool = True
     """Smart refresh that is turned off and on, and schedules that have everything fetched again."""
 
+    walls: bool = True
+    """Sites that want a cookie, which is kept or not."""
+
+    moves: bool = True
+    """Sites that move page by page."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from crawlspace import settings as defaults
 from crawlspace.admin.url_changes import Made, UrlChanges
@@ -46,6 +47,7 @@ from tests.histories.past import Kept
 from tests.histories.reading import Reader
 from tests.histories.sending import send_once
 from tests.histories.waiting import wait
+from tests.histories.walls import CookieJar
 from tests.histories.web import HTML, Answer, Web
 
 NAME = "h"
@@ -94,6 +96,7 @@ class SimulatedCrawler(IndexFile):
         """What rules.xml adds in this crawl."""
         self._folded = Configuration().folded
         self._inherited = Inherited()
+        self._jars: WeakKeyDictionary[Engine, CookieJar] = WeakKeyDictionary()
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
         self._index_file = folder / "data" / "index.db"
@@ -275,6 +278,7 @@ class SimulatedCrawler(IndexFile):
             fetch = engine.next_fetch() if len(in_flight) < width else None
             if fetch is not None:
                 in_flight.append(fetch)
+                self.send(engine, fetch)
                 continue
             if in_flight:
                 self._answer_one(engine, in_flight, run, countdown, commits)
@@ -353,6 +357,14 @@ class SimulatedCrawler(IndexFile):
         if self._chance.random() < 0.1:
             send_once(engine, countdown, self.search)
 
+    def send(self, engine: Engine, fetch: FetchPage | FetchRobots) -> None:
+        """Send a request, with the cookies that there are now."""
+        if isinstance(fetch, FetchPage):
+            self._jar(engine).send(fetch)
+
+    def _jar(self, engine: Engine) -> CookieJar:
+        return self._jars.setdefault(engine, CookieJar())
+
     def _answer(self, engine: Engine, fetch: FetchPage | FetchRobots, run: Run) -> None:
         if isinstance(fetch, FetchRobots):
             answer = self._web.answer(fetch.url)
@@ -360,7 +372,9 @@ class SimulatedCrawler(IndexFile):
             return
         state = fetch.state
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
-        answer = self._web.answer(state.url, etag=etag, last_modified=modified)
+        jar = self._jar(engine)
+        answer = self._web.answer(state.url, etag=etag, last_modified=modified, cookies=jar.sent(fetch))
+        jar.take(answer, engine)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
         outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
         self._inherited.note(state.url, answer, self._field)

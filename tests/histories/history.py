@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.histories import focus, folded, neighbour
+from tests.histories import focus, folded, neighbour, relocated, walls
 from tests.histories.changes import Changes
 from tests.histories.collection import HistoryReport
 from tests.histories.configuration import DAY, HOUR, Configuration, Rule
@@ -106,6 +106,15 @@ class History(CrawledCollection):
         self._is_scheduled = drawn.schedule and self._times.random() < 0.2
         if self._is_scheduled:
             self._configuration = scheduled(self._configuration, self._times)
+        self._paths = random.Random(seed + 4)  # of its own too
+        is_alone = self._focus not in ("folding", "two")
+        self._moves = drawn.moves and self._paths.random() < 0.25 and is_alone
+        self._builds_walls = drawn.walls and self._paths.random() < 0.25 and is_alone
+        if self._moves and self._paths.random() < 0.5:
+            most = self._paths.choice((0, 1, 2))
+            self._configuration = replace(self._configuration, max_deletions=most, max_deletions_percent=0)
+        if self._builds_walls:
+            self._configuration = replace(self._configuration, cookies=self._paths.random() < 0.6)
         self._report = HistoryReport(seed)
         self._other: CrawledCollection | None = None
         self._begin()
@@ -130,7 +139,7 @@ class History(CrawledCollection):
 
     def _step(self) -> None:
         chance = self._chance
-        if self._change_headers():
+        if self._change_headers() or self._change_paths():
             return
         if self._crawler.archive is not None and chance.random() < (0.4 if self._focus == "archive" else 0.1):
             self._tend_archive(self._crawler.archive)
@@ -168,6 +177,26 @@ class History(CrawledCollection):
             due = self._configuration.refresh_max + 1
             self._crawler.clock.advance(chance.choice((1, 600, HOUR, due, due, self._configuration.longest_wait)))
             self._crawl_some()
+
+    def _change_paths(self) -> bool:
+        """Have a site move, or want a cookie, now and then; return whether that was done."""
+        chance = self._paths
+        if not (self._moves or self._builds_walls) or chance.random() >= 0.25:
+            return False
+        if self._moves and (not self._builds_walls or chance.random() < 0.5):
+            self._say(relocated.relocate(self._web, chance, self._changes.words))
+            self._note_all_elsewhere()
+        elif chance.random() < 0.3:
+            self._reconfigure(replace(self._configuration, cookies=not self._configuration.cookies))
+        else:
+            self._say(walls.build(self._web, chance))
+        self._trouble.unsettled = True
+        if chance.random() < 0.3:
+            self._crawler.clock.advance(self._configuration.refresh_max + 1)
+            self._crawl(Fate(kill_after=round(2 ** chance.uniform(3, 10))))
+        for _ in range(chance.choice((0, 1, 1, 2))):
+            self._crawl_when_due()
+        return True
 
     def _dwell(self) -> None:
         """A step of what the history dwells on."""

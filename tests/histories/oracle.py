@@ -19,6 +19,8 @@ from tests.histories.web import Page, Web, distances, host_of, name_of
 Remembered = tuple[str, int | None]
 """State and status of an address."""
 ABSENT: Remembered = ("absent", None)
+WALLED = "walled"
+"""Why a document is kept: its whole site wants a cookie that the crawler does not send."""
 _DONES = {("done", 200), ("done", UNREADABLE)}
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
@@ -71,6 +73,15 @@ class Oracle:
     def outage(self, url: str) -> str:
         """How the whole site of an address fails."""
         return self._web.site_of(url).outage
+
+    def leads_outside(self, url: str) -> bool:
+        """Whether the redirect of a page of a walled site is not followed: its target is outside, barred, or one redirect too many."""
+        page, configuration = self._web.page(url), self._configuration
+        if page is None or not page.location:
+            return False
+        is_inside = self.verdicts(page.location) == {None} and not configuration.bars(page.location, self._web)
+        is_near = page.redirects < configuration.max_redirects and url not in self._web.led_to
+        return not (is_inside and is_near)
 
     def stands_aside(self, page: Page) -> bool:
         """Whether a page names another one in its place."""
@@ -305,6 +316,13 @@ class Oracle:
             may |= {("gone", 404)}
             if self._configuration.continuous:  # found again by a link or a redirect in the second in which the crawl was stopped
                 may |= {("pending", None)}
+        site = self._web.site_of(url)
+        if None in verdicts and (site.is_walled or (site.wall is not None and site.wall.is_door(url, site))):
+            may |= {
+                ("redirected", 302),
+                ("failed", 691),
+                ("gone", 691),
+            }  # it leads to itself, as all of its site; a door does always
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
     def _doubtful(self, kept: Kept, past: Past, memory: Mapping[str, Remembered]) -> Iterator[str]:
@@ -314,6 +332,8 @@ class Oracle:
         page = self._web.page(kept.url)
         if kept.why == "folded":
             yield from self._still_folded(kept)
+            return
+        if kept.why == WALLED:
             return
         if kept.why == OF_BEFORE:
             if page is None or not page.locked:
@@ -330,7 +350,7 @@ class Oracle:
         failed_once = kept.url in past.returned  # the next fetch shows whether it was the host
         may_fail = page is not None and (fails(page) or self._leads_back(page))
         is_well = not may_fail or not (failed_once or self._may_seem_down(kept.url, memory))
-        is_well = is_well and not (page is not None and page.location and self._may_be_doubted(page, memory))
+        is_well = is_well and not (page is not None and page.location and (failed_once or self._may_be_doubted(page, memory)))
         if kept.why == "host" and is_well:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)} to {page.location if page else ''}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):

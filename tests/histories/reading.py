@@ -49,6 +49,7 @@ def headers_of(answer: Answer) -> dict[str, str]:
         "Last-Modified": answer.last_modified,
         "X-Robots-Tag": "noindex" if answer.header_noindex else "",
         "Link": f'<{answer.link_canonical}>; rel="canonical"' if answer.link_canonical else "",
+        "Set-Cookie": "c=1" if answer.sets_cookie else "",
         "Retry-After": str(int(answer.retry_after_s)) if answer.retry_after_s is not None else "",
     }
     return {name: value for name, value in headers.items() if value}

@@ -367,6 +367,7 @@ class SimulatedTeam(SimulatedCrawler):
         member.prefetch.refill()
         if fetch is not None:
             member.in_flight.append(fetch)
+            self.send(engine, fetch)
             return True
         if member.in_flight:
             self._answer(engine, member.in_flight.pop(chance.randrange(len(member.in_flight))), run)

@@ -8,7 +8,7 @@ redirects (`/r/`), and paths that lead deeper and deeper (`/deep/`). The home pa
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from heapq import heapify, heappop, heappush
@@ -69,6 +69,7 @@ class Site:
     """A host with its port, if that isn't 80, and what its robots.txt forbids."""
 
     host: str
+    scheme: str = "http"
     start: bool = True
     """Its home page is a start URL; the home page of the others is linked by that of the first site."""
     barred: list[str] = field(default_factory=list)
@@ -83,13 +84,53 @@ class Site:
     """Its addresses are folded into those of another host, so that nothing is there."""
     robots_answers: bool = False
     """Its robots.txt does also while the site fails."""
+    moved: str = ""
+    """Where its home page leads to, since the site has moved."""
+    wall: CookieWall | None = None
+    door: str | None = None
+    """The one of its walls, once it has had any: the second URLs stay where they are."""
+    is_walled: bool = False
+    """As a crawler sees it that does not get past its wall."""
     stamp: int = 0
     number: int = 0
     """The next new page's."""
 
     @property
     def home(self) -> str:
-        return f"http://{self.host}/"
+        return f"{self.scheme}://{self.host}/"
+
+
+@dataclass(frozen=True, slots=True)
+class CookieWall:
+    """A site that redirects whoever does not have its cookie: to the same URL, or over a second one and back. Not for its robots.txt."""
+
+    door: str = ""
+    """How the second URL begins, to which the path of the page is added; empty where there is none."""
+    is_of_page: bool = False
+    """Each page wants a cookie of its own."""
+    is_set_at_door: bool = True
+    """The second URL sets it, and not the page."""
+    is_broken: bool = False
+    """It does not heed the cookie that it sets."""
+
+    def leads(self, url: str, site: Site) -> str:
+        """Return where a URL leads to without the cookie."""
+        at = f"{site.home}{self.door}"
+        if not self.door:
+            return url
+        if url.startswith(at):
+            return f"{site.home}{url.removeprefix(at)}"
+        return f"{at}{url.removeprefix(site.home)}"
+
+    def cookie(self, url: str, site: Site) -> str:
+        """Return the cookie that a page wants."""
+        door = f"{site.home}{self.door}"
+        page = self.leads(url, site) if self.door and url.startswith(door) else url
+        return page if self.is_of_page else site.host
+
+    def is_door(self, url: str, site: Site) -> bool:
+        """Whether this is the second URL of a page."""
+        return bool(self.door) and url.startswith(f"{site.home}{self.door}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +151,7 @@ class Answer:
     location: str = ""
     etag: str = ""
     last_modified: str = ""
+    sets_cookie: str = ""
     retry_after_s: float | None = None
     body: str = ""
     """Of a robots.txt."""
@@ -191,6 +233,11 @@ class Web:
 
     def home(self, site: Site) -> Page:
         """A site's home page, which links all others."""
+        if site.is_walled:
+            assert site.wall is not None
+            return Page(site.home, status=302, location=site.wall.leads(site.home, site))
+        if site.moved:
+            return Page(site.home, status=301, location=site.moved)
         links = [page.url for page in self.pages_of(site) if page.linked] + site.dead
         if site is self.first:
             links += [other.home for other in self.homed() if other is not site]
@@ -203,18 +250,22 @@ class Web:
             return self.home(site)
         return self.pages.get(url)
 
-    def answer(self, url: str, *, etag: str | None = None, last_modified: str | None = None) -> Answer:
+    def answer(
+        self, url: str, *, etag: str | None = None, last_modified: str | None = None, cookies: Collection[str] = ()
+    ) -> Answer:
         """Answer a request; with a validator, 304 when what it names is what there is."""
         self.requests[url] = self.requests.get(url, 0) + 1
         site = self.sites.get(host_of(url))
         if site is None:
             return Answer(failure="no host")
-        is_robots = url == f"http://{site.host}/robots.txt"
+        is_robots = url == f"{site.home}robots.txt"
         failed = self._failed(site, url)
         if failed is not None and not (is_robots and site.robots_answers):
             return failed
         if is_robots:
             return Answer(200, body="User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in site.barred))
+        if site.wall is not None and (bounced := _bounced(site.wall, url, site, cookies)) is not None:
+            return bounced
         page = self.page(url)
         if page is None:
             return Answer(404)
@@ -269,6 +320,15 @@ class Web:
 REFUSALS = ("401", "403", "403", "404", "404", "410", "451")
 """What a whole site may answer, its robots.txt too: a firewall, a password that has expired, a document root that is lost."""
 DEATHS = ("refused", "timeout", "no host", "503")
+
+
+def _bounced(wall: CookieWall, url: str, site: Site, cookies: Collection[str]) -> Answer | None:
+    """Return the redirect of a site to whoever does not have its cookie; the second URL redirects always. None for who has it."""
+    wanted, is_door = wall.cookie(url, site), wall.is_door(url, site)
+    if wanted in cookies and not wall.is_broken and not is_door:
+        return None
+    sets = is_door == wall.is_set_at_door if wall.door else True
+    return Answer(302, location=wall.leads(url, site), sets_cookie=wanted if sets else "")
 
 
 def host_of(url: str) -> str:

@@ -46,6 +46,7 @@ class RedirectingWeb(Web):
         self.shows: Callable[[str], To | str | int | None] = lambda url: None
         self.gate: Callable[[str, bool], To | None] | None = None
         self.has_cookie = False
+        self.canonical: dict[str, str] = {}
 
     def crawl(self, *, after: int = 0) -> Engine:
         self.has_cookie = False
@@ -66,7 +67,9 @@ class RedirectingWeb(Web):
         if isinstance(shown, int):
             return Outcome(state.id, url, OutcomeKind.GONE, shown, host_failure=shown >= 500)
         if shown is None:
-            return super()._answer(fetch)
+            page = super()._answer(fetch)
+            page.canonical = self.canonical.get(url)
+            return page
         outcome = Outcome(state.id, url, OutcomeKind.DOCUMENT, 200, checksum=shown[:16].ljust(16).encode())
         outcome.document, outcome.links = Document(url, title=shown, text=shown), []
         return outcome
@@ -391,6 +394,111 @@ def test_a_wall_of_cookies_costs_no_document_in_later_runs(tmp_path: Path, store
         assert (len(web.indexed), engine.progress.deletes) == (pushed, 0)
         fresh = sum(document.title.endswith(f" {number}") for document in web.sink.documents.values())
         assert fresh >= (pushed if pages == 5 else 10)
+
+
+def walls_of_pages(*, over_a_second_url: bool = False) -> Callable[[str, bool], To | None]:
+    """Return the gate of a site where each page wants a cookie of its own."""
+    had: set[str] = set()
+
+    def shows(url: str, _: bool) -> To | None:
+        if url in had:
+            return None
+        if "?set=" in url:
+            return over(url, False)
+        had.add(url)
+        return over(url, False, first=True) if over_a_second_url else To(url, cookie=True)
+
+    return shows
+
+
+def test_a_retry_that_was_left_to_the_next_run_wants_a_cookie_again(tmp_path: Path, store: Store) -> None:
+    """The cookies of a run are gone with it."""
+    web = RedirectingWeb(tmp_path, store, COOKIES_ENABLED=True)
+    web.pages, web.links = {HOME: "home", HOME + "1": "one"}, {HOME: [HOME + "1"]}
+    web.gate = lambda url, has: None if has else To(url, cookie=True)
+    web.write(start=HOME)
+    ended = web.open().engine
+    fetch = ended.next_fetch()
+    assert isinstance(fetch, FetchPage)
+    ended.fetched(web._answer(fetch))
+    ended.close()
+    web.crawl()
+    assert {state.state for state in web.states().values()} == {State.DONE}
+
+
+def test_the_redirect_of_a_page_that_wants_a_cookie_is_no_failure_of_its_site(tmp_path: Path, store: Store) -> None:
+    web = site(tmp_path, store, 60, COOKIES_ENABLED=True, CRAWLSPACE_HOST_FETCHES=6, RETRY_TIMES=0)
+    broken = HOME + "007"
+    web.pages[broken] = 500
+    for _ in range(2):
+        pages = walls_of_pages()
+        web.gate = lambda url, has, pages=pages: pages(url, has) if url != broken else None
+        last = int(web.clock.now()) + (MONTH - 1) * 86_400  # it is requested when all others have wanted a cookie
+        id = web.states()[broken].id
+        web.store.revise([id], lambda state: Change(structs.replace(state, next_fetch=last)), now=last)  # noqa: B023
+        web.crawl(after=MONTH)
+    assert "007" not in web.indexed
+    assert web.held() == {}
+
+
+@pytest.mark.parametrize("over_a_second_url", [False, True])
+def test_a_text_of_another_page_is_confirmed_though_each_run_wants_a_cookie_first(
+    tmp_path: Path, store: Store, over_a_second_url: bool
+) -> None:
+    web = site(tmp_path, store, 60, COOKIES_ENABLED=True)
+    web.pages[HOME + "007"] = web.pages[HOME + "008"]
+    for _ in range(3):
+        web.gate = over if over_a_second_url else walls_of_pages()
+        web.crawl(after=MONTH)
+    assert web.held() == {}
+    assert web.states()[HOME + "007"].state is State.DONE
+
+
+def test_the_second_url_of_a_wall_is_not_said_to_lead_back_when_the_cookie_helps(
+    tmp_path: Path, store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    web = site(tmp_path, store, 30, COOKIES_ENABLED=True)
+    for _ in range(3):
+        web.gate = walls_of_pages(over_a_second_url=True)
+        web.crawl(after=MONTH)
+        doors = [state for url, state in web.states().items() if "?set=" in url]
+        assert {state.status for state in doors} == {302}
+        first = int(web.clock.now()) + 60  # they are due before their pages
+        ids = [state.id for state in doors]
+        web.store.revise(ids, lambda state: Change(structs.replace(state, next_fetch=first)), now=first)  # noqa: B023
+    assert "691" not in caplog.text
+
+
+def test_a_target_that_redirected_in_an_earlier_run_is_requested_though_it_is_not_due(tmp_path: Path, store: Store) -> None:
+    web = site(tmp_path, store, 5)
+    old = OTHER + "old"
+    web.pages[HOME + "new"] = "new"
+    web.pages[HOME], web.links[HOME] = "home again", [*web.links[HOME], old]
+    web.shows = lambda url: To(HOME + "new") if url == old else None
+    web.crawl(after=MONTH)
+    web.pages[old] = web.pages[HOME + "001"]
+    web.shows = lambda url: To(old) if path(url) == "/001" else None
+    (page,) = (state for state in web.store.urls() if state.url == HOME + "001")
+    now = int(web.clock.now())
+    web.clock.advance(60)
+    web.store.revise([page.id], lambda state: Change(structs.replace(state, next_fetch=now)), now=now)
+    web.crawl()
+    assert web.asked_for(old) == 1
+    assert web.states()[HOME + "001"].state is State.REDIRECTED
+    assert old in web.indexed
+
+
+def test_a_site_that_moves_to_pages_which_all_name_one_as_canonical_is_counted_by_the_deletion_limit(
+    tmp_path: Path, store: Store
+) -> None:
+    web = site(tmp_path, store, 60, CRAWLSPACE_MAX_DELETIONS=5, CRAWLSPACE_MAX_DELETIONS_PERCENT=1)
+    old = dict(web.pages)
+    web.pages |= {OTHER + url.removeprefix(HOME): text for url, text in old.items()}
+    web.canonical = {url: OTHER for url in web.pages if url.startswith(OTHER) and url != OTHER}
+    web.shows = lambda url: To(OTHER + url.removeprefix(HOME)) if url in old else None
+    for _ in range(2):
+        web.crawl(after=MONTH)
+    assert len(web.indexed) >= 60 - 5 - 1
 
 
 WHY = [
