@@ -162,6 +162,9 @@ class CheckedCollection(Collection):
         """Whether a redirect of a whole site may be believed: a small one may lead elsewhere, and an equal page is no loss."""
         if outage not in REDIRECTS and not (outage == WALLED and oracle.leads_outside(was.url)):
             return False
+        site = self._web.site_of(was.url)
+        if site.moved and was.url == site.home:  # a move, to the same path of another host (spec 10), whatever else of the site fails
+            return True
         name = host_of(was.url).partition(":")[0]
         known = sum(host_of(url).partition(":")[0] == name for url in before)
         return known <= self._configuration.host_fetches or was.checksum in there

@@ -47,7 +47,7 @@ def test_a_start_without_the_index_names_the_way_without_requests(project: MakeP
         demo.crawl("demo").succeeded()
         lose_index(demo)
         said = demo.crawl("demo").succeeded().stderr
-    assert "3 are fetched and sent again; `scrapy reindex demo` sends without fetching what the archive has" in said
+    assert "3 documents are fetched and sent again; `scrapy reindex demo` sends without fetching what the archive has" in said
 
 
 def test_an_older_index_has_afterwards_what_the_store_has(project: MakeProject) -> None:

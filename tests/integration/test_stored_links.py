@@ -46,7 +46,7 @@ def test_only_what_comes_into_reach_is_requested(project: MakeProject, *, is_sha
         shown = json.loads(demo.scrapy("plan", "demo", "--json").succeeded().stdout)
         assert (shown["due"], shown["judged"]) == (1, 12)
         words = demo.scrapy("plan", "demo").succeeded().stdout.split()
-        assert "1 due at once because" in " ".join(words)
+        assert "1 due at once, because" in " ".join(words)
         assert "12 with links to be judged again from the archive, without a request" in " ".join(words)
         server.forget()
         said = demo.crawl("demo").succeeded().stderr
