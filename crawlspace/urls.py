@@ -134,7 +134,8 @@ def without_route(text: str) -> str:
 def parse(text: str, *, host_as_written: str | None = None, routes: bool = False) -> Url:
     """Return an absolute URL in normal form; with its fragment if that is a route, and `routes` are wanted.
 
-    A URL that is known has a fragment only if it is a route that is followed: it keeps its text with `routes`. Raises MalformedUrl, and UrlWithCredentials for one with a user name or password.
+    A URL that is known has a fragment only if it is a route that is followed: it keeps its text with `routes`.
+    Raises MalformedUrl, and UrlWithCredentials for one with a user name or password.
     Schemes other than http and https are parsed too, so that a scheme check can name them.
     """
     try:

@@ -260,7 +260,10 @@ class Redirects:
         return Target(url.text, _signature(url.text), is_same_path=is_same_path, state=state, is_aside=is_aside)
 
     def _is_aside(self, state: UrlState) -> bool:
-        """Return whether a URL is not in the index for the canonical page that it names, and no page with its own text is known to stand for it."""
+        """Return whether a URL is not in the index for the canonical page that it names.
+
+        It is not where a page with its own text is known to stand for it.
+        """
         if state.canonical is None or state.indexed:
             return False
         instead = None if state.duplicate_of is None else self._store.get_by_id(state.duplicate_of)

@@ -163,8 +163,8 @@ class CheckedCollection(Collection):
         if outage not in REDIRECTS and not (outage == WALLED and oracle.leads_outside(was.url)):
             return False
         site = self._web.site_of(was.url)
-        if site.moved and was.url == site.home:  # a move, to the same path of another host (spec 10), whatever else of the site fails
-            return True
+        if site.moved and was.url == site.home:
+            return True  # a move, to the same path of another host (spec 10), whatever else of the site fails
         name = host_of(was.url).partition(":")[0]
         known = sum(host_of(url).partition(":")[0] == name for url in before)
         return known <= self._configuration.host_fetches or was.checksum in there
