@@ -17,7 +17,7 @@ from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
 from tests.histories.files import OF_BEFORE, is_of_before
 from tests.histories.folded import folded_web
-from tests.histories.oracle import WALLED, Oracle, fails
+from tests.histories.oracle import FORBIDDEN, WALLED, Oracle, fails
 from tests.histories.past import Past
 from tests.histories.walls import is_walled, walled_web
 from tests.histories.web import Web, host_of
@@ -174,6 +174,13 @@ class Collection:
         ]
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         walled = {site.host for site in self._web.sites.values() if is_walled(site, self._configuration)} - dead
+        forbidden = {page.url for page in self._web.pages.values() if page.is_forbidden and self._web.site_of(page.url).login}
+        there = {one.url for one in kept}
+        kept += [
+            replace(self._crawler.kept(state, self._configuration), why=FORBIDDEN)
+            for url, state in states.items()
+            if state.checksum is not None and url in forbidden and url not in there
+        ]
         for why, hosts in (("dead", dead), (WALLED, walled)):
             there = {one.url for one in kept}
             kept += [

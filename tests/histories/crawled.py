@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from crawlspace.crawl.logins import forget_refused, refused_logins
 from crawlspace.model import Held, State, Status, UrlState
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -34,6 +35,7 @@ class CrawledCollection(SearchedCollection):
         down.update({site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")})
         folds = self._configuration.folds
         had = self._crawler.index() if folds else {}
+        self._try_logins()
         run = self._crawler.crawl(self._configuration, fate)
         report = self._report
         report.crawls += 1
@@ -41,6 +43,11 @@ class CrawledCollection(SearchedCollection):
         report.kills += run.ended == "killed"
         midway = f", meanwhile {'; '.join(run.changes)}" if run.changes else ""
         report.met.update({f"crawl {run.ended}"})
+        report.differences += [
+            f"REFUSED the log-in of {host}: {why}"
+            for host, why in self._refused_logins().items()
+            if not self._web.sites[host].outage
+        ]
         if run.held_for_rules:
             report.met.update({"crawl that held a change of the rules"})
         self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
@@ -93,6 +100,20 @@ class CrawledCollection(SearchedCollection):
             memory = remembered(after)
             report.differences += self._oracle().prompt_differences(index, memory, self._past(after))
         return run
+
+    def _refused_logins(self) -> dict[str, str]:
+        """Return the hosts whose log-ins are refused, and why: that is so only where a whole site fails."""
+        if not self._configuration.logins:
+            return {}
+        with self._crawler.store() as store:
+            return {host: one.why for host, one in refused_logins(store).items()}
+
+    def _try_logins(self) -> None:
+        """Have a person see that a log-in works again that was refused while the whole site failed, as `scrapy login` does."""
+        for host in self._refused_logins():
+            if not self._web.sites[host].outage:
+                with self._crawler.store() as store:
+                    forget_refused(store, host)
 
     def _fate(self) -> Fate:
         chance = self._chance

@@ -42,6 +42,7 @@ from tests.histories.files import checksum_of, key_of
 from tests.histories.index_file import IndexFile
 from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, killed_by
+from tests.histories.logins import LoggingIn
 from tests.histories.moved import MovedDocuments
 from tests.histories.past import Kept
 from tests.histories.reading import Reader
@@ -87,6 +88,8 @@ class SimulatedCrawler(IndexFile):
         self._memory_sink = MemorySink(EMBEDDED)
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
+        self.ends_sessions = False
+        """Those of sites with a log-in end now and then while they are crawled."""
         self.spider = 1
         """Stands for the code of the spider."""
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
@@ -96,6 +99,7 @@ class SimulatedCrawler(IndexFile):
         """What rules.xml adds in this crawl."""
         self._folded = Configuration().folded
         self._inherited = Inherited()
+        self._logins: WeakKeyDictionary[Engine, LoggingIn] = WeakKeyDictionary()
         self._jars: WeakKeyDictionary[Engine, CookieJar] = WeakKeyDictionary()
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
@@ -361,6 +365,14 @@ class SimulatedCrawler(IndexFile):
         """Send a request, with the cookies that there are now."""
         if isinstance(fetch, FetchPage):
             self._jar(engine).send(fetch)
+            if engine.logins.have_sessions:
+                self._logging_in(engine).send(fetch)
+
+    def _logging_in(self, engine: Engine) -> LoggingIn:
+        found = self._logins.get(engine)
+        if found is None:
+            found = self._logins[engine] = LoggingIn(engine, self._web, self.clock, self._chance)
+        return found
 
     def _jar(self, engine: Engine) -> CookieJar:
         return self._jars.setdefault(engine, CookieJar())
@@ -373,12 +385,30 @@ class SimulatedCrawler(IndexFile):
         state = fetch.state
         etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
         jar = self._jar(engine)
-        answer = self._web.answer(state.url, etag=etag, last_modified=modified, cookies=jar.sent(fetch))
+        cookies = jar.sent(fetch)
+
+        def ask(session: str) -> Answer:
+            return self._web.answer(state.url, etag=etag, last_modified=modified, cookies=cookies, session=session)
+
+        answer: Answer | Outcome | None = None
+        if engine.logins.have_sessions:
+            logging_in = self._logging_in(engine)
+            if self.ends_sessions:
+                logging_in.end_sessions(state.url)
+            answer = logging_in.answer(fetch, ask)
+            if answer is None:
+                engine.not_sent(state.id)
+                return
+        else:
+            answer = ask("")
+        run.fetched += 1
+        if isinstance(answer, Outcome):
+            engine.fetched(answer)
+            return
         jar.take(answer, engine)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
         outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
         self._inherited.note(state.url, answer, self._field)
-        run.fetched += 1
         engine.fetched(outcome)
 
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:

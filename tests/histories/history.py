@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.histories import focus, folded, neighbour, relocated, walls
+from tests.histories import focus, folded, logins, neighbour, relocated, walls
 from tests.histories.changes import Changes
 from tests.histories.collection import HistoryReport
 from tests.histories.configuration import DAY, HOUR, Configuration, Rule
@@ -113,6 +113,13 @@ class History(CrawledCollection):
         if self._moves and self._paths.random() < 0.5:
             most = self._paths.choice((0, 1, 2))
             self._configuration = replace(self._configuration, max_deletions=most, max_deletions_percent=0)
+        self._logs_in = drawn.logins and self._paths.random() < 0.2 and is_alone and not team and not self._crawler.in_memory
+        if self._logs_in:
+            hosts = [site for site in sites if ":" not in site.host]
+            for site in hosts if self._paths.random() < 0.5 else [self._paths.choice(hosts)]:
+                logins.put_behind(site, self._paths)
+            self._configuration = replace(self._configuration, logins=tuple(one.host for one in sites if one.login is not None))
+            self._crawler.by_spider = self._changes.by_spider = True
         if self._builds_walls:
             self._configuration = replace(self._configuration, cookies=self._paths.random() < 0.6)
         self._report = HistoryReport(seed)
@@ -181,9 +188,12 @@ class History(CrawledCollection):
     def _change_paths(self) -> bool:
         """Have a site move, or want a cookie, now and then; return whether that was done."""
         chance = self._paths
-        if not (self._moves or self._builds_walls) or chance.random() >= 0.25:
+        self._crawler.ends_sessions = self._logs_in
+        if not (self._moves or self._builds_walls or self._logs_in) or chance.random() >= 0.25:
             return False
-        if self._moves and (not self._builds_walls or chance.random() < 0.5):
+        if self._logs_in and (not (self._builds_walls or self._moves) or chance.random() < 0.6):
+            self._say(logins.change(self._web, chance))
+        elif self._moves and (not self._builds_walls or chance.random() < 0.5):
             self._say(relocated.relocate(self._web, chance, self._changes.words))
             self._note_all_elsewhere()
         elif chance.random() < 0.3:
@@ -335,6 +345,7 @@ class History(CrawledCollection):
         """End all outages, and crawl until everything has been fetched often enough for the past to be over."""
         for site in self._web.sites.values():
             site.outage = site.outage if site.is_dead else ""
+        self._crawler.ends_sessions = False
         if self._crawler.search is not None:
             self._calm(self._crawler.search)
         rounds = 3

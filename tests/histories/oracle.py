@@ -21,6 +21,8 @@ Remembered = tuple[str, int | None]
 ABSENT: Remembered = ("absent", None)
 WALLED = "walled"
 """Why a document is kept: its whole site wants a cookie that the crawler does not send."""
+FORBIDDEN = "forbidden"
+"""It leads to the log-in though the session is alive: what is known of it stays."""
 _DONES = {("done", 200), ("done", UNREADABLE)}
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
@@ -259,6 +261,8 @@ class Oracle:
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted({*pages, *memory}):
             # What is held stays as it is until that is decided, whoever has put its document into the index.
+            if self._is_hidden(url):  # it keeps what is known of it, as which it is no document
+                continue
             if url in kept or url in past.left or (host_of(url) in dead and None in self.verdicts(url)):
                 continue
             has = memory.get(url, ABSENT)
@@ -269,6 +273,15 @@ class Oracle:
             )
             if has not in may:
                 yield f"STATE   {url}: {_state(has)}, must be {' or '.join(sorted(map(_state, may)))}: {self._shown(url)}"
+
+    def _is_hidden(self, url: str) -> bool:
+        """Whether nothing is shown at a URL but the log-in, though the session is alive."""
+        site, page = self._web.sites.get(host_of(url)), self._web.page(url)
+        return (
+            site is not None
+            and site.login is not None
+            and (url == f"{site.home}login" or (page is not None and page.is_forbidden))
+        )
 
     def _remembered(self, page: Page) -> set[Remembered]:
         """What may be remembered of a page that is there."""
@@ -282,6 +295,8 @@ class Oracle:
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
+        if page.is_forbidden and web.site_of(page.url).login is not None:
+            return {ABSENT, ("failed", 616)}
         if page.redirects > max(web.most_redirects, configuration.max_redirects) and page.url not in web.linked:
             return {ABSENT}
         if configuration.bars(page.url, web):
@@ -333,7 +348,7 @@ class Oracle:
         if kept.why == "folded":
             yield from self._still_folded(kept)
             return
-        if kept.why == WALLED:
+        if kept.why in (WALLED, FORBIDDEN):
             return
         if kept.why == OF_BEFORE:
             if page is None or not page.locked:

@@ -18,9 +18,10 @@ _CODES = (301, 308, 302, 307)
 
 def relocate(web: Web, chance: random.Random, words: Callable[[Site], tuple[str, str]]) -> str:
     """Have the pages of a site move, all of them or some; its home page too, where they all go to another host."""
-    site = chance.choice([one for one in web.sites.values() if not one.moved and one.wall is None])
+    still = [one for one in web.sites.values() if not one.moved and one.wall is None and one.login is None]
+    site = chance.choice(still or [web.first])
     pages = [one for one in web.pages_of(site) if path_of(one.url)[1] in "pq" and one.status == 200 and not one.failure]
-    if not pages:
+    if not pages or not still:
         return "nothing has moved"
     to, place = _place(web, site, chance)
     is_whole, goes_on = chance.random() < 0.7, chance.random() < 0.5
