@@ -189,6 +189,8 @@ class Collection:
                 if state.checksum is not None and url not in there and host_of(url) in hosts
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
+        # what was left to another crawler, and came back as a page that is not shown, is not decided anew either
+        left |= {url for url in forbidden if url in states and states[url].checksum is None and not states[url].indexed}
         left |= {url for url in self._returned if _has_failed(states.get(url))}
         left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}
         tomorrow = {url for url, state in states.items() if state.next_fetch and state.next_fetch % DAY == 0}

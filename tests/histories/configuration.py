@@ -174,7 +174,11 @@ class Configuration:
 
     def key_of(self, page: Page) -> tuple[str, ...]:
         """The same of a page; files that cannot be read are the same if their bytes are."""
-        return ("locked", page.locked) if page.locked else self.content_key(page.title, page.text)
+        return ("locked", page.locked) if page.locked else self.key_at(page.url, page.title, page.text)
+
+    def key_at(self, url: str, title: str, text: str) -> tuple[str, ...]:
+        """What documents at two addresses are the same by: one behind a log-in is none of a public one (docs/sinks.md)."""
+        return (*self.content_key(title, text), "behind a log-in" if host_of(url) in self.logins else "")
 
     def field_of(self, url: str) -> str:
         """What the rules say of an address itself."""

@@ -22,10 +22,14 @@ from tests.histories.oracle import WALLED, Remembered
 from tests.histories.searched import SearchedCollection
 from tests.histories.walls import is_walled
 
+_LOGIN = "the log-in of CRAWLSPACE_SITES"
+
 
 class CrawledCollection(SearchedCollection):
     _extracting: random.Random | None = None
     """Where documents are made anew of the archive."""
+    _lacks_pages = False
+    """Documents were to be made anew of pages that are not archived: the next crawl fetches these (spec 14.5)."""
 
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         self._note_elsewhere()
@@ -36,6 +40,7 @@ class CrawledCollection(SearchedCollection):
         folds = self._configuration.folds
         had = self._crawler.index() if folds else {}
         self._try_logins()
+        self._lacks_pages = False
         run = self._crawler.crawl(self._configuration, fate)
         report = self._report
         report.crawls += 1
@@ -58,7 +63,8 @@ class CrawledCollection(SearchedCollection):
             self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
         index = self._index()
         report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
-        report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
+        errors = [error for error in run.errors if not error.startswith(_LOGIN)]  # see `_refused_logins`
+        report.differences += [*(f"ERROR   {error}" for error in errors), *run.differences]
         report.met.update({"orphans deleted"} if run.orphans else ())
         report.met["documents moved from the archive"] += run.moved
         if folds and not run.changes:
@@ -93,6 +99,7 @@ class CrawledCollection(SearchedCollection):
             if self._index_before is not None and not run.changes:
                 report.differences += self._unplanned(self._index_before, index, run)
                 report.differences += self._touched(self._index_before, index, before, after)
+                report.differences += self._oracle().moved(self._index_before, index, remembered(after))
             self._index_before = index
         else:
             self._index_before = None
@@ -187,6 +194,7 @@ class CrawledCollection(SearchedCollection):
             assert isinstance(store, (SqliteStore, RedisStore))
             read = [one for one in self._known.values() if one.checksum is not None or one.status == Status.NOINDEX]
             is_known = not archive.lacks_a_page(store, read)
+            self._lacks_pages = not is_known
             is_known = is_known and not (changes and archive.shows_old_directives(store, read, self._web))
         collection, kills = crawler.configured(self._configuration), 0
         extract = partial(archive.extract, collection=collection, noted=crawler.note_document)

@@ -24,6 +24,7 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.sinks.lost_documents import LostDocuments
 from crawlspace.crawl.startup import open_engine
 from crawlspace.decision import Reason
+from crawlspace.index.as_sent.login_exclusion import checksum_behind_login
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, State, Status, UrlState
@@ -49,7 +50,7 @@ from tests.histories.reading import Reader
 from tests.histories.sending import send_once
 from tests.histories.waiting import wait
 from tests.histories.walls import CookieJar
-from tests.histories.web import HTML, Answer, Web
+from tests.histories.web import HTML, Answer, Web, host_of
 
 NAME = "h"
 InFlight = list[FetchPage | FetchRobots]
@@ -229,6 +230,8 @@ class SimulatedCrawler(IndexFile):
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = checksum_of(title, text, with_title=configuration.checksum_title, cut_off=configuration.cut_off)
+        if host_of(state.url) in configuration.logins:
+            now = checksum_behind_login(now) or now
         key = None if now == state.checksum else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
         return Kept(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))

@@ -8,7 +8,7 @@ checked; after each settled state, the oracle is asked.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -106,7 +106,20 @@ class History(CrawledCollection):
         self._is_scheduled = drawn.schedule and self._times.random() < 0.2
         if self._is_scheduled:
             self._configuration = scheduled(self._configuration, self._times)
-        self._paths = random.Random(seed + 4)  # of its own too
+        self._draw_paths(seed + 4, sites, team=team)
+        self._report = HistoryReport(seed)
+        self._other: CrawledCollection | None = None
+        self._begin()
+        if drawn.two and self._focus != "folding" and (self._focus == "two" or chance.random() < 0.08):
+            if self._crawler.in_memory:  # nobody could share its index
+                self._crawler = SimulatedCrawler(folder / "shared", self._web, chance, in_memory=False)
+                self._crawler.by_spider = self._changes.by_spider
+            self._other = OtherCollection(self, folder)
+
+    def _draw_paths(self, seed: int, sites: Sequence[Site], *, team: bool) -> None:
+        """Draw whether sites move, want cookies, or are behind a log-in."""
+        drawn = self._drawn
+        self._paths = random.Random(seed)  # of its own too
         is_alone = self._focus not in ("folding", "two")
         self._moves = drawn.moves and self._paths.random() < 0.25 and is_alone
         self._builds_walls = drawn.walls and self._paths.random() < 0.25 and is_alone
@@ -122,14 +135,6 @@ class History(CrawledCollection):
             self._crawler.by_spider = self._changes.by_spider = True
         if self._builds_walls:
             self._configuration = replace(self._configuration, cookies=self._paths.random() < 0.6)
-        self._report = HistoryReport(seed)
-        self._other: CrawledCollection | None = None
-        self._begin()
-        if drawn.two and self._focus != "folding" and (self._focus == "two" or chance.random() < 0.08):
-            if self._crawler.in_memory:  # nobody could share its index
-                self._crawler = SimulatedCrawler(folder / "shared", self._web, chance, in_memory=False)
-                self._crawler.by_spider = self._changes.by_spider
-            self._other = OtherCollection(self, folder)
 
     def run(self, steps: int) -> HistoryReport:
         chance, likely = self._chance, 1.0 if self._focus == "loosened" else 0.2
@@ -391,7 +396,7 @@ class History(CrawledCollection):
         for one in self._all():
             one.note_loosened()
         self._crawler.clock.advance(1)
-        requests = dict(self._web.requests)
+        requests, lacks_pages = dict(self._web.requests), self._lacks_pages
         if chance.random() < 0.3:
             self._crawl(Fate(kill_after=chance.randint(2, 80)))
         for one in self._all() * (1 if self._other is None else 2):  # what one deletes, the other sends again at its next start
@@ -402,7 +407,13 @@ class History(CrawledCollection):
         if not 0.15 <= what < 0.35:
             self._report.differences += [f"LEFT    {url}: a start URL, not asked for" for url in self._unasked(asked)]
         if not (
-            self._other or before.continuous or before.field or before.cycle_minutes or before.max_depth or self._is_scheduled
+            lacks_pages
+            or self._other
+            or before.continuous
+            or before.field
+            or before.cycle_minutes
+            or before.max_depth
+            or self._is_scheduled
         ):
             was, now = (folded_web(web, before) for web in (with_starts(self._web, starts), self._web))
             self._report.differences += needless(asked, known, before, was, starts=now.start_urls())

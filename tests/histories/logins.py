@@ -97,8 +97,8 @@ class LoggingIn:
 
     def end_sessions(self, url: str) -> None:
         """Have the session of a site end now and then."""
-        site = self._web.sites[host_of(url)]
-        if site.login is not None and self._left and self._chance.random() < 0.03:
+        site = self._web.sites.get(host_of(url))
+        if site is not None and site.login is not None and self._left and self._chance.random() < 0.03:
             self._left -= 1
             end_session(site)
 
@@ -135,7 +135,7 @@ class LoggingIn:
         carrying = self._middleware.process_request(request)
         if carrying is not None:
             await carrying
-        answer = self._web.answer(request.url, session=_session(request))
+        answer = self._web.answer(request.url, session=_session(request), is_of_page=False)
         if answer.failure:
             raise OSError(answer.failure)
         found = self._middleware.process_response(request, response_of(request, answer))
@@ -173,7 +173,7 @@ class _Renewal(Renewal):
             sessions.end(access)
 
     async def _sends(self, request: Request) -> Response:
-        answer = self._web.answer(request.url, session=_session(request), logs_in=request.method == "POST")
+        answer = self._web.answer(request.url, session=_session(request), logs_in=request.method == "POST", is_of_page=False)
         if answer.failure:
             raise LogInFailedError(answer.failure, refused=False)
         return response_of(request, answer)

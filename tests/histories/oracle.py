@@ -14,6 +14,7 @@ from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of,
 from tests.histories.files import OF_BEFORE, UNREADABLE, done
 from tests.histories.inherited import fields_of
 from tests.histories.past import Kept, Past
+from tests.histories.relocated import target_of
 from tests.histories.web import Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
@@ -66,9 +67,23 @@ class Oracle:
             return "", ()
         return "", (*page.links, page.canonical)
 
+    def moved(
+        self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], memory: Mapping[str, Remembered]
+    ) -> Iterator[str]:
+        """After any crawl: a document that left because its page has moved is there at its new address, or at that of an equal page."""
+        seen = self._configuration.content_key
+        there = {seen(one.title, one.text) for one in index.values()}
+        for url in before.keys() - index.keys():
+            to = self.document_at(target_of(url, self._web)) if host_of(url) in self._web.sites else None
+            key = seen(before[url].title, before[url].text)
+            if to is None or self.stands_aside(to) or self.verdicts(url) != {None} or memory.get(to.url) not in _DONES:
+                continue
+            if key == seen(to.title, to.text) and key not in there:
+                yield f"LOST    {url}: it has moved to {to.url}, which is not in the index"
+
     def document_at(self, url: str) -> Page | None:
-        """The page at an address, if it is a document for sure."""
-        page = self._web.page(url)
+        """The page at an address, if it is a document for sure; None for an empty one."""
+        page = self._web.page(url) if url else None
         is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done(page)}
         return page if is_sure else None
 
@@ -118,11 +133,11 @@ class Oracle:
 
         `named` are the canonical pages that documents named before the crawl: such a page may have been fetched first.
         """
-        documents, seen = self._documents(memory, past), self._configuration.content_key
+        documents, seen = self._documents(memory, past), self._configuration.key_at
         canonical = {one.canonical for one in documents.values() if one.canonical not in ("", "?")}
         for url in before.keys() - index.keys():
             document = documents.get(url)
-            if document is None or document.aside or seen(before[url].title, before[url].text) != document.own_key:
+            if document is None or document.aside or seen(url, before[url].title, before[url].text) != document.own_key:
                 continue
             if document.canonical in before:  # it stood aside for that page itself, until that was found to be gone
                 continue
@@ -211,7 +226,7 @@ class Oracle:
         """
         documents: dict[str, Document] = {}
         for kept in past.kept:
-            key = kept.key or self._configuration.content_key(kept.title, kept.text)
+            key = kept.key or self._configuration.key_at(kept.url, kept.title, kept.text)
             if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
                 key = (IN_NO_GROUP, kept.url)
             # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
@@ -345,15 +360,18 @@ class Oracle:
         if self._web.site_of(kept.url).is_dead:
             return
         page = self._web.page(kept.url)
+        if self._is_hidden(kept.url):  # nothing is known of its page (spec 20), so that a hold neither ends nor is confirmed
+            return
         if kept.why == "folded":
             yield from self._still_folded(kept)
             return
-        if kept.why in (WALLED, FORBIDDEN):
+        if kept.why == WALLED:
             return
         if kept.why == OF_BEFORE:
             if page is None or not page.locked:
                 yield f"OLD     {kept.url}: of before it could not be read, and {self._shown(kept.url)}"
             return
+        yield from self._moved_and_held(kept, memory)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
             # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it
@@ -370,6 +388,19 @@ class Oracle:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)} to {page.location if page else ''}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
+
+    def _moved_and_held(self, kept: Kept, memory: Mapping[str, Remembered]) -> Iterator[str]:
+        """Whether a document is held though it has moved: it is in the index at another address, and is not counted by any limit (spec 10)."""
+        to = self.document_at(target_of(kept.url, self._web))
+        if kept.why not in ("host", "many") or to is None or self.stands_aside(to) or memory.get(to.url) not in _DONES:
+            return
+        is_asked = self.verdicts(kept.url) == {None} and not self._configuration.bars(kept.url, self._web)
+        if (
+            is_asked
+            and kept.key is None
+            and self._configuration.key_of(to) == self._configuration.key_at(kept.url, kept.title, kept.text)
+        ):
+            yield f"HELD    {kept.url}: for {kept.why}, and it has moved to {to.url}"
 
     def _still_folded(self, kept: Kept) -> Iterator[str]:
         """Whether a document may still wait for the address that its own is folded into: if that fails, or leads to itself.
@@ -398,7 +429,7 @@ class Oracle:
     def _may_be_lost(self, page: Page, past: Past) -> bool:
         """Whether a page that is there may lose its document to another one, which is held where there are too many such."""
         keys = [(other.url, self._configuration.key_of(other)) for other in self._all_pages()]
-        keys += [(other.url, self._configuration.content_key(other.title, other.text)) for other in past.kept]
+        keys += [(other.url, self._configuration.key_at(other.url, other.title, other.text)) for other in past.kept]
         equal = any(url != page.url and key == self._configuration.key_of(page) for url, key in keys)
         return equal or bool(self._canonical(page))
 

@@ -7,7 +7,7 @@ replaced in the transaction that pushes the new one, and does not count towards 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from tests.histories.web import FILE, Page, Site, Web, host_of, path_of
@@ -74,10 +74,3 @@ def target_of(url: str, web: Web, *, most: int = 10) -> str:
         seen.add(page.location)
         page = web.page(page.location)
     return "" if page is None or page.location else page.url
-
-
-def moves_of(urls: Mapping[str, object], web: Web) -> Iterator[tuple[str, str]]:
-    """Yield those of these URLs that redirect, with where that ends."""
-    for url in urls:
-        if host_of(url) in web.sites and (to := target_of(url, web)):
-            yield url, to

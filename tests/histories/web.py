@@ -282,9 +282,10 @@ class Web:
         cookies: Collection[str] = (),
         session: str = "",
         logs_in: bool = False,
+        is_of_page: bool = True,
     ) -> Answer:
-        """Answer a request; with a validator, 304 when what it names is what there is."""
-        self.requests[url] = self.requests.get(url, 0) + 1
+        """Answer a request; with a validator, 304 when what it names is what there is. It counts where it `is_of_page`, and not of a log-in."""
+        self.requests[url] = self.requests.get(url, 0) + is_of_page
         site = self.sites.get(host_of(url))
         if site is None:
             return Answer(failure="no host")
