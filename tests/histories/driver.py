@@ -382,28 +382,14 @@ class SimulatedCrawler(IndexFile):
 
     def _answer(self, engine: Engine, fetch: FetchPage | FetchRobots, run: Run) -> None:
         if isinstance(fetch, FetchRobots):
-            answer = self._web.answer(fetch.url)
-            engine.robots_read(fetch, status=status_of(answer), body=answer.body, retry_after_s=answer.retry_after_s)
+            robots = self._web.answer(fetch.url)
+            engine.robots_read(fetch, status=status_of(robots), body=robots.body, retry_after_s=robots.retry_after_s)
             return
-        state = fetch.state
-        etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
-        jar = self._jar(engine)
-        cookies = jar.sent(fetch)
-
-        def ask(session: str) -> Answer:
-            return self._web.answer(state.url, etag=etag, last_modified=modified, cookies=cookies, session=session)
-
-        answer: Answer | Outcome | None = None
-        if engine.logins.have_sessions:
-            logging_in = self._logging_in(engine)
-            if self.ends_sessions:
-                logging_in.end_sessions(state.url)
-            answer = logging_in.answer(fetch, ask)
-            if answer is None:
-                engine.not_sent(state.id)
-                return
-        else:
-            answer = ask("")
+        state, jar = fetch.state, self._jar(engine)
+        answer = self._shown(engine, fetch, jar.sent(fetch))
+        if answer is None:
+            engine.not_sent(state.id)
+            return
         run.fetched += 1
         if isinstance(answer, Outcome):
             engine.fetched(answer)
@@ -413,6 +399,21 @@ class SimulatedCrawler(IndexFile):
         outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
         self._inherited.note(state.url, answer, self._field)
         engine.fetched(outcome)
+
+    def _shown(self, engine: Engine, fetch: FetchPage, cookies: frozenset[str]) -> Answer | Outcome | None:
+        """Return what a request is answered with; the outcome of a page that is not shown, and None where nobody could log in."""
+        state = fetch.state
+        etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
+
+        def ask(session: str) -> Answer:
+            return self._web.answer(state.url, etag=etag, last_modified=modified, cookies=cookies, session=session)
+
+        if not engine.logins.have_sessions:
+            return ask("")
+        logging_in = self._logging_in(engine)
+        if self.ends_sessions:
+            logging_in.end_sessions(state.url)
+        return logging_in.answer(fetch, ask)
 
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
         """As the collection's spider makes it of a response."""

@@ -25,6 +25,7 @@ WALLED = "walled"
 FORBIDDEN = "forbidden"
 """It leads to the log-in though the session is alive: what is known of it stays."""
 _DONES = {("done", 200), ("done", UNREADABLE)}
+_LOOPS: set[Remembered] = {("redirected", 302), ("failed", 691), ("gone", 691)}
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
 _MISSING = (404, 410)
@@ -309,6 +310,20 @@ class Oracle:
         return may
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
+        if self._stops_at_door(page.url) and not self._web.site_of(page.url).is_walled:
+            return {("redirected", 302), *self._behind_wall(page)}
+        return self._behind_wall(page)
+
+    def _stops_at_door(self, url: str) -> bool:
+        """Whether the second URL to which a site sends who has no cookie is outside, barred, or one redirect too many: who comes first stays there."""
+        site, page = self._web.site_of(url), self._web.page(url)
+        if site.wall is None or not site.wall.door or site.wall.is_door(url, site):
+            return False
+        door, redirects = site.wall.leads(url, site), 0 if page is None else page.redirects
+        is_inside = self.verdicts(door) == {None} and not self._configuration.bars(door, self._web)
+        return not is_inside or redirects >= self._configuration.max_redirects or url in self._web.led_to
+
+    def _behind_wall(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
         if page.is_forbidden and web.site_of(page.url).login is not None:
             return {ABSENT, ("failed", 616)}
@@ -348,11 +363,9 @@ class Oracle:
                 may |= {("pending", None)}
         site = self._web.site_of(url)
         if None in verdicts and (site.is_walled or (site.wall is not None and site.wall.is_door(url, site))):
-            may |= {
-                ("redirected", 302),
-                ("failed", 691),
-                ("gone", 691),
-            }  # it leads to itself, as all of its site; a door does always
+            may |= _LOOPS  # it leads to itself, as all of its site; a door does always
+        elif self._stops_at_door(url):
+            may |= {("redirected", 302)}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
     def _doubtful(self, kept: Kept, past: Past, memory: Mapping[str, Remembered]) -> Iterator[str]:
@@ -365,8 +378,8 @@ class Oracle:
         if kept.why == "folded":
             yield from self._still_folded(kept)
             return
-        if kept.why == WALLED:
-            return
+        if kept.why == WALLED or (kept.why == "host" and self._web.site_of(kept.url).is_walled):
+            return  # whatever is behind the wall
         if kept.why == OF_BEFORE:
             if page is None or not page.locked:
                 yield f"OLD     {kept.url}: of before it could not be read, and {self._shown(kept.url)}"
