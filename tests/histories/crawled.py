@@ -19,8 +19,10 @@ from tests.histories.files import UNREADABLE
 from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
 from tests.histories.oracle import WALLED, Remembered
+from tests.histories.relocated import target_of
 from tests.histories.searched import SearchedCollection
 from tests.histories.walls import is_walled
+from tests.histories.web import host_of
 
 _LOGIN = "the log-in of CRAWLSPACE_SITES"
 
@@ -156,7 +158,24 @@ class CrawledCollection(SearchedCollection):
         met |= {"files without text" for _, status in memory.values() if status == UNREADABLE}
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
+        for site in self._web.sites.values():
+            if site.wall is not None:
+                met.add(
+                    "sites that want a cookie they don't get"
+                    if is_walled(site, self._configuration)
+                    else "sites that want a cookie"
+                )
+        met |= {
+            "pages that have moved"
+            for state in states.values()
+            if host_of(state.url) in self._web.sites and self._has_moved(state)
+        }
+        met |= {"pages that lead who is logged in to the log-in" for _, status in memory.values() if status == Status.LOGGED_OUT}
         self._report.met.update(met)
+
+    def _has_moved(self, state: UrlState) -> bool:
+        to = self._known.get(target_of(state.url, self._web))
+        return state.state is State.REDIRECTED and to is not None and to.indexed
 
     def _begin_extracting(self, seed: int, *, is_possible: bool) -> None:
         """Have headers of pages change in some histories, and documents made anew. Its chance is its own: other histories are as they were."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from scrapy import Request
@@ -22,6 +22,7 @@ from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
 from crawlspace.runtime.access.renewal import Renewal
+from crawlspace.runtime.access.session_check import Download
 from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
 from crawlspace.runtime.middlewares.site_access import BaseSiteAccess
 from crawlspace.runtime.requests import STATE, LeasedRequest
@@ -82,12 +83,12 @@ class LoggingIn:
         logins = engine.logins
         self._web, self._chance, self._left = web, chance, _MOST_ENDS
         starts = [start.url.text for start in engine.collection.start_urls]
-        self._middleware = BaseSiteAccess(
+        self._middleware = _Middleware(
             logins,
+            _Renewal(logins, web, clock),
             download=self._download,
             starts=lambda access: [url for url in starts if logins.is_of(url, access)],
         )
-        self._middleware._renewal = _Renewal(logins, web, clock)
         self._sent: dict[int, Request | Exception] = {}
 
     def send(self, fetch: FetchPage) -> None:
@@ -142,6 +143,16 @@ class LoggingIn:
         found = await found if isinstance(found, Coroutine) else found
         assert isinstance(found, Response)
         return found
+
+
+class _Middleware(BaseSiteAccess):
+    """Carries sessions, and sees where nobody is logged in."""
+
+    def __init__(
+        self, logins: Logins, renewal: Renewal, *, download: Download, starts: Callable[[SiteAccess], Iterable[str]]
+    ) -> None:
+        super().__init__(logins, download=download, starts=starts)
+        self._renewal = renewal
 
 
 class _Renewal(Renewal):
