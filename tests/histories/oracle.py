@@ -12,7 +12,7 @@ from functools import cached_property
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
 from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
 from tests.histories.files import OF_BEFORE, UNREADABLE, done
-from tests.histories.inherited import fields_of
+from tests.histories.inherited import LONGEST_CHAIN, fields_of
 from tests.histories.past import Kept, Past
 from tests.histories.relocated import target_of
 from tests.histories.web import Page, Web, distances, host_of, name_of
@@ -63,7 +63,9 @@ class Oracle:
         ):
             return "", ()
         if page.status != _OK:
-            return page.location if redirects < most else "", ()
+            # one that was first found behind a redirect has that one counted, and may be followed no further (as in `fields_of`)
+            is_followed = redirects < most and (url not in self._web.led_to or most > LONGEST_CHAIN)
+            return page.location if is_followed else "", ()
         if not self._configuration.takes(page) or self._configuration.is_soft_error(page):
             return "", ()
         return "", (*page.links, page.canonical)
