@@ -380,7 +380,10 @@ class Oracle:
         if kept.why == "folded":
             yield from self._still_folded(kept)
             return
-        if kept.why == WALLED or (kept.why == "host" and self._web.site_of(kept.url).is_walled):
+        is_walled = self._web.site_of(kept.url).is_walled or self._stops_at_door(
+            kept.url
+        )  # a redirect of the whole site (spec 10)
+        if kept.why == WALLED or (kept.why == "host" and is_walled):
             return  # whatever is behind the wall
         if kept.why == OF_BEFORE:
             if page is None or not page.locked:
