@@ -77,12 +77,18 @@ class Oracle:
         seen = self._configuration.content_key
         there = {seen(one.title, one.text) for one in index.values()}
         for url in before.keys() - index.keys():
-            to = self.document_at(target_of(url, self._web)) if host_of(url) in self._web.sites else None
+            to = self.document_at(self._followed(url)) if host_of(url) in self._web.sites else None
             key = seen(before[url].title, before[url].text)
             if to is None or self.stands_aside(to) or self.verdicts(url) != {None} or memory.get(to.url) not in _DONES:
                 continue
             if key == seen(to.title, to.text) and key not in there:
                 yield f"LOST    {url}: it has moved to {to.url}, which is not in the index"
+
+    def _followed(self, url: str) -> str:
+        """Where the redirects of a page end; empty where they may be more in a row than are followed (REDIRECT_MAX_TIMES)."""
+        to, page = target_of(url, self._web), self._web.page(url)
+        is_single = page is not None and page.location == to and not page.redirects and url not in self._web.led_to
+        return to if is_single or self._configuration.max_redirects > LONGEST_CHAIN else ""
 
     def document_at(self, url: str) -> Page | None:
         """The page at an address, if it is a document for sure; None for an empty one."""
@@ -409,7 +415,7 @@ class Oracle:
 
     def _moved_and_held(self, kept: Kept, memory: Mapping[str, Remembered]) -> Iterator[str]:
         """Whether a document is held though it has moved: it is in the index at another address, and is not counted by any limit (spec 10)."""
-        to = self.document_at(target_of(kept.url, self._web))
+        to = self.document_at(self._followed(kept.url))
         if kept.why not in ("host", "many") or to is None or self.stands_aside(to) or memory.get(to.url) not in _DONES:
             return
         is_asked = self.verdicts(kept.url) == {None} and not self._configuration.bars(kept.url, self._web)
