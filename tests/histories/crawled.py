@@ -30,6 +30,8 @@ _LOGIN = "the log-in of CRAWLSPACE_SITES"
 class CrawledCollection(SearchedCollection):
     _extracting: random.Random | None = None
     """Where documents are made anew of the archive."""
+    _is_unapplied = False
+    """The settings were not those of a crawl yet."""
     _lacks_pages = False
     """Documents were to be made anew of pages that are not archived: the next crawl fetches these (spec 14.5)."""
 
@@ -42,7 +44,7 @@ class CrawledCollection(SearchedCollection):
         folds = self._configuration.folds
         had = self._crawler.index() if folds else {}
         self._try_logins()
-        self._lacks_pages = False
+        self._lacks_pages = self._is_unapplied = False
         run = self._crawler.crawl(self._configuration, fate)
         report = self._report
         report.crawls += 1
@@ -209,6 +211,7 @@ class CrawledCollection(SearchedCollection):
         changes = chance.random() < 0.5
         if changes:
             self._configure(replace(self._configuration, meta_robots=not self._configuration.meta_robots))
+            self._is_unapplied = True
         with crawler.store() as store:
             assert isinstance(store, (SqliteStore, RedisStore))
             read = [one for one in self._known.values() if one.checksum is not None or one.status == Status.NOINDEX]

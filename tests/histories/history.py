@@ -379,6 +379,8 @@ class History(CrawledCollection):
 
     def _loosen(self) -> None:
         """All being settled, have a check admit more, and the next crawl find all that this brings into reach, though nothing else is due."""
+        if self._is_unapplied:  # a check is looser than those that the last start has applied
+            self._crawl(Fate())
         chance, before, known, starts = self._chance, self._configuration, self._known, list(self._web.starts)
         what = chance.random()
         if what < 0.15:
