@@ -37,6 +37,10 @@ _SHOWN = (
     "held host",
     "held many",
     "held rules",
+    "sites that want a cookie",
+    "sites that want a cookie they don't get",
+    "pages that have moved",
+    "pages that lead who is logged in to the log-in",
 )
 _MET = (
     "loosened check",

@@ -17,7 +17,7 @@ from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
 from tests.histories.files import OF_BEFORE, is_of_before
 from tests.histories.folded import folded_web
-from tests.histories.oracle import WALLED, Oracle, fails
+from tests.histories.oracle import FORBIDDEN, WALLED, Oracle, fails
 from tests.histories.past import Past
 from tests.histories.walls import is_walled, walled_web
 from tests.histories.web import Web, host_of
@@ -174,6 +174,13 @@ class Collection:
         ]
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         walled = {site.host for site in self._web.sites.values() if is_walled(site, self._configuration)} - dead
+        forbidden = {page.url for page in self._web.pages.values() if page.is_forbidden and self._web.site_of(page.url).login}
+        there = {one.url for one in kept}
+        kept += [
+            replace(self._crawler.kept(state, self._configuration), why=FORBIDDEN)
+            for url, state in states.items()
+            if state.checksum is not None and url in forbidden and url not in there
+        ]
         for why, hosts in (("dead", dead), (WALLED, walled)):
             there = {one.url for one in kept}
             kept += [
@@ -182,6 +189,8 @@ class Collection:
                 if state.checksum is not None and url not in there and host_of(url) in hosts
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
+        # what was left to another crawler, and came back as a page that is not shown, is not decided anew either
+        left |= {url for url in forbidden if url in states and states[url].checksum is None and not states[url].indexed}
         left |= {url for url in self._returned if _has_failed(states.get(url))}
         left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}
         tomorrow = {url for url, state in states.items() if state.next_fetch and state.next_fetch % DAY == 0}

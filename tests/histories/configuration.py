@@ -5,6 +5,7 @@ The meaning is read off spec and documentation, and written down a second time h
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from tests.histories.web import FILE, HTML, PLAIN, Page, Web, host_of, name_of, 
 OUTSIDE, ELSEWHERE = 760, 761
 HOUR, DAY = 3600, 86_400
 LONGEST_CYCLE = 10 * HOUR
+PASSWORD = "HISTORY_PASSWORD"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class Configuration:
     """Whether `www.` at the beginning of a host is kept or removed."""
     cookies: bool = False
     """Whether cookies are kept and sent."""
+    logins: tuple[str, ...] = ()
+    """Hosts with a log-in."""
 
     @property
     def followed(self) -> tuple[str, bool]:
@@ -170,7 +174,11 @@ class Configuration:
 
     def key_of(self, page: Page) -> tuple[str, ...]:
         """The same of a page; files that cannot be read are the same if their bytes are."""
-        return ("locked", page.locked) if page.locked else self.content_key(page.title, page.text)
+        return ("locked", page.locked) if page.locked else self.key_at(page.url, page.title, page.text)
+
+    def key_at(self, url: str, title: str, text: str) -> tuple[str, ...]:
+        """What documents at two addresses are the same by: one behind a log-in is none of a public one (docs/sinks.md)."""
+        return (*self.content_key(title, text), "behind a log-in" if host_of(url) in self.logins else "")
 
     def field_of(self, url: str) -> str:
         """What the rules say of an address itself."""
@@ -220,6 +228,8 @@ class Configuration:
 
     def _site_settings(self) -> dict[str, dict[str, object]]:
         found: dict[str, dict[str, object]] = {host: {"max_path_depth": depth} for host, depth in self.sites.items()}
+        for host in self.logins:
+            found.setdefault(host, {}).update(settings_of(host))
         for name, values in (("url_trailing_slash", self.site_slash), ("url_fold_www", self.site_www)):
             for host, value in values.items():
                 found.setdefault(host, {})[name] = value
@@ -266,6 +276,13 @@ def _first(rules: tuple[Rule, ...], kind: str, url: str) -> Rule | None:
 def rules_xml(field: str) -> str:
     """A file that adds a field to the pages below /p/."""
     return f'<Rules><Rule><Path val="/p/"/><AddMeta name="kind" value="{field}"/></Rule></Rules>\n'
+
+
+def settings_of(host: str) -> dict[str, object]:
+    """Return the entry of CRAWLSPACE_SITES for a host with a log-in."""
+    os.environ.setdefault(PASSWORD, "a password that nobody has")
+    fields = {"user": "crawler", "password": f"env:{PASSWORD}"}
+    return {"login": {"type": "form", "url": f"http://{host}/login", "fields": fields}, "allow_plain_http": True}
 
 
 def _is_file(address: str) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from crawlspace.crawl.logins import forget_refused, refused_logins
 from crawlspace.model import Held, State, Status, UrlState
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -18,13 +19,21 @@ from tests.histories.files import UNREADABLE
 from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
 from tests.histories.oracle import WALLED, Remembered
+from tests.histories.relocated import target_of
 from tests.histories.searched import SearchedCollection
 from tests.histories.walls import is_walled
+from tests.histories.web import host_of
+
+_LOGIN = "the log-in of CRAWLSPACE_SITES"
 
 
 class CrawledCollection(SearchedCollection):
     _extracting: random.Random | None = None
     """Where documents are made anew of the archive."""
+    _is_unapplied = False
+    """The settings were not those of a crawl yet."""
+    _lacks_pages = False
+    """Documents were to be made anew of pages that are not archived: the next crawl fetches these (spec 14.5)."""
 
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         self._note_elsewhere()
@@ -34,6 +43,8 @@ class CrawledCollection(SearchedCollection):
         down.update({site.host: site.outage for site in self._web.sites.values() if site.outage not in ("", "flaky")})
         folds = self._configuration.folds
         had = self._crawler.index() if folds else {}
+        self._try_logins()
+        self._lacks_pages = self._is_unapplied = False
         run = self._crawler.crawl(self._configuration, fate)
         report = self._report
         report.crawls += 1
@@ -41,6 +52,11 @@ class CrawledCollection(SearchedCollection):
         report.kills += run.ended == "killed"
         midway = f", meanwhile {'; '.join(run.changes)}" if run.changes else ""
         report.met.update({f"crawl {run.ended}"})
+        report.differences += [
+            f"REFUSED the log-in of {host}: {why}"
+            for host, why in self._refused_logins().items()
+            if not self._web.sites[host].outage
+        ]
         if run.held_for_rules:
             report.met.update({"crawl that held a change of the rules"})
         self._say(f"crawl {run.ended}, {run.fetched} fetched{midway}")
@@ -51,7 +67,8 @@ class CrawledCollection(SearchedCollection):
             self._other._note_lost(shared[0], owned=shared[1] | run.pushed)
         index = self._index()
         report.met.update({"documents that were lost, sent again"} if lost - self._lost.keys() else ())
-        report.differences += [*(f"ERROR   {error}" for error in run.errors), *run.differences]
+        errors = [error for error in run.errors if not error.startswith(_LOGIN)]  # see `_refused_logins`
+        report.differences += [*(f"ERROR   {error}" for error in errors), *run.differences]
         report.met.update({"orphans deleted"} if run.orphans else ())
         report.met["documents moved from the archive"] += run.moved
         if folds and not run.changes:
@@ -86,6 +103,7 @@ class CrawledCollection(SearchedCollection):
             if self._index_before is not None and not run.changes:
                 report.differences += self._unplanned(self._index_before, index, run)
                 report.differences += self._touched(self._index_before, index, before, after)
+                report.differences += self._oracle().moved(self._index_before, index, remembered(after))
             self._index_before = index
         else:
             self._index_before = None
@@ -93,6 +111,20 @@ class CrawledCollection(SearchedCollection):
             memory = remembered(after)
             report.differences += self._oracle().prompt_differences(index, memory, self._past(after))
         return run
+
+    def _refused_logins(self) -> dict[str, str]:
+        """Return the hosts whose log-ins are refused, and why: that is so only where a whole site fails."""
+        if not self._configuration.logins:
+            return {}
+        with self._crawler.store() as store:
+            return {host: one.why for host, one in refused_logins(store).items()}
+
+    def _try_logins(self) -> None:
+        """Have a person see that a log-in works again that was refused while the whole site failed, as `scrapy login` does."""
+        for host in self._refused_logins():
+            if not self._web.sites[host].outage:
+                with self._crawler.store() as store:
+                    forget_refused(store, host)
 
     def _fate(self) -> Fate:
         chance = self._chance
@@ -128,7 +160,24 @@ class CrawledCollection(SearchedCollection):
         met |= {"files without text" for _, status in memory.values() if status == UNREADABLE}
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
+        for site in self._web.sites.values():
+            if site.wall is not None:
+                met.add(
+                    "sites that want a cookie they don't get"
+                    if is_walled(site, self._configuration)
+                    else "sites that want a cookie"
+                )
+        met |= {
+            "pages that have moved"
+            for state in states.values()
+            if host_of(state.url) in self._web.sites and self._has_moved(state)
+        }
+        met |= {"pages that lead who is logged in to the log-in" for _, status in memory.values() if status == Status.LOGGED_OUT}
         self._report.met.update(met)
+
+    def _has_moved(self, state: UrlState) -> bool:
+        to = self._known.get(target_of(state.url, self._web))
+        return state.state is State.REDIRECTED and to is not None and to.indexed
 
     def _begin_extracting(self, seed: int, *, is_possible: bool) -> None:
         """Have headers of pages change in some histories, and documents made anew. Its chance is its own: other histories are as they were."""
@@ -162,10 +211,12 @@ class CrawledCollection(SearchedCollection):
         changes = chance.random() < 0.5
         if changes:
             self._configure(replace(self._configuration, meta_robots=not self._configuration.meta_robots))
+            self._is_unapplied = True
         with crawler.store() as store:
             assert isinstance(store, (SqliteStore, RedisStore))
             read = [one for one in self._known.values() if one.checksum is not None or one.status == Status.NOINDEX]
             is_known = not archive.lacks_a_page(store, read)
+            self._lacks_pages = not is_known
             is_known = is_known and not (changes and archive.shows_old_directives(store, read, self._web))
         collection, kills = crawler.configured(self._configuration), 0
         extract = partial(archive.extract, collection=collection, noted=crawler.note_document)

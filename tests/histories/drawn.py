@@ -60,6 +60,9 @@ class Drawn:
     moves: bool = True
     """Sites that move page by page."""
 
+    logins: bool = True
+    """Sites behind a form, of which some pages are forbidden."""
+
     @staticmethod
     def named(names: str) -> Drawn:
         """Those named, apart by commas, and no others; "all" and "none" are names too."""

@@ -24,6 +24,7 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.sinks.lost_documents import LostDocuments
 from crawlspace.crawl.startup import open_engine
 from crawlspace.decision import Reason
+from crawlspace.index.as_sent.login_exclusion import checksum_behind_login
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, State, Status, UrlState
@@ -42,13 +43,14 @@ from tests.histories.files import checksum_of, key_of
 from tests.histories.index_file import IndexFile
 from tests.histories.inherited import Inherited
 from tests.histories.kills import Countdown, Failing, Killed, killed_by
+from tests.histories.logins import LoggingIn
 from tests.histories.moved import MovedDocuments
 from tests.histories.past import Kept
 from tests.histories.reading import Reader
 from tests.histories.sending import send_once
 from tests.histories.waiting import wait
 from tests.histories.walls import CookieJar
-from tests.histories.web import HTML, Answer, Web
+from tests.histories.web import HTML, Answer, Web, host_of
 
 NAME = "h"
 InFlight = list[FetchPage | FetchRobots]
@@ -87,6 +89,8 @@ class SimulatedCrawler(IndexFile):
         self._memory_sink = MemorySink(EMBEDDED)
         self.by_spider = False
         """The project's own spider makes outcomes of the answers."""
+        self.ends_sessions = False
+        """Those of sites with a log-in end now and then while they are crawled."""
         self.spider = 1
         """Stands for the code of the spider."""
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
@@ -96,6 +100,7 @@ class SimulatedCrawler(IndexFile):
         """What rules.xml adds in this crawl."""
         self._folded = Configuration().folded
         self._inherited = Inherited()
+        self._logins: WeakKeyDictionary[Engine, LoggingIn] = WeakKeyDictionary()
         self._jars: WeakKeyDictionary[Engine, CookieJar] = WeakKeyDictionary()
         (folder / "collections" / name).mkdir(parents=True)
         (folder / "data" / name).mkdir(parents=True)
@@ -225,6 +230,8 @@ class SimulatedCrawler(IndexFile):
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
         now = checksum_of(title, text, with_title=configuration.checksum_title, cut_off=configuration.cut_off)
+        if host_of(state.url) in configuration.logins:
+            now = checksum_behind_login(now) or now
         key = None if now == state.checksum else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
         return Kept(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
@@ -361,25 +368,52 @@ class SimulatedCrawler(IndexFile):
         """Send a request, with the cookies that there are now."""
         if isinstance(fetch, FetchPage):
             self._jar(engine).send(fetch)
+            if engine.logins.have_sessions:
+                self._logging_in(engine).send(fetch)
+
+    def _logging_in(self, engine: Engine) -> LoggingIn:
+        found = self._logins.get(engine)
+        if found is None:
+            found = self._logins[engine] = LoggingIn(engine, self._web, self.clock, self._chance)
+        return found
 
     def _jar(self, engine: Engine) -> CookieJar:
         return self._jars.setdefault(engine, CookieJar())
 
     def _answer(self, engine: Engine, fetch: FetchPage | FetchRobots, run: Run) -> None:
         if isinstance(fetch, FetchRobots):
-            answer = self._web.answer(fetch.url)
-            engine.robots_read(fetch, status=status_of(answer), body=answer.body, retry_after_s=answer.retry_after_s)
+            robots = self._web.answer(fetch.url)
+            engine.robots_read(fetch, status=status_of(robots), body=robots.body, retry_after_s=robots.retry_after_s)
             return
-        state = fetch.state
-        etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
-        jar = self._jar(engine)
-        answer = self._web.answer(state.url, etag=etag, last_modified=modified, cookies=jar.sent(fetch))
+        state, jar = fetch.state, self._jar(engine)
+        answer = self._shown(engine, fetch, jar.sent(fetch))
+        if answer is None:
+            engine.not_sent(state.id)
+            return
+        run.fetched += 1
+        if isinstance(answer, Outcome):
+            engine.fetched(answer)
+            return
         jar.take(answer, engine)
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
         outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
         self._inherited.note(state.url, answer, self._field)
-        run.fetched += 1
         engine.fetched(outcome)
+
+    def _shown(self, engine: Engine, fetch: FetchPage, cookies: frozenset[str]) -> Answer | Outcome | None:
+        """Return what a request is answered with; the outcome of a page that is not shown, and None where nobody could log in."""
+        state = fetch.state
+        etag, modified = (state.etag, state.last_modified) if fetch.conditional else (None, None)
+
+        def ask(session: str) -> Answer:
+            return self._web.answer(state.url, etag=etag, last_modified=modified, cookies=cookies, session=session)
+
+        if not engine.logins.have_sessions:
+            return ask("")
+        logging_in = self._logging_in(engine)
+        if self.ends_sessions:
+            logging_in.end_sessions(state.url)
+        return logging_in.answer(fetch, ask)
 
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
         """As the collection's spider makes it of a response."""

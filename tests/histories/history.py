@@ -8,12 +8,12 @@ checked; after each settled state, the oracle is asked.
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.histories import focus, folded, neighbour, relocated, walls
+from tests.histories import focus, folded, logins, neighbour, relocated, walls
 from tests.histories.changes import Changes
 from tests.histories.collection import HistoryReport
 from tests.histories.configuration import DAY, HOUR, Configuration, Rule
@@ -106,15 +106,7 @@ class History(CrawledCollection):
         self._is_scheduled = drawn.schedule and self._times.random() < 0.2
         if self._is_scheduled:
             self._configuration = scheduled(self._configuration, self._times)
-        self._paths = random.Random(seed + 4)  # of its own too
-        is_alone = self._focus not in ("folding", "two")
-        self._moves = drawn.moves and self._paths.random() < 0.25 and is_alone
-        self._builds_walls = drawn.walls and self._paths.random() < 0.25 and is_alone
-        if self._moves and self._paths.random() < 0.5:
-            most = self._paths.choice((0, 1, 2))
-            self._configuration = replace(self._configuration, max_deletions=most, max_deletions_percent=0)
-        if self._builds_walls:
-            self._configuration = replace(self._configuration, cookies=self._paths.random() < 0.6)
+        self._draw_paths(seed + 4, sites, team=team)
         self._report = HistoryReport(seed)
         self._other: CrawledCollection | None = None
         self._begin()
@@ -123,6 +115,26 @@ class History(CrawledCollection):
                 self._crawler = SimulatedCrawler(folder / "shared", self._web, chance, in_memory=False)
                 self._crawler.by_spider = self._changes.by_spider
             self._other = OtherCollection(self, folder)
+
+    def _draw_paths(self, seed: int, sites: Sequence[Site], *, team: bool) -> None:
+        """Draw whether sites move, want cookies, or are behind a log-in."""
+        drawn = self._drawn
+        self._paths = random.Random(seed)  # of its own too
+        is_alone = self._focus not in ("folding", "two")
+        self._moves = drawn.moves and self._paths.random() < 0.25 and is_alone
+        self._builds_walls = drawn.walls and self._paths.random() < 0.25 and is_alone
+        if self._moves and self._paths.random() < 0.5:
+            most = self._paths.choice((0, 1, 2))
+            self._configuration = replace(self._configuration, max_deletions=most, max_deletions_percent=0)
+        self._logs_in = drawn.logins and self._paths.random() < 0.2 and is_alone and not team and not self._crawler.in_memory
+        if self._logs_in:
+            hosts = [site for site in sites if ":" not in site.host]
+            for site in hosts if self._paths.random() < 0.5 else [self._paths.choice(hosts)]:
+                logins.put_behind(site, self._paths)
+            self._configuration = replace(self._configuration, logins=tuple(one.host for one in sites if one.login is not None))
+            self._crawler.by_spider = self._changes.by_spider = True
+        if self._builds_walls:
+            self._configuration = replace(self._configuration, cookies=self._paths.random() < 0.6)
 
     def run(self, steps: int) -> HistoryReport:
         chance, likely = self._chance, 1.0 if self._focus == "loosened" else 0.2
@@ -181,9 +193,12 @@ class History(CrawledCollection):
     def _change_paths(self) -> bool:
         """Have a site move, or want a cookie, now and then; return whether that was done."""
         chance = self._paths
-        if not (self._moves or self._builds_walls) or chance.random() >= 0.25:
+        self._crawler.ends_sessions = self._logs_in
+        if not (self._moves or self._builds_walls or self._logs_in) or chance.random() >= 0.25:
             return False
-        if self._moves and (not self._builds_walls or chance.random() < 0.5):
+        if self._logs_in and (not (self._builds_walls or self._moves) or chance.random() < 0.6):
+            self._say(logins.change(self._web, chance))
+        elif self._moves and (not self._builds_walls or chance.random() < 0.5):
             self._say(relocated.relocate(self._web, chance, self._changes.words))
             self._note_all_elsewhere()
         elif chance.random() < 0.3:
@@ -335,6 +350,7 @@ class History(CrawledCollection):
         """End all outages, and crawl until everything has been fetched often enough for the past to be over."""
         for site in self._web.sites.values():
             site.outage = site.outage if site.is_dead else ""
+        self._crawler.ends_sessions = False
         if self._crawler.search is not None:
             self._calm(self._crawler.search)
         rounds = 3
@@ -363,6 +379,8 @@ class History(CrawledCollection):
 
     def _loosen(self) -> None:
         """All being settled, have a check admit more, and the next crawl find all that this brings into reach, though nothing else is due."""
+        if self._is_unapplied:  # a check is looser than those that the last start has applied
+            self._crawl(Fate())
         chance, before, known, starts = self._chance, self._configuration, self._known, list(self._web.starts)
         what = chance.random()
         if what < 0.15:
@@ -380,7 +398,7 @@ class History(CrawledCollection):
         for one in self._all():
             one.note_loosened()
         self._crawler.clock.advance(1)
-        requests = dict(self._web.requests)
+        requests, lacks_pages = dict(self._web.requests), self._lacks_pages
         if chance.random() < 0.3:
             self._crawl(Fate(kill_after=chance.randint(2, 80)))
         for one in self._all() * (1 if self._other is None else 2):  # what one deletes, the other sends again at its next start
@@ -391,7 +409,13 @@ class History(CrawledCollection):
         if not 0.15 <= what < 0.35:
             self._report.differences += [f"LEFT    {url}: a start URL, not asked for" for url in self._unasked(asked)]
         if not (
-            self._other or before.continuous or before.field or before.cycle_minutes or before.max_depth or self._is_scheduled
+            lacks_pages
+            or self._other
+            or before.continuous
+            or before.field
+            or before.cycle_minutes
+            or before.max_depth
+            or self._is_scheduled
         ):
             was, now = (folded_web(web, before) for web in (with_starts(self._web, starts), self._web))
             self._report.differences += needless(asked, known, before, was, starts=now.start_urls())

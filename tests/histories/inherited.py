@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.histories.configuration import Configuration
 from tests.histories.web import Answer, Page, Web, path_of
 
-_LONGEST_CHAIN = 3
+LONGEST_CHAIN = 3
 """Redirects in a row, in a web that changes a little."""
 
 Certain = Callable[[Page], bool | None]
@@ -39,7 +39,7 @@ def _inherited(
             continue
         may |= values
         # one that was first found behind a redirect has that one counted, and may be followed no further
-        followed = not (page.location and page.url in web.led_to) or configuration.max_redirects > _LONGEST_CHAIN
+        followed = not (page.location and page.url in web.led_to) or configuration.max_redirects > LONGEST_CHAIN
         for_sure = for_sure or (crawled is True and followed and "" not in values and url != page.link_canonical)
     return may - {""} if for_sure else may | {""}
 

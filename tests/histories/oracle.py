@@ -12,8 +12,9 @@ from functools import cached_property
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
 from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
 from tests.histories.files import OF_BEFORE, UNREADABLE, done
-from tests.histories.inherited import fields_of
+from tests.histories.inherited import LONGEST_CHAIN, fields_of
 from tests.histories.past import Kept, Past
+from tests.histories.relocated import target_of
 from tests.histories.web import Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
@@ -21,7 +22,10 @@ Remembered = tuple[str, int | None]
 ABSENT: Remembered = ("absent", None)
 WALLED = "walled"
 """Why a document is kept: its whole site wants a cookie that the crawler does not send."""
+FORBIDDEN = "forbidden"
+"""It leads to the log-in though the session is alive: what is known of it stays."""
 _DONES = {("done", 200), ("done", UNREADABLE)}
+_LOOPS: set[Remembered] = {("redirected", 302), ("failed", 691), ("gone", 691)}
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
 _MISSING = (404, 410)
@@ -59,14 +63,36 @@ class Oracle:
         ):
             return "", ()
         if page.status != _OK:
-            return page.location if redirects < most else "", ()
+            # one that was first found behind a redirect has that one counted, and may be followed no further (as in `fields_of`)
+            is_followed = redirects < most and (url not in self._web.led_to or most > LONGEST_CHAIN)
+            return page.location if is_followed else "", ()
         if not self._configuration.takes(page) or self._configuration.is_soft_error(page):
             return "", ()
         return "", (*page.links, page.canonical)
 
+    def moved(
+        self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], memory: Mapping[str, Remembered]
+    ) -> Iterator[str]:
+        """After any crawl: a document that left because its page has moved is there at its new address, or at that of an equal page."""
+        seen = self._configuration.content_key
+        there = {seen(one.title, one.text) for one in index.values()}
+        for url in before.keys() - index.keys():
+            to = self.document_at(self._followed(url)) if host_of(url) in self._web.sites else None
+            key = seen(before[url].title, before[url].text)
+            if to is None or self.stands_aside(to) or self.verdicts(url) != {None} or memory.get(to.url) not in _DONES:
+                continue
+            if key == seen(to.title, to.text) and key not in there:
+                yield f"LOST    {url}: it has moved to {to.url}, which is not in the index"
+
+    def _followed(self, url: str) -> str:
+        """Where the redirects of a page end; empty where they may be more in a row than are followed (REDIRECT_MAX_TIMES)."""
+        to, page = target_of(url, self._web), self._web.page(url)
+        is_single = page is not None and page.location == to and not page.redirects and url not in self._web.led_to
+        return to if is_single or self._configuration.max_redirects > LONGEST_CHAIN else ""
+
     def document_at(self, url: str) -> Page | None:
-        """The page at an address, if it is a document for sure."""
-        page = self._web.page(url)
+        """The page at an address, if it is a document for sure; None for an empty one."""
+        page = self._web.page(url) if url else None
         is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done(page)}
         return page if is_sure else None
 
@@ -116,11 +142,11 @@ class Oracle:
 
         `named` are the canonical pages that documents named before the crawl: such a page may have been fetched first.
         """
-        documents, seen = self._documents(memory, past), self._configuration.content_key
+        documents, seen = self._documents(memory, past), self._configuration.key_at
         canonical = {one.canonical for one in documents.values() if one.canonical not in ("", "?")}
         for url in before.keys() - index.keys():
             document = documents.get(url)
-            if document is None or document.aside or seen(before[url].title, before[url].text) != document.own_key:
+            if document is None or document.aside or seen(url, before[url].title, before[url].text) != document.own_key:
                 continue
             if document.canonical in before:  # it stood aside for that page itself, until that was found to be gone
                 continue
@@ -209,7 +235,7 @@ class Oracle:
         """
         documents: dict[str, Document] = {}
         for kept in past.kept:
-            key = kept.key or self._configuration.content_key(kept.title, kept.text)
+            key = kept.key or self._configuration.key_at(kept.url, kept.title, kept.text)
             if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
                 key = (IN_NO_GROUP, kept.url)
             # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
@@ -259,6 +285,8 @@ class Oracle:
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted({*pages, *memory}):
             # What is held stays as it is until that is decided, whoever has put its document into the index.
+            if self._is_hidden(url):  # it keeps what is known of it, as which it is no document
+                continue
             if url in kept or url in past.left or (host_of(url) in dead and None in self.verdicts(url)):
                 continue
             has = memory.get(url, ABSENT)
@@ -269,6 +297,15 @@ class Oracle:
             )
             if has not in may:
                 yield f"STATE   {url}: {_state(has)}, must be {' or '.join(sorted(map(_state, may)))}: {self._shown(url)}"
+
+    def _is_hidden(self, url: str) -> bool:
+        """Whether nothing is shown at a URL but the log-in, though the session is alive."""
+        site, page = self._web.sites.get(host_of(url)), self._web.page(url)
+        return (
+            site is not None
+            and site.login is not None
+            and (url == f"{site.home}login" or (page is not None and page.is_forbidden))
+        )
 
     def _remembered(self, page: Page) -> set[Remembered]:
         """What may be remembered of a page that is there."""
@@ -281,7 +318,23 @@ class Oracle:
         return may
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
+        if self._stops_at_door(page.url) and not self._web.site_of(page.url).is_walled:
+            return {("redirected", 302), *self._behind_wall(page)}
+        return self._behind_wall(page)
+
+    def _stops_at_door(self, url: str) -> bool:
+        """Whether the second URL to which a site sends who has no cookie is outside, barred, or one redirect too many: who comes first stays there."""
+        site, page = self._web.site_of(url), self._web.page(url)
+        if site.wall is None or not site.wall.door or site.wall.is_door(url, site):
+            return False
+        door, redirects = site.wall.leads(url, site), 0 if page is None else page.redirects
+        is_inside = self.verdicts(door) == {None} and not self._configuration.bars(door, self._web)
+        return not is_inside or redirects >= self._configuration.max_redirects or url in self._web.led_to
+
+    def _behind_wall(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
+        if page.is_forbidden and web.site_of(page.url).login is not None:
+            return {ABSENT, ("failed", 616)}
         if page.redirects > max(web.most_redirects, configuration.max_redirects) and page.url not in web.linked:
             return {ABSENT}
         if configuration.bars(page.url, web):
@@ -318,11 +371,9 @@ class Oracle:
                 may |= {("pending", None)}
         site = self._web.site_of(url)
         if None in verdicts and (site.is_walled or (site.wall is not None and site.wall.is_door(url, site))):
-            may |= {
-                ("redirected", 302),
-                ("failed", 691),
-                ("gone", 691),
-            }  # it leads to itself, as all of its site; a door does always
+            may |= _LOOPS  # it leads to itself, as all of its site; a door does always
+        elif self._stops_at_door(url):
+            may |= {("redirected", 302)}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
     def _doubtful(self, kept: Kept, past: Past, memory: Mapping[str, Remembered]) -> Iterator[str]:
@@ -330,15 +381,21 @@ class Oracle:
         if self._web.site_of(kept.url).is_dead:
             return
         page = self._web.page(kept.url)
+        if self._is_hidden(kept.url):  # nothing is known of its page (spec 20), so that a hold neither ends nor is confirmed
+            return
         if kept.why == "folded":
             yield from self._still_folded(kept)
             return
-        if kept.why == WALLED:
-            return
+        is_walled = self._web.site_of(kept.url).is_walled or self._stops_at_door(
+            kept.url
+        )  # a redirect of the whole site (spec 10)
+        if kept.why == WALLED or (kept.why == "host" and is_walled):
+            return  # whatever is behind the wall
         if kept.why == OF_BEFORE:
             if page is None or not page.locked:
                 yield f"OLD     {kept.url}: of before it could not be read, and {self._shown(kept.url)}"
             return
+        yield from self._moved_and_held(kept, memory)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
             # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it
@@ -355,6 +412,19 @@ class Oracle:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)} to {page.location if page else ''}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
             yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
+
+    def _moved_and_held(self, kept: Kept, memory: Mapping[str, Remembered]) -> Iterator[str]:
+        """Whether a document is held though it has moved: it is in the index at another address, and is not counted by any limit (spec 10)."""
+        to = self.document_at(self._followed(kept.url))
+        if kept.why not in ("host", "many") or to is None or self.stands_aside(to) or memory.get(to.url) not in _DONES:
+            return
+        is_asked = self.verdicts(kept.url) == {None} and not self._configuration.bars(kept.url, self._web)
+        if (
+            is_asked
+            and kept.key is None
+            and self._configuration.key_of(to) == self._configuration.key_at(kept.url, kept.title, kept.text)
+        ):
+            yield f"HELD    {kept.url}: for {kept.why}, and it has moved to {to.url}"
 
     def _still_folded(self, kept: Kept) -> Iterator[str]:
         """Whether a document may still wait for the address that its own is folded into: if that fails, or leads to itself.
@@ -383,7 +453,7 @@ class Oracle:
     def _may_be_lost(self, page: Page, past: Past) -> bool:
         """Whether a page that is there may lose its document to another one, which is held where there are too many such."""
         keys = [(other.url, self._configuration.key_of(other)) for other in self._all_pages()]
-        keys += [(other.url, self._configuration.content_key(other.title, other.text)) for other in past.kept]
+        keys += [(other.url, self._configuration.key_at(other.url, other.title, other.text)) for other in past.kept]
         equal = any(url != page.url and key == self._configuration.key_of(page) for url, key in keys)
         return equal or bool(self._canonical(page))
 

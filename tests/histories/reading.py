@@ -14,6 +14,10 @@ from pipelines.dedupe import Fingerprint
 from spiders.collection import CollectionSpider
 from tests.histories.web import Answer
 
+_FORM = (
+    '<form action="/login" method="post"><input name="user"><input name="password" type="password"><button>Log in</button></form>'
+)
+
 
 class Reader:
     """The spider of a crawl, with what it needs of a session."""
@@ -49,7 +53,7 @@ def headers_of(answer: Answer) -> dict[str, str]:
         "Last-Modified": answer.last_modified,
         "X-Robots-Tag": "noindex" if answer.header_noindex else "",
         "Link": f'<{answer.link_canonical}>; rel="canonical"' if answer.link_canonical else "",
-        "Set-Cookie": "c=1" if answer.sets_cookie else "",
+        "Set-Cookie": f"session={answer.session}; Path=/" if answer.session else "c=1" if answer.sets_cookie else "",
         "Retry-After": str(int(answer.retry_after_s)) if answer.retry_after_s is not None else "",
     }
     return {name: value for name, value in headers.items() if value}
@@ -61,4 +65,5 @@ def body_of(answer: Answer) -> bytes:
     head = '<meta name="robots" content="noindex">' if answer.noindex else ""
     head += f'<link rel="canonical" href="{answer.canonical}">' if answer.canonical else ""
     links = "".join(f'<a href="{link}"></a>' for link in answer.links)
-    return f"<title>{answer.title}</title>{head}<p>{answer.text}</p>{links}".encode()
+    form = _FORM if answer.has_form else ""
+    return f"<title>{answer.title}</title>{head}<p>{answer.text}</p>{links}{form}".encode()

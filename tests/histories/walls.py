@@ -40,7 +40,9 @@ class CookieJar:
 
 def build(web: Web, chance: random.Random) -> str:
     """Have a site want a cookie, or none any more; not the first, which leads to all others."""
-    site = chance.choice(list(web.sites.values())[1:])
+    site = chance.choice([one for one in list(web.sites.values())[1:] if one.login is None] or [web.first])
+    if site is web.first:
+        return "all is as before"
     if site.wall is not None and chance.random() < 0.5:
         site.wall = None
         return f"{site.host} wants no cookie"

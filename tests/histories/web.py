@@ -47,6 +47,10 @@ class Page:
     type: str = HTML
     locked: str = ""
     """The bytes of a file that cannot be read: its name is its title, and it has no text."""
+    is_forbidden: bool = False
+    """It leads to the log-in, whoever is logged in."""
+    is_public: bool = False
+    """It is shown to everybody."""
     noindex: bool = False
     canonical: str = ""
     header_noindex: bool = False
@@ -89,6 +93,8 @@ class Site:
     wall: CookieWall | None = None
     door: str | None = None
     """The one of its walls, once it has had any: the second URLs stay where they are."""
+    login: Login | None = None
+    """What its pages are behind."""
     is_walled: bool = False
     """As a crawler sees it that does not get past its wall."""
     stamp: int = 0
@@ -98,6 +104,18 @@ class Site:
     @property
     def home(self) -> str:
         return f"{self.scheme}://{self.host}/"
+
+
+@dataclass(slots=True)
+class Login:
+    """A site that shows its pages to who is logged in."""
+
+    kind: str
+    """What others get: "redirect", to the page of the log-in; "401"; "403"; "form", the form at every URL."""
+    landing: str = ""
+    """The path of the page that is shown after a log-in; one that is not there is forbidden."""
+    token: int = 1
+    """Of the session that is alive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +170,10 @@ class Answer:
     etag: str = ""
     last_modified: str = ""
     sets_cookie: str = ""
+    session: str = ""
+    """One that begins."""
+    has_form: bool = False
+    """Of the log-in."""
     retry_after_s: float | None = None
     body: str = ""
     """Of a robots.txt."""
@@ -239,6 +261,7 @@ class Web:
         if site.moved:
             return Page(site.home, status=301, location=site.moved)
         links = [page.url for page in self.pages_of(site) if page.linked] + site.dead
+        links += [f"{site.home}login"] if site.login is not None else []
         if site is self.first:
             links += [other.home for other in self.homed() if other is not site]
         return Page(site.home, f"Home of {site.host}", f"what there is at {site.host}", links, stamp=site.stamp)
@@ -251,10 +274,18 @@ class Web:
         return self.pages.get(url)
 
     def answer(
-        self, url: str, *, etag: str | None = None, last_modified: str | None = None, cookies: Collection[str] = ()
+        self,
+        url: str,
+        *,
+        etag: str | None = None,
+        last_modified: str | None = None,
+        cookies: Collection[str] = (),
+        session: str = "",
+        logs_in: bool = False,
+        is_of_page: bool = True,
     ) -> Answer:
-        """Answer a request; with a validator, 304 when what it names is what there is."""
-        self.requests[url] = self.requests.get(url, 0) + 1
+        """Answer a request; with a validator, 304 when what it names is what there is. It counts where it `is_of_page`, and not of a log-in."""
+        self.requests[url] = self.requests.get(url, 0) + is_of_page
         site = self.sites.get(host_of(url))
         if site is None:
             return Answer(failure="no host")
@@ -266,6 +297,8 @@ class Web:
             return Answer(200, body="User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in site.barred))
         if site.wall is not None and (bounced := _bounced(site.wall, url, site, cookies)) is not None:
             return bounced
+        if site.login is not None and (hidden := self._hidden(site.login, url, site, session, logs_in=logs_in)) is not None:
+            return hidden
         page = self.page(url)
         if page is None:
             return Answer(404)
@@ -292,6 +325,25 @@ class Web:
         if not same:
             return new
         return Answer(304, type="") if site.bare_304 else replace(new, status=304, title="", text="", links=())
+
+    def _hidden(self, login: Login, url: str, site: Site, session: str, *, logs_in: bool) -> Answer | None:
+        """Return what is shown instead of a page; None where it is shown."""
+        page, at, alive = self.page(url), f"{site.home}login", f"{site.host}.{login.token}"
+        form = Answer(200, title="Log in", text=f"Please log in to {site.host}", has_form=True)
+        if url == at and logs_in:
+            return Answer(302, location=f"{site.home}{login.landing}", session=alive)
+        if url == at:
+            return form
+        is_public = page is not None and page.is_public
+        if session == alive:
+            if url == f"{site.home}{login.landing}" and login.landing:
+                return Answer(403)
+            return Answer(302, location=at) if page is not None and page.is_forbidden else None
+        if is_public:
+            return None
+        if login.kind == "form":
+            return form
+        return Answer(302, location=at) if login.kind == "redirect" else Answer(int(login.kind))
 
     def _redirected(self, site: Site, url: str) -> Answer | None:
         closed = f"{site.home}closed"
