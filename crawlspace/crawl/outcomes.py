@@ -357,10 +357,13 @@ class OutcomePolicy:
 
 
 def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:
-    """Return whether an outcome is what the site shows instead of documents, so that it is no normal answer."""
+    """Return whether an outcome is what the site shows instead of documents, so that it is no normal answer.
+
+    A text is that only where several pages have shown it: a page whose own text has changed shows its document.
+    """
     shown = set(signatures_of_page(state.url))
     checksum = outcome.checksum or (state.checksum if outcome.kind is OutcomeKind.UNCHANGED else None)
-    if checksum is not None:
+    if checksum is not None and health.shown.count(signature_of_text(checksum)) > 1:
         shown.add(signature_of_text(checksum))
     if outcome.redirect_to is not None:
         try:

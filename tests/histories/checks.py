@@ -14,7 +14,7 @@ from tests.histories.fate import Run
 from tests.histories.files import is_of_before
 from tests.histories.oracle import WALLED, Oracle, fails
 from tests.histories.walls import is_walled
-from tests.histories.web import REDIRECTS, host_of
+from tests.histories.web import REDIRECTS, host_of, name_of
 
 _LONGEST_CRAWL_S = HOUR / 2
 """Of a small web, where no site asks for a rest; less than the clock is set back by."""
@@ -126,7 +126,7 @@ class CheckedCollection(Collection):
             if documents > _LARGE_SITE and number > self._configuration.host_fetches // 2:
                 yield f"LOST    {number} documents of {host}, which has none of its {documents} pages any more"
         for host, number in failing.items():
-            if down[host] in _MISSING or down[host] == WALLED:
+            if down[host] in _MISSING or down[host] == WALLED or (down[host] in REDIRECTS and self._is_small(host, before)):
                 continue
             if number > self._configuration.host_fetches // 2 + 1:
                 yield f"LOST    {number} documents of {host}, which mostly fails"
@@ -165,9 +165,12 @@ class CheckedCollection(Collection):
         site = self._web.site_of(was.url)
         if site.moved and was.url == site.home:
             return True  # a move, to the same path of another host (spec 10), whatever else of the site fails
-        name = host_of(was.url).partition(":")[0]
-        known = sum(host_of(url).partition(":")[0] == name for url in before)
-        return known <= self._configuration.host_fetches or was.checksum in there
+        return self._is_small(host_of(was.url), before) or was.checksum in there
+
+    def _is_small(self, host: str, before: Mapping[str, UrlState]) -> bool:
+        """Whether so few URLs of a host are known that its redirects are believed at once."""
+        name = host.partition(":")[0]
+        return sum(name_of(url) == name for url in before) <= self._configuration.host_fetches
 
     def _is_inside(self, oracle: Oracle, url: str) -> bool:
         """Whether the rules admit an address, and what it is folded into."""

@@ -395,19 +395,20 @@ class Oracle:
             if page is None or not page.locked:
                 yield f"OLD     {kept.url}: of before it could not be read, and {self._shown(kept.url)}"
             return
-        yield from self._moved_and_held(kept, memory)
+        is_asked_later = kept.url in past.returned  # the next fetch shows what becomes of it
+        if not is_asked_later:
+            yield from self._moved_and_held(kept, memory)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.why == "rules":
             # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it
             is_depth_known = page is not None or not self._configuration.max_depth
             if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and is_depth_known:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
-        elif page is not None and remembered == {done(page)} and not self._may_be_of_before(kept, page, past):
+        elif page is not None and remembered == {done(page)} and not (is_asked_later or self._may_be_of_before(kept, page, past)):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
-        failed_once = kept.url in past.returned  # the next fetch shows whether it was the host
         may_fail = page is not None and (fails(page) or self._leads_back(page))
-        is_well = not may_fail or not (failed_once or self._may_seem_down(kept.url, memory))
-        is_well = is_well and not (page is not None and page.location and (failed_once or self._may_be_doubted(page, memory)))
+        is_well = not (is_asked_later or (may_fail and self._may_seem_down(kept.url, memory)))
+        is_well = is_well and not (page is not None and page.location and self._may_be_doubted(page, memory))
         if kept.why == "host" and is_well:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)} to {page.location if page else ''}"
         if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):

@@ -113,3 +113,21 @@ def test_an_unconditional_get_after_a_304_counts_for_its_site_if_it_fails() -> N
         state = outcome_policy.follow(state, outcome, policy=policy).state
     expected = Health().after(window=policy.host_fetches).after(failed=True, window=policy.host_fetches)
     assert outcome_policy.take_changed() == {NEW.site: expected}, "the second failure is that of a retry"
+
+
+def test_pages_whose_own_texts_have_changed_are_normal_answers() -> None:
+    """As after another setting for checksums: a page that fails for good leaves the index though all others have a new checksum."""
+    outcome_policy = policy_of_a_run()
+    page = structs.replace(NEW, state=State.DONE, status=200, interval_s=DAY, checksum=b"1" * 16, indexed=True)
+    others = [structs.replace(page, id=number, url=f"http://a.example/{number}") for number in range(20, 26)]
+    for number, other in enumerate(others):
+        shown = Outcome(other.id, other.url, DOCUMENT, 200, checksum=bytes([number]) * 16)
+        others[number] = outcome_policy.follow(other, shown, policy=POLICY).state
+    orders = []
+    for _ in range(POLICY.max_temporary_errors + 1):
+        transition = outcome_policy.follow(page, Outcome(page.id, page.url, GONE, 500, host_failure=True), policy=POLICY)
+        page = transition.state
+        orders.append(transition.forget)
+        for other in others:
+            outcome_policy.follow(other, Outcome(other.id, other.url, UNCHANGED, 304, conditional=True), policy=POLICY)
+    assert orders[-1]
