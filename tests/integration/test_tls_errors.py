@@ -70,8 +70,11 @@ def handshakes(tls: ssl.SSLContext | None) -> Iterator[str]:
     thread.join(60)
 
 
-def day(after: timedelta) -> str:
-    return f"{datetime.now(UTC) + after:%Y-%m-%d %H:}"
+def from_now(date: datetime) -> timedelta:
+    return date - datetime.now(UTC)
+
+
+PAST, FUTURE = datetime(2020, 2, 1, 12, 30, tzinfo=UTC), datetime(2090, 2, 1, 12, 30, tzinfo=UTC)
 
 
 Served = Callable[[Path], "ssl.SSLContext | None"]
@@ -79,13 +82,13 @@ Served = Callable[[Path], "ssl.SSLContext | None"]
 TABLE: list[tuple[str, Served, tuple[str, ...]]] = [
     (
         "expired",
-        lambda folder: with_key(ROOT.issue(folder / "1.pem", begins=-9 * DAY, ends=-2 * DAY)),
-        (f"the certificate expired on {day(-2 * DAY)}", "(for 127.0.0.1, issued by The root): the site must renew it"),
+        lambda folder: with_key(ROOT.issue(folder / "1.pem", begins=from_now(PAST) - DAY, ends=from_now(PAST))),
+        ("the certificate expired on 2020-02-01 12:", "(for 127.0.0.1, issued by The root): the site must renew it"),
     ),
     (
         "not yet valid",
-        lambda folder: with_key(ROOT.issue(folder / "2.pem", begins=3 * DAY, ends=9 * DAY)),
-        (f"the certificate is not valid yet, but from {day(3 * DAY)}", "or the clock of this machine is wrong"),
+        lambda folder: with_key(ROOT.issue(folder / "2.pem", begins=from_now(FUTURE), ends=from_now(FUTURE) + DAY)),
+        ("the certificate is not valid yet, but from 2090-02-01 12:", "or the clock of this machine is wrong"),
     ),
     (
         "self-signed",
