@@ -281,6 +281,7 @@ class Oracle:
             if link
         }
         linked_dead |= self._web.waited_for
+        linked_dead |= {self._behind_door(url) for url in memory}
         pages = {page.url: page for page in self._all_pages()}
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted({*pages, *memory}):
@@ -330,6 +331,13 @@ class Oracle:
         door, redirects = site.wall.leads(url, site), 0 if page is None else page.redirects
         is_inside = self.verdicts(door) == {None} and not self._configuration.bars(door, self._web)
         return not is_inside or redirects >= self._configuration.max_redirects or url in self._web.led_to
+
+    def _behind_door(self, url: str) -> str:
+        """Return where the second URL of a page leads, which is fetched for as long as it is known; empty for any other URL."""
+        site = self._web.sites.get(host_of(url))
+        if site is None or site.wall is None or not site.wall.is_door(url, site):
+            return ""
+        return site.wall.leads(url, site)
 
     def _behind_wall(self, page: Page) -> set[Remembered]:
         configuration, web = self._configuration, self._web
