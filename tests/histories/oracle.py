@@ -316,6 +316,8 @@ class Oracle:
                 may |= self._of_page_inside(page)
             else:
                 may |= {ABSENT, ("excluded", ELSEWHERE)} | ({("excluded", OUTSIDE)} if verdict == OUTSIDE else set())
+        if self._configuration.max_depth and page.url not in self._web.nearest:  # the second URL of a page that is too far
+            may |= {("excluded", OUTSIDE)}
         return may
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
