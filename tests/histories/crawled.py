@@ -228,9 +228,14 @@ class CrawledCollection(SearchedCollection):
         self._say(f"all documents are made anew, {'with other settings, ' if changes else ''}killed {kills} times")
         self._look()
         awaits_fetch = changes and any(one.held is Held.MANY for one in self._known.values())  # its next fetch ends that
+        self._index_before = self._index_before and self._index()
         if (is_known or not changes) and not awaits_fetch:
             self._compare()
-        self._index_before = self._index_before and self._index()
+        else:  # the next fetches show what the archive did not
+            self._settle()
+
+    def _settle(self) -> None:
+        raise NotImplementedError
 
 
 class OtherCollection(CrawledCollection):
