@@ -11,9 +11,7 @@ from crawlspace.asked import Asked
 from crawlspace.config.collection import Collection
 from crawlspace.config.errors import where_set
 from crawlspace.config.refresh.times import CYCLE, SCHEDULE, SMART, RefreshTimes
-from crawlspace.crawl.timed.cycles import BEGAN
-from crawlspace.crawl.timed.schedule import RUNNING, SETTLED, settled_until
-from crawlspace.crawl.timed.smart_refresh import AGE, OFF, ON
+from crawlspace.crawl.timed.refreshes import AGE, BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import State, UrlState
 from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.state.by_age import real_time

@@ -8,38 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.admission import Admission, check_start_urls
-from crawlspace.crawl.archiving import Archiving
-from crawlspace.crawl.batch import Commits, Singly
-from crawlspace.crawl.depths.lowered import fetch_again
-from crawlspace.crawl.discovery import CandidateChecker
-from crawlspace.crawl.document_hash import mark_after
-from crawlspace.crawl.files.turns import SiteTurns
-from crawlspace.crawl.findings.kept import RunFindings, keep_learned
-from crawlspace.crawl.folded_documents import FoldedDocuments
-from crawlspace.crawl.forgotten_urls import EndedUrls
+from crawlspace.crawl.addresses import Locating
+from crawlspace.crawl.admission import Admission, CandidateChecker, EndedUrls, check_start_urls
+from crawlspace.crawl.commits import Archiving, Commits, RecordStore, Singly
+from crawlspace.crawl.conditional import generation, mark_after
+from crawlspace.crawl.depths.settlement import fetch_again
+from crawlspace.crawl.files import SiteTurns
+from crawlspace.crawl.findings import RunFindings, keep_learned
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.outcomes import OutcomePolicy, excluded_status
-from crawlspace.crawl.ports import PageStore, WorkerView
 from crawlspace.crawl.redirects import Redirects
 from crawlspace.crawl.rendering import Rendering
-from crawlspace.crawl.rule_changes.generation import generation
+from crawlspace.crawl.rule_changes.folding import FoldedDocuments
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.sinks.deliveries import Deliveries
-from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.site_delays import SiteDelays, frontier_of, robots_of
-from crawlspace.crawl.site_failures import SiteFailures
+from crawlspace.crawl.sites import SiteDelays, SiteFailures, frontier_of, robots_of
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError
-from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.ports import OtherWorkers
+from crawlspace.frontier.robots.cache import RobotsStore, RobotsVerdict
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
@@ -48,8 +44,29 @@ from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.once_a_run import RunStart, at_once, is_due_again
 from crawlspace.state.refused_links import packed
-from crawlspace.state.store import LeaseStore, Store
-from crawlspace.state.unreachable import logged_out, not_rendered, postponed
+from crawlspace.state.site_health import Health
+from crawlspace.state.store import LeaseStore, RunStore, Store
+from crawlspace.state.unreachable import UnreachableSite, logged_out, not_rendered, postponed
+
+
+class PageStore(RecordStore, RobotsStore, RunStore, Protocol):
+    """What does not wait for the server where several workers share the crawl."""
+
+    def health(self, site: str) -> Health: ...
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
+    def version(self) -> int: ...
+
+
+class SharedLeases(LeaseStore, OtherWorkers, Protocol):
+    """The sites of one worker."""
+
+
+class WorkerView(PageStore, Protocol):
+    """How one of several workers uses the store."""
+
+    @property
+    def sites(self) -> SharedLeases: ...
+
 
 LOOK_EVERY_S = 0.1
 """Interval of the checks whether another process has written to the store."""

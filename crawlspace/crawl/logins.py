@@ -22,8 +22,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.access.kept import MOST_LOGINS, SessionMeta, kept_sessions, mark_of, next_login_at
-from crawlspace.crawl.access.sessions import Sessions
+from crawlspace.crawl.sessions import MOST_LOGINS, SessionMeta, Sessions, kept_sessions, mark_of, next_login_at
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.printable import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse

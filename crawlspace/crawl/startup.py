@@ -9,16 +9,15 @@ from hashlib import blake2b
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
+from crawlspace.crawl.addresses import Entries, KnownAddresses
 from crawlspace.crawl.admission import check_start_urls
-from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.commits import Archiving
+from crawlspace.crawl.conditional import begin_generation
 from crawlspace.crawl.depths.end_of_run import begin_run, mark_unknown_depths
-from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.ports import WorkerView
-from crawlspace.crawl.rule_changes.generation import begin_generation
-from crawlspace.crawl.rule_changes.known_addresses import Entries, KnownAddresses
-from crawlspace.crawl.rule_changes.plan import Plan
+from crawlspace.crawl.engine import Engine, WorkerView
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules_hash
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, Rediscovery, SpiderCode
+from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
 from crawlspace.index.sink import Sink

@@ -1,7 +1,7 @@
 """What a crawl does with the archive after a change, while it fetches.
 
-It judges the links of archived pages again (`rule_changes/archived_links.py`), and pushes archived documents under the URLs that theirs are
-folded into (`rule_changes/archived_documents.py`).
+It judges the links of archived pages again, and pushes archived documents under the URLs that theirs are folded into
+(`crawl/rule_changes/archived.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from scrapy.utils.asyncio import call_later
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
-from crawlspace.crawl.rule_changes.archived_documents import DocumentMoving
-from crawlspace.crawl.rule_changes.archived_links import LinkJudging
+from crawlspace.crawl.rule_changes.archived import DocumentMoving, LinkJudging
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, is_marked
 from crawlspace.model import OutcomeKind

@@ -13,16 +13,14 @@ from crawlspace.admin.refresh import soonest_due
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.addresses import Locating
+from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
-from crawlspace.crawl.run import describe_refusal
-from crawlspace.crawl.run_result import Run, failing_sites, faults_of
-from crawlspace.crawl.sinks.index_repair import Resent
-from crawlspace.crawl.sinks.lost_documents import LostDocuments
-from crawlspace.crawl.site_addresses import Locating
+from crawlspace.crawl.run import Run, describe_refusal, failing_sites, faults_of
+from crawlspace.crawl.sinks.repair import LostDocuments, Resent
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
@@ -50,7 +48,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawlspace.crawl.run import Located
+    from crawlspace.crawl.addresses import Located
     from crawlspace.distributed.owned_sites import OwnedSites
     from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.index.outbox import Drain

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy.utils.asyncio import create_looping_call
 
-from crawlspace.crawl.findings.kept import keep_learned
+from crawlspace.crawl.findings import keep_learned
 from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S
 from crawlspace.distributed.prefetch import HEARTBEAT_S, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.config.collection import Collection
-    from crawlspace.crawl.batch import Singly
+    from crawlspace.crawl.commits import Singly
     from crawlspace.crawl.engine import Engine
     from crawlspace.distributed.background import ServerThread
     from crawlspace.distributed.prefetch import OtherRequests

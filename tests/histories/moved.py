@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.rule_changes.archived_documents import DocumentMoving
+from crawlspace.crawl.rule_changes.archived import DocumentMoving
 from crawlspace.model import Document, UrlState
 from tests.histories.archive import SimulatedArchive
 from tests.histories.files import checksum_of

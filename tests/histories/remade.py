@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from crawlspace.archive import records
 from crawlspace.archive.reader import ArchiveReader
-from crawlspace.crawl.replay.engine import ReplayEngine
-from crawlspace.crawl.replay.remade import Remade
+from crawlspace.crawl.replay import Remade, ReplayEngine
 from crawlspace.model import Document, OutcomeKind, UrlState
 from crawlspace.runtime.archived_responses import response_of
 from crawlspace.runtime.requests import STATE, LeasedRequest

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from crawlspace.crawl.depths.orphans import delete_orphans
-from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, find, last_run, write
+from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, delete_orphans, find, last_run, write
 from crawlspace.plural import counted
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
-from crawlspace.crawl.rule_changes.generation import begin_generation
+from crawlspace.crawl.conditional import begin_generation
 from crawlspace.decision import Reason
 from crawlspace.model import State, Status
 from crawlspace.rules.loosened import loosened

@@ -1,18 +1,24 @@
-"""The sinks of a crawl: what each is sent, what waits for it, and when the crawl waits for one."""
+"""The sinks of a crawl: what each is sent, what waits for it, and when the crawl waits for one.
+
+A sink gets a document whole, or a reference to it in the archive instead of a large text.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from crawlspace.archive.places import file_and_offset
 from crawlspace.clock import Clock
-from crawlspace.config.content_references import ALL_WHOLE
+from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
-from crawlspace.crawl.sinks.references import NumberedFiles, references_of
+from crawlspace.index.by_reference import by_reference
 from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
+from crawlspace.model import IndexOrder
 from crawlspace.plural import counted
 from crawlspace.state.metadata import Named, get_table
 
@@ -24,13 +30,18 @@ _FILLING = "filling:"
 """Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none.
 
 Another id may follow: that of the last URL whose document was ordered, where some of before are awaited."""
-
 _TAKEN_OVER = -1
 """As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
 
 
 class SinkMeta(Named, Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
+
+
+class NumberedFiles(Protocol):
+    """The files of an archive, by number."""
+
+    def archive_files(self) -> dict[int, str]: ...
 
 
 class SinkStore(OrderSource, SinkMeta, NumberedFiles, Protocol):
@@ -174,3 +185,33 @@ def end_filling(store: SinkMeta, sink: str) -> None:
     """Note that the command has: the sink lacks no documents, unless a crawl has found some lacking since."""
     if store.get_meta(_FILLING + sink) == str(_TAKEN_OVER):
         filled(store, sink)
+
+
+class ArchiveReferences:
+    """The documents of a collection in its archive. Raises StoreError."""
+
+    def __init__(self, store: NumberedFiles, settings: ReferenceSettings) -> None:
+        self._store = store
+        self._settings = settings
+        self._files: dict[int, str] = {}
+
+    def of(self, orders: Sequence[IndexOrder]) -> tuple[IndexOrder, ...]:
+        """Return the orders with where their documents are, and those of documents that are too large without the text."""
+        return tuple(map(self._of, orders))
+
+    def _of(self, order: IndexOrder) -> IndexOrder:
+        if order.document is None or order.archived is None:
+            return order
+        number, offset = file_and_offset(order.archived)
+        if number not in self._files:
+            self._files = self._store.archive_files()
+        name = self._files.get(number)
+        if name is None:
+            return order
+        known = replace(order, content_place=f"{name}:{offset}", content_url=self._settings.url_of(order.url))
+        return (by_reference(known) or known) if self._settings.is_too_large(order.document.text) else known
+
+
+def references_of(store: NumberedFiles, sink: str, settings: ReferenceSettings) -> ArchiveReferences | None:
+    """Return what the documents for a sink are referred to with; None for one that gets all whole."""
+    return ArchiveReferences(store, settings) if settings.is_archived and sink != EMBEDDED else None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.config.rendering import SiteRendering
-    from crawlspace.crawl.access.kept import KeptCookie
+    from crawlspace.crawl.sessions import KeptCookie
     from crawlspace.rules.domain import DomainMatcher
     from crawlspace.runtime.browser.loopback_proxy import Streams
     from crawlspace.runtime.browser.tab import Dom

@@ -13,7 +13,7 @@ from scrapy.http import TextResponse
 
 from crawlspace.cache import Recent
 from crawlspace.config.proxies.table import Proxies
-from crawlspace.crawl.access.sessions import LookedOut
+from crawlspace.crawl.sessions import LookedOut
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
-    from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
+    from crawlspace.crawl.sessions import Carried
     from crawlspace.runtime.access.digest import Challenge
     from crawlspace.runtime.access.session_check import Download
     from crawlspace.runtime.access.signs import LoggedOut

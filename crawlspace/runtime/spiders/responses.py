@@ -20,9 +20,9 @@ from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
-from crawlspace.crawl.files.unreadable import unreadable
+from crawlspace.crawl.conditional import not_modified
+from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
-from crawlspace.crawl.not_modified import not_modified
 from crawlspace.crawl.rendering import mode_of
 from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import NO_CONTENT, Document, Outcome, OutcomeKind, Status, UrlState

@@ -10,8 +10,8 @@ import pytest
 from crawlspace.admin.report import known, known_urls, report
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Held, State
 from crawlspace.rules.bulk import BulkDecisions
