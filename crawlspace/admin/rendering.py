@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from crawlspace.config.collection import Collection
 from crawlspace.config.url_options import HASH_ROUTES
-from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, RenderingStore, learned_rendering, mode_of
+from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, learned_rendering, mode_of
 from crawlspace.decision import Actions, Render, RuleRef
 from crawlspace.plural import counted
 from crawlspace.printable import printable
+from crawlspace.state.metadata import MetaStore
 from crawlspace.state.render_learning import Needs, RenderGroup, group_of
 from crawlspace.urls import DEFAULT_PORTS, Url
 
@@ -79,7 +80,7 @@ _MODES = {
 }
 
 
-def rendering_of(url: Url, actions: Actions, collection: Collection, store: RenderingStore | None) -> PageRendering | None:
+def rendering_of(url: Url, actions: Actions, collection: Collection, store: MetaStore | None) -> PageRendering | None:
     """Return whether a page is rendered; None where the collection renders nothing."""
     if not collection.renders or url.scheme not in DEFAULT_PORTS:
         return None
@@ -113,7 +114,7 @@ class RenderingReport:
         return {**counts_as_json(self.counts), "groups_needing_it": self.needing}
 
 
-def rendering_report(store: RenderingStore) -> RenderingReport:
+def rendering_report(store: MetaStore) -> RenderingReport:
     learned = learned_rendering(store)
     return RenderingReport(learned.counts, learned.needing)
 

@@ -19,26 +19,25 @@ from msgspec import structs
 
 from crawlspace.cache import Recent
 from crawlspace.config.collection import Collection, StartUrl
-from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by, fitting, packed
+from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting, packed
+from crawlspace.crawl.redirects import FoldedRedirects, target_candidate, target_url
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.sites import HostCounts, HostRoom
 from crawlspace.decision import Decision, Reason, RuleRef
 from crawlspace.errors import ConfigError
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, State, UrlState, source_of
-from crawlspace.printable import cut, printable, quoted
+from crawlspace.printable import cut, printable
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.lifecycle import remembered
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink
-from crawlspace.urls import MalformedUrl, Url, join, parse, url_key, without_route
+from crawlspace.urls import MalformedUrl, Url, join, url_key, without_route
 
 logger = logging.getLogger(__name__)
 
 _STARTS_AT_ONCE = 1_000
-_WARNINGS = 20
-"""Sites of which it is warned that the URL options do not suit them."""
 _OF_THE_PAGE = re.compile(r"(?:https?:)?(?:[?#]|$)", re.IGNORECASE)
 """The beginning of a link relative to the whole base, not its folder, with or without the page's own scheme."""
 _SPACE = "".join(map(chr, range(0x21)))
@@ -72,8 +71,7 @@ class Admission:
         self._collection = collection
         self._discovery = discovery
         self._store = store
-        self._warned_of: set[str] = set()
-        """Sites whose redirects do not go with the URL options."""
+        self._folded_redirects = FoldedRedirects(collection.url_folding)
         self.room = HostRoom(store, lambda host, port: collection.sites.of(host, port).limits, run_ends=not collection.continuous)
 
     def candidates(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
@@ -115,11 +113,10 @@ class Admission:
             keys, new = [*found.keys, *(url.key for url in known)] if known else found.keys, [*known, *found.new]
             refused = {**found.refused, **outcome.left_out}
         if outcome.redirect_to is not None:
-            if self._leads_back(state, outcome.redirect_to):
-                self._warn_of_folded_redirect(state, outcome.redirect_to)
-                if state.checksum is not None:  # its document stays as it is
-                    outcome.kind, outcome.conditional = OutcomeKind.UNCHANGED, True
-                    return PageUrls([], None, None)
+            leads_back = self._folded_redirects.leads_back(state, outcome.redirect_to)
+            if leads_back and state.checksum is not None:  # its document stays as it is
+                outcome.kind, outcome.conditional = OutcomeKind.UNCHANGED, True
+                return PageUrls([], None, None)
             target, reason = self._redirect_target(state, outcome)
             refused = {} if target is not None else {reason: 1}
             new, keys = ([], []) if target is None else ([target], [target.key])
@@ -183,24 +180,12 @@ class Admission:
         return kept, unknown
 
     def _redirect_target(self, state: UrlState, outcome: Outcome) -> tuple[NewUrl | None, Reason]:
-        """Return the target of a redirect: a new candidate of source redir with the same link depth, to which all rules apply.
-
-        None if it is refused, and the reason.
-        """
+        """Return the target of a redirect as a new candidate, to which all rules apply. None if it is refused, and the reason."""
         if state.redirects >= self._collection.max_redirects:
             self._discovery.refused[Reason.REDIRECTS] += 1
-            self._note_target(state, outcome, Reason.REDIRECTS)
+            self._discovery.sample.note(Reason.REDIRECTS, target_url(state, outcome), outcome.redirect_to or "")
             return None, Reason.REDIRECTS
-        candidate = Candidate(
-            outcome.redirect_to or "",
-            Source.REDIR,
-            base=state.url,
-            base_host_as_written=state.host_as_written,
-            depth=state.depth,
-            redirects=state.redirects + 1,
-            depth_from=state.id,
-            inherited=packed(added_by(self._discovery.recheck(state).actions, state.inherited).items()),
-        )
+        candidate = target_candidate(state, outcome, self._discovery.recheck(state).actions)
         admitted, url, decision = self._discovery.candidate(candidate)
         if admitted is None:
             self._discovery.sample.note(decision.reason, url, candidate.href, decision.rule)
@@ -208,38 +193,6 @@ class Admission:
             shown = url.text if url is not None else outcome.redirect_to or ""
             logger.warning("a start URL leads outside: %s", describe_refusal(Refused(state.url, f"its target {shown}", decision)))
         return admitted, decision.reason
-
-    def _note_target(self, state: UrlState, outcome: Outcome, reason: Reason) -> None:
-        """Note the target of a redirect that is refused before it is checked."""
-        href = outcome.redirect_to or ""
-        try:
-            url = parse(join(state.url, href))
-        except MalformedUrl:
-            url = None
-        self._discovery.sample.note(reason, url, href)
-
-    def _leads_back(self, state: UrlState, href: str) -> bool:
-        """Return whether a page redirects to a spelling that the URL options fold into its own URL, so that it cannot be fetched under any."""
-        folding = self._collection.url_folding
-        try:
-            into = folding.folded(folding.parse(join(state.url, href), host_as_written=state.host_as_written))
-        except MalformedUrl:
-            return False
-        return into is not None and into.text == state.url
-
-    def _warn_of_folded_redirect(self, state: UrlState, target: str) -> None:
-        """Warn, once for each site, of a page that redirects to a spelling that the URL options fold into its own URL."""
-        if state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
-            return
-        self._warned_of.add(state.site)
-        logger.warning(
-            "%s redirects to %s, which the URL options (CRAWLSPACE_URL_…) fold into the same URL: its page cannot be fetched, and a document "
-            "of it that is in the index stays as it is. The options do not suit this site: set them in CRAWLSPACE_SITES for %s as it spells its "
-            "URLs; for other pages of it this warning is not repeated in this run",
-            state.url,
-            printable(join(state.url, target)),
-            quoted(state.site.rpartition(":")[0]),
-        )
 
 
 def check_start_urls(starts: Sequence[StartUrl], space: CrawlSpace) -> list[Refused]:

@@ -20,9 +20,13 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
+from crawlspace.frontier.ports import OtherWorkers
+from crawlspace.frontier.robots.cache import RobotsStore
 from crawlspace.model import LINKS_ONLY, Held, NewUrl, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.site_health import Health
+from crawlspace.state.store import LeaseStore, RunStore
+from crawlspace.state.unreachable import UnreachableSite
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +39,25 @@ PATIENCE_S = 0.05
 class RecordStore(Protocol):
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects: ...
     def lost_links(self, ids: Collection[int]) -> set[int]: ...
+
+
+class PageStore(RecordStore, RobotsStore, RunStore, Protocol):
+    """What does not wait for the server where several workers share the crawl."""
+
+    def health(self, site: str) -> Health: ...
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
+    def version(self) -> int: ...
+
+
+class SharedLeases(LeaseStore, OtherWorkers, Protocol):
+    """The sites of one worker."""
+
+
+class WorkerView(PageStore, Protocol):
+    """How one of several workers uses the store."""
+
+    @property
+    def sites(self) -> SharedLeases: ...
 
 
 @dataclass(slots=True)

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Protocol
 
 from crawlspace.content.headers import PageHeaders
 from crawlspace.content_type import essence, is_generic
 from crawlspace.model import LINKS_ONLY, Document, Outcome, OutcomeKind, UrlState
-from crawlspace.state.metadata import get_integer
+from crawlspace.state.metadata import MetaStore, get_integer
 
 _GENERATION = "rules_generation"
 _TYPE_BITS = 16
@@ -27,21 +26,16 @@ _RULE_BITS = 31
 _RULE_SHIFT = _TYPE_BITS + _OWN_BITS
 
 
-class Notes(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
-def generation(store: Notes) -> int:
+def generation(store: MetaStore) -> int:
     """Return the present generation. A page fetched under another one is not requested conditionally."""
     return get_integer(store, _GENERATION) or 1
 
 
-def set_generation(store: Notes, number: int) -> None:
+def set_generation(store: MetaStore, number: int) -> None:
     store.set_meta(_GENERATION, str(number))
 
 
-def begin_generation(store: Notes) -> None:
+def begin_generation(store: MetaStore) -> None:
     """Start a new generation: the next fetch of each page is an unconditional GET."""
     set_generation(store, generation(store) + 1)
 

@@ -20,6 +20,7 @@ from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.model import OUT_OF_SPACE, Held, Outcome, State, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.rules.url_options import UrlFolding
+from crawlspace.state.metadata import MetaStore
 from crawlspace.urls import MalformedUrl, is_route, join, parse
 
 logger = logging.getLogger(__name__)
@@ -62,12 +63,7 @@ class Findings(msgspec.Struct, omit_defaults=True):
     """By site, the newest last."""
 
 
-class FindingsStore(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
-class ExampleStore(FindingsStore, Protocol):
+class ExampleStore(MetaStore, Protocol):
     def get(self, url: str) -> UrlState | None: ...
 
 
@@ -91,7 +87,7 @@ class ErrorExample:
 class RunFindings:
     """The findings of this run. What earlier runs have found stays in the store, as far as there is room."""
 
-    def __init__(self, store: FindingsStore, clock: Clock, *, folding: UrlFolding | None = None) -> None:
+    def __init__(self, store: MetaStore, clock: Clock, *, folding: UrlFolding | None = None) -> None:
         """`folding` knows which routes behind # are followed; None: none is."""
         self._store = store
         self._clock = clock
@@ -173,18 +169,7 @@ class RunFindings:
             self._has_changed = False
 
 
-class Keeps(Protocol):
-    def keep(self, *, is_last: bool = False) -> None: ...
-
-
-def keep_learned(*learned: Keeps | None, is_last: bool = False) -> None:
-    """Store what this run has learned and found."""
-    for one in learned:
-        if one is not None:
-            one.keep(is_last=is_last)
-
-
-def kept_findings(store: FindingsStore) -> Findings:
+def kept_findings(store: MetaStore) -> Findings:
     """Return what was found so far; nothing where it cannot be read."""
     try:
         return msgspec.json.decode(store.get_meta(FINDINGS) or "{}", type=Findings)
@@ -192,7 +177,7 @@ def kept_findings(store: FindingsStore) -> Findings:
         return Findings()
 
 
-def kept_routes(store: FindingsStore) -> dict[str, HashRoutes]:
+def kept_routes(store: MetaStore) -> dict[str, HashRoutes]:
     """Return the routes behind # that are not followed, by site."""
     return {site: one for site, one in kept_findings(store).routes.items() if one.count}
 

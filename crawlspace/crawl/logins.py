@@ -13,7 +13,7 @@ from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from secrets import token_bytes
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
@@ -24,7 +24,9 @@ from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
 from crawlspace.crawl.sessions import MOST_LOGINS, SessionMeta, Sessions, kept_sessions, mark_of, next_login_at
 from crawlspace.errors import StoreAway, StoreFull
+from crawlspace.frontier.frontier import Frontier
 from crawlspace.printable import printable, quoted
+from crawlspace.state.metadata import MetaStore
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
@@ -82,16 +84,6 @@ def often_sentence(pattern: str, until: float) -> str:
         f" asked of its sites and their URLs wait, until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}; a link that logs out may"
         " be the reason (forbid it), or a session that is good for one address or one request only"
     )
-
-
-class LoginMeta(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
-class SitePauses(Protocol):
-    def give_up(self, site: str) -> None: ...
-    def wait_site(self, site: str, seconds: float) -> None: ...
 
 
 class Logins:
@@ -212,7 +204,7 @@ class Logins:
         access = self.access(site) if self._waits else None
         return 0.0 if access is None else max(0.0, self._waits.get(access.pattern, 0.0) - self._clock.monotonic())
 
-    def pause(self, site: str, frontier: SitePauses) -> bool:
+    def pause(self, site: str, frontier: Frontier) -> bool:
         """Have nothing asked of a site for as long as `wait_s` says; return whether that is any time at all."""
         seconds = self.wait_s(site)
         if seconds == inf:
@@ -221,7 +213,7 @@ class Logins:
             frontier.wait_site(site, seconds)
         return seconds > 0
 
-    def logged_out(self, site: str, why: str, frontier: SitePauses) -> bool:
+    def logged_out(self, site: str, why: str, frontier: Frontier) -> bool:
         """Note that a page was not shown because nobody is logged in; return whether its site is paused for that."""
         if self.logs_in(site):
             self.refused(site, why)
@@ -365,7 +357,7 @@ class Logins:
         return mark_of(self._sent[pattern], salt)
 
 
-def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
+def refused_logins(store: MetaStore) -> dict[str, RefusedLogin]:
     """Return the refused log-ins by their entries of CRAWLSPACE_SITES."""
     try:
         return msgspec.json.decode(store.get_meta(REFUSED) or "{}", type=dict[str, RefusedLogin])
@@ -373,7 +365,7 @@ def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
         return {}  # they are noted anew when they are refused
 
 
-def waiting_logins(store: LoginMeta) -> dict[str, WaitingLogin]:
+def waiting_logins(store: MetaStore) -> dict[str, WaitingLogin]:
     """Return the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
     try:
         return msgspec.json.decode(store.get_meta(WAITING) or "{}", type=dict[str, WaitingLogin])
@@ -392,7 +384,7 @@ def why_urls_wait(store: SessionMeta, pattern: str, *, now: float) -> str:
     return "" if waiting is None else waiting.sentence(pattern)
 
 
-def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
+def wanted_logins(store: MetaStore) -> dict[str, list[str]]:
     """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
     try:
         return msgspec.json.decode(store.get_meta(WANTED) or "{}", type=dict[str, list[str]])
@@ -400,23 +392,23 @@ def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
         return {}  # they are noted anew
 
 
-def note_refused(store: LoginMeta, refused: Mapping[str, RefusedLogin]) -> None:
+def note_refused(store: MetaStore, refused: Mapping[str, RefusedLogin]) -> None:
     """Have these be the refused log-ins."""
     store.set_meta(REFUSED, msgspec.json.encode(refused).decode() if refused else "")
 
 
-def forget_waiting(store: LoginMeta, pattern: str) -> None:
+def forget_waiting(store: MetaStore, pattern: str) -> None:
     """Note that a log-in can be made."""
     waiting = waiting_logins(store)
     if waiting.pop(pattern, None) is not None:
         _note_waiting(store, waiting)
 
 
-def _note_waiting(store: LoginMeta, waiting: Mapping[str, WaitingLogin]) -> None:
+def _note_waiting(store: MetaStore, waiting: Mapping[str, WaitingLogin]) -> None:
     store.set_meta(WAITING, msgspec.json.encode(waiting).decode() if waiting else "")
 
 
-def forget_refused(store: LoginMeta, pattern: str) -> bool:
+def forget_refused(store: MetaStore, pattern: str) -> bool:
     """Have a log-in be tried again; return whether it was refused before."""
     refused = refused_logins(store)
     if refused.pop(pattern, None) is None:

@@ -14,13 +14,14 @@ from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.crawl.redirects import (
+    CookieRetries,
+    Moves,
     Target,
     WaitingPage,
-    hosts_of_move,
     is_same_fault,
+    is_unsettled,
     signature_of_target,
     signature_of_text,
     signatures_of_page,
@@ -32,10 +33,10 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
-from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, is_retry, made_anew, withhold
+from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
-from crawlspace.state.unreachable import UNREACHABLE
+from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
 from crawlspace.state.views import Counts
 from crawlspace.urls import MalformedUrl, join, parse
 
@@ -43,6 +44,8 @@ DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
 _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
+NOT_SHOWN = (Status.LOGGED_OUT, Status.NOT_RENDERED)
+"""Nothing is known of a page with one of these, for a reason that is not the page's."""
 _SHOWS_NOTHING = NO_CONTENT | {Status.REDIRECT_MALFORMED}
 _NOT_OF_SITE = frozenset(
     {
@@ -57,10 +60,10 @@ _NOT_OF_SITE = frozenset(
 
 
 class DocumentCounts(Protocol):
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
     def counts(self) -> Counts: ...
     def known_of_host(self, host: str) -> int: ...
     def left_to_others(self, ids: Collection[int]) -> set[int]: ...
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
 
 
 class OutcomePolicy:
@@ -77,12 +80,8 @@ class OutcomePolicy:
         self._displacements = Displacements(store)
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
-        self.moves: Counter[tuple[str, str]] = Counter()
-        """Pages that were found at another address in this run, by the old and the new scheme and host."""
-        self._led_to: set[str] = set()
-        """Targets with a document of their own, to which a page of this run has moved."""
-        self._before_cookies: Recent[int, UrlState] = Recent(_KEPT)
-        """The states of URLs whose deletion is held, before they redirected in this run, perhaps for a cookie."""
+        self._moves = Moves()
+        self._cookie_retries = CookieRetries()
         self._small: dict[str, bool] = {}
         """By site, computed before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
@@ -91,6 +90,11 @@ class OutcomePolicy:
         self.withheld = 0
         """Deletions of this run held because of the deletion limit."""
         self._reset_counts()
+
+    @property
+    def moves(self) -> Counter[tuple[str, str]]:
+        """Pages that were found at another address in this run, by the old and the new scheme and host."""
+        return self._moves.by_host
 
     def follow(
         self,
@@ -112,7 +116,7 @@ class OutcomePolicy:
         shown = self._shown(state, outcome, target)
         if shown and target is None and outcome.kind is OutcomeKind.DOCUMENT:
             outcome.detail = f"it shows the text of other pages ({shown:08x})"
-        before = self._before_cookie(state, outcome)
+        before = self._cookie_retries.before(state, outcome)
         outcome.is_doubted_again = bool(shown) and is_same_fault(before, outcome)
         if shown and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):
             outcome.doubted = shown
@@ -142,16 +146,9 @@ class OutcomePolicy:
                 window=policy.host_fetches,
             )
             self._healths[state.site] = self._changed[state.site] = health
-        if target is not None and not outcome.doubted and self._is_move(state, target, health):
+        if target is not None and not outcome.doubted and self._moves.add(state, target, health):
             return transition
         return self._within_limit(state, judged, transition, canonical, folded)
-
-    def _before_cookie(self, state: UrlState, outcome: Outcome) -> UrlState:
-        """Return the state of a URL as it was before it wanted a cookie in this run: what it showed in the last one may be held."""
-        wanted_cookie = is_retry(state) and state.status == Status.REDIRECT_LOOP
-        if outcome.redirect_to is not None and state.held is Held.HOST and not wanted_cookie:
-            self._before_cookies.put(state.id, state)
-        return (self._before_cookies.get(state.id) or state) if wanted_cookie else state
 
     def as_indexed(self, after: UrlState) -> UrlState:
         """Return the state of a URL after its outcome as it will be when that is recorded: the index has its document, if no other page's stands for it."""
@@ -171,7 +168,7 @@ class OutcomePolicy:
         is_small = target.is_settled and self._is_small(page.site, health, policy)
         if not is_small and not target.has(page):
             return None
-        has_moved = self._is_move(page, target, health)
+        has_moved = self._moves.add(page, target, health)
         outcome = Outcome(page.id, page.url, OutcomeKind.REDIRECTED, page.status or 0)
         transition = advance(page, outcome, policy=policy, now=int(self._clock.now()), site=health)
         if not has_moved:
@@ -197,32 +194,13 @@ class OutcomePolicy:
         On a small site a redirect is believed as soon as it is known what its target is.
         """
         is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
-        if target is not None and not target.is_settled:
-            leads_back = target.state is not None and target.state.status == Status.REDIRECT_LOOP
-            is_forgotten = target.state is None and outcome.is_doubted_again  # else it is known by now
-            if leads_back or not (is_forgotten or state.errors >= policy.max_temporary_errors):
-                return True
+        if target is not None and is_unsettled(target, state, outcome, policy):
+            return True
         if is_small or (outcome.kind is OutcomeKind.DOCUMENT and not self._has_other(state, outcome)):
             return False
         if not is_confirmed(state, health) or not outcome.is_doubted_again or health.is_failing(policy.host_failed_percent):
             return True
         return health.mostly_shows(shown, policy.host_fetches)
-
-    def _is_move(self, page: UrlState, target: Target, health: Health) -> bool:
-        """Return whether the target of a redirect takes the place of a page, and count it then.
-
-        So it does where the index has the document of the page there, or one that no other page of this run leads to.
-        """
-        is_own = target.state is not None and target.state.indexed and health.shown.count(target.signature) <= 1
-        if is_own and not target.has(page):
-            is_own = target.url not in self._led_to
-            if len(self._led_to) < _KEPT:
-                self._led_to.add(target.url)
-        if not is_own and not target.has(page):
-            return False
-        if page.indexed:
-            self.moves[hosts_of_move(page.url, target.url)] += 1
-        return True
 
     def _has_other(self, state: UrlState, outcome: Outcome) -> bool:
         """Return whether another URL has the text that a document has now."""
@@ -360,6 +338,13 @@ class OutcomePolicy:
         return health
 
 
+def not_shown(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, run_ends: bool, waits: bool) -> UrlState:
+    """Return the state of a URL whose page could not be shown. `waits`: its site waits for a log-in, else it is about this page alone."""
+    if outcome.status == Status.NOT_RENDERED:
+        return not_rendered(state, policy=policy, now=now, run_ends=run_ends, detail=outcome.detail)
+    return logged_out(state, outcome.retry_after_s, policy=policy, now=now, waits=waits, detail=outcome.detail)
+
+
 def excluded_status(decision: Decision, state: UrlState, *, space: CrawlSpace, global_space: GlobalSpace | None) -> Status:
     """Return the status of a URL that is refused: whether another collection may have its document.
 
@@ -384,10 +369,6 @@ def site_answered(outcome: Outcome) -> bool | None:
     return outcome.status not in UNREACHABLE if _concerns_site(outcome) else None
 
 
-class KnownDocuments(Protocol):
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
-
-
 @dataclass(slots=True)
 class _Displaced:
     """The documents of outcomes that are recorded in one transaction."""
@@ -409,7 +390,7 @@ class _Displaced:
 class Displacements:
     """Displacements not recorded yet: of the batch being collected, and of the one being written."""
 
-    def __init__(self, store: KnownDocuments) -> None:
+    def __init__(self, store: DocumentCounts) -> None:
         self._store = store
         self._gathered = _Displaced()
         self._written = _Displaced()

@@ -122,7 +122,7 @@ class ReplayEngine(Engine):
         """Take the outcome of a page that was begun. Return False when it is not awaited any more."""
         if (state := self._begun.pop(outcome.id, None)) is None:
             return False
-        self.take(state, Remade.of(outcome, self.admission.canonical_key(state, outcome)))
+        self.take(state, Remade.of(outcome, self.canonical_key(state, outcome)))
         return True
 
     def keep(self, state: UrlState, why: str, *, is_missing: bool = False) -> None:

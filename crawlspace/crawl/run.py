@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from crawlspace.crawl.findings import RunFindings
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import LINKS_ONLY, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.plural import counted
@@ -64,20 +65,11 @@ class FetchRobots:
         return parse(self.url).site
 
 
-class Watcher(Protocol):
-    """Notes what a person should know of the outcomes, given the state of each URL before."""
-
-    def document(self, state: UrlState, outcome: Outcome) -> None: ...
-
-    def error(self, state: UrlState, outcome: Outcome) -> None:
-        """Note an error that has a detail."""
-
-
 @dataclass(slots=True)
 class RunCounters:
     """Counters of this run."""
 
-    watcher: Watcher | None = None
+    watcher: RunFindings | None = None
     fetched: int = 0
     first_fetches: int = 0
     """Fetches of URLs that were pending."""

@@ -28,7 +28,7 @@ from crawlspace.frontier.robots.cache import Robots, RobotsStore, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, Outcome, Status, UrlState
 from crawlspace.rules.limits import Limits
-from crawlspace.state.metadata import get_table
+from crawlspace.state.metadata import MetaStore, get_table
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import LeaseStore
 from crawlspace.state.unreachable import UNREACHABLE, UnreachableSite, after_failed_run, cause_of
@@ -60,18 +60,13 @@ def robots_of(collection: Collection, store: RobotsStore, clock: Clock) -> Robot
     )
 
 
-class RetriesUntil(Protocol):
-    @property
-    def retries_until(self) -> float: ...
-
-
 def frontier_of(
     collection: Collection,
     leases: LeaseStore,
     site_delays: DelaySource,
     *,
     clock: Clock,
-    time: RetriesUntil,
+    retries_until: float,
     policy: RecrawlPolicy,
     others: OtherWorkers | None,
 ) -> Frontier:
@@ -84,7 +79,7 @@ def frontier_of(
         weights=collection.weights,
         max_sites=collection.max_sites,
         backoff=collection.backoff,
-        retries_until=time.retries_until,
+        retries_until=retries_until,
         longest_wait_s=policy.retry_after_max_s,
         others=others,
     )
@@ -442,10 +437,6 @@ class HostCounts(Protocol):
     def host_count(self, host: str) -> int: ...
 
 
-class MetaWriter(Protocol):
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
 class HostRoom:
     """The number of URLs that hosts may still have in this run."""
 
@@ -513,7 +504,7 @@ def has_room(store: HostCounts, limits: LimitsOfHosts) -> bool:
     return False
 
 
-def note_kept_out(store: MetaWriter, beyond: Mapping[bool, Counter[str]], *, hold: bool) -> None:
+def note_kept_out(store: MetaStore, beyond: Mapping[bool, Counter[str]], *, hold: bool) -> None:
     """Store by site the numbers of URLs excluded by the limit only. `beyond`: by having a document; `hold`: hold those."""
     held = beyond[True] if hold else Counter[str]()
     excluded = beyond[False] if hold else beyond[True] + beyond[False]

@@ -11,10 +11,10 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
 from crawlspace.crawl.addresses import Entries, KnownAddresses
 from crawlspace.crawl.admission import check_start_urls
-from crawlspace.crawl.commits import Archiving
+from crawlspace.crawl.commits import Archiving, WorkerView
 from crawlspace.crawl.conditional import begin_generation
 from crawlspace.crawl.depths.end_of_run import begin_run, mark_unknown_depths
-from crawlspace.crawl.engine import Engine, WorkerView
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules_hash
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, Rediscovery, SpiderCode
 from crawlspace.crawl.rule_changes.survey import Plan
@@ -155,15 +155,12 @@ def open_engine(
         worker=worker,
         archiving=archiving,
     )
-    folded, lost = engine.folded.read(collection.url_folding, now=int(clock.now()))
-    engine.enter(lost)
+    folded, lost = engine.read_folded()
     mark_unknown_depths(store, [new.key for new in lost])  # what led to the folded URL may not lead to the other one
-    engine.progress.deletes += folded.deletes
-    engine.progress.pushes += folded.pushes
+    engine.count_written(pushes=folded.pushes, deletes=folded.deletes)
     if plan is not None:
         _forget_sites_outside(store, space)
-        engine.progress.deletes += plan.deletions - plan.held + plan.replaced
-        engine.progress.pushes += plan.pushed
+        engine.count_written(pushes=plan.pushed, deletes=plan.deletions - plan.held + plan.replaced)
     return Startup(engine, engine.seed(), plan, engine.hastened)
 
 

@@ -54,7 +54,7 @@ class ArchiveWork:
         self._responses = responses
         self._crawler = crawler
         engine, archive = session.engine, session.collection.archive
-        files = engine.store.archive_files
+        files = session.store.archive_files
         self._archive = ArchiveReader(archive.folder, files() if archive.is_on else {}, look_up=files)
         judging = LinkJudging(engine, _if_archived(self._outcome))
         self._steps = [judging.step] if engine.is_judging else []
@@ -75,7 +75,7 @@ class ArchiveWork:
         try:
             self._steps = [step for step in self._steps if self._session.error is None and step()]
             if self._steps:
-                self._next = call_later(_PAUSE_S if self._session.engine.deliveries.hold_up else 0, self._step)
+                self._next = call_later(_PAUSE_S if self._session.deliveries.hold_up else 0, self._step)
             elif self._session.error is None and self._moving is not None and self._moving.again():
                 self._next = call_later(_AGAIN_S, self._step)
             wake(self._crawler)

@@ -38,7 +38,7 @@ class RemadeDocuments:
             return Remade(state.id, is_missing=True)
         request = LeasedRequest(state.url, meta={STATE: state})
         outcome = Reader(self.engine).outcome_of(response_of(stored.response, request))
-        remade = Remade.of(outcome, self.engine.admission.canonical_key(state, outcome))
+        remade = Remade.of(outcome, self.engine.canonical_key(state, outcome))
         document = remade.document
         if document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
             remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)

@@ -80,6 +80,11 @@ SINGLE_MODULES = {
 """Packages of one module, each with its reason."""
 ONE_MODULE_EACH = frozenset({"crawlspace/commands"})
 """Folders in which Scrapy looks for a module of each name, so that they cannot be divided."""
+ENGINE = "crawlspace.crawl.engine"
+VALUES_OF_ENGINE = {"collection", "space", "policy", "progress"}
+"""What others may read of the engine's attributes: values, with no effect on the crawl."""
+REACHES_THROUGH = {"crawlspace.runtime.files.reading": "is divided with runtime/"}
+"""Modules that call a part of the engine, each with its reason."""
 KNOWS_SCRAPY = frozenset({"runtime", "addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
@@ -274,6 +279,45 @@ def test_packages_have_several_modules() -> None:
 def test_modules_have_few_imports_of_ours() -> None:
     counts = {name: len(imported) for name, imported in import_graph().items()}
     assert {name: count for name, count in counts.items() if count > MOST_IMPORTS and name not in MANY_IMPORTS} == {}
+
+
+@cache
+def parts_of_engine() -> frozenset[str]:
+    """Return the names of what the engine is made of, public or not."""
+    tree = ast.parse(modules("crawlspace")[ENGINE].read_text(encoding="utf-8"))
+    targets = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return frozenset(node.attr for node in targets if ast.unparse(node.value) == "self") - VALUES_OF_ENGINE
+
+
+def reached_through_engine(node: ast.AST) -> bool:
+    """Return whether a node reads an attribute of a part of the engine."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Attribute):
+        return False
+    whose = ast.unparse(node.value.value).rpartition(".")[2]
+    return whose in {"engine", "_engine"} and node.value.attr in parts_of_engine()
+
+
+@pytest.mark.parametrize(
+    ("code", "reaches"),
+    [
+        ("engine.frontier.wake_in()", True),
+        ("session.engine.deliveries.hold_up", True),
+        ("self._engine.clock.now()", True),
+        ("engine.wake_in()", False),
+        ("session.engine.collection.name", False),
+        ("Scheduler(session.engine.frontier)", False),
+        ("self._clock = engine.clock", False),
+        ("crawler.engine.downloader.slots", False),
+    ],
+)
+def test_the_search_for_what_is_reached_through_the_engine(code: str, *, reaches: bool) -> None:
+    assert any(map(reached_through_engine, ast.walk(ast.parse(code)))) is reaches
+
+
+def test_nobody_reaches_through_the_engine() -> None:
+    """What runs a crawl calls the engine; what it is made of is handed over when others are made."""
+    reaching = {name for name, path in modules(*PROJECT).items() if any(map(reached_through_engine, nodes(path)))}
+    assert reaching - REACHES_THROUGH.keys() == set()
 
 
 def test_only_the_adapters_know_scrapy() -> None:

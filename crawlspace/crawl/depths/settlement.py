@@ -193,15 +193,9 @@ class _Marked:
                 yield index
 
 
-class States(Protocol):
-    def get_by_id(self, id: int) -> UrlState | None: ...
-
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-
-
 def fetch_again(
     lowered: Iterable[tuple[int, int, int]],
-    store: States,
+    store: OrphanStore,
     *,
     discovery: CandidateChecker,
     limits: Limits,

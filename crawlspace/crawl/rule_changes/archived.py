@@ -79,7 +79,7 @@ class LinkJudging:
             return False
         concerned = [known.id for known in urls if left.concerns(known)]
         ids = concerned[:PAGES_AT_ONCE]
-        now = int(self._engine.clock.now())
+        now = self._engine.now()
         self._judge([state for state in self._store.get_by_ids(ids) if not _is_fetched(state, left, now)], now)
         note_judging(self._store, structs.replace(left, after=ids[-1] if len(concerned) > len(ids) else urls[-1].id))
         return True
@@ -101,14 +101,13 @@ class LinkJudging:
 
         effects = self._store.revise(changes, unless_changed, now=now)
         new = [url for _, change in changes.values() for url in change.discovered]
-        self._engine.admission.room.committed(new)
-        self._engine.inserted(new, effects)
+        self._engine.links_judged(new, effects)
         self._found += effects.discovered
         for change in written.values():
             state = change.state
             if change.links is None and state.next_fetch is not None:
                 self._due += 1
-                self._engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
+                self._engine.due(state)
             else:
                 self._judged += 1
 
@@ -118,7 +117,7 @@ class LinkJudging:
         if outcome is None or outcome.links is None:
             return _due_at_once(state, now)
         outcome.link_metadata = tuple(unpacked(passed_on).items())
-        new, keys, refused, sample = self._engine.admission.of_page(state, outcome)
+        new, keys, refused, sample = self._engine.page_urls(state, outcome)
         after = structs.replace(state, refused=packed(refused or {}))
         if refused and Reason.URLS_PER_HOST in refused:
             after.etag = after.last_modified = None  # as when it is fetched: no 304 prevents finding these links again
@@ -159,26 +158,27 @@ class DocumentMoving:
         self.moved = 0
         """How many have been moved."""
         self._told = 0
-        engine.folded.are_moved, engine.folded.moved = bool(engine.folded), self.before_fetch
-        engine.folded.finish = self.finish
-        engine.commits.places_move()
+        self._folded, self._deliveries, self._clock = engine.folded, engine.deliveries, engine.clock
+        self._folded.are_moved, self._folded.moved = bool(self._folded), self.before_fetch
+        self._folded.finish = self.finish
+        engine.documents_move()
 
     def step(self) -> bool:
         """Move some documents, unless too many wait to be sent. Return False when there are no more."""
-        folded = self._engine.folded
-        if self._engine.deliveries.hold_up:
+        folded = self._folded
+        if self._deliveries.hold_up:
             return folded.are_moved
         waiting = folded.ahead(self._seen, DOCUMENTS_AT_ONCE) if folded.are_moved else []
         if not waiting:
             folded.are_moved = False
             self.tell()
             return False
-        began = self._engine.clock.monotonic()
+        began = self._clock.monotonic()
         for into in waiting:
             if into is not None:
                 self._move(into)
             self._seen += 1
-            if self._engine.clock.monotonic() - began > _LONGEST_STEP_S:
+            if self._clock.monotonic() - began > _LONGEST_STEP_S:
                 break
         return True
 
@@ -219,9 +219,9 @@ class DocumentMoving:
 
     def _moving_to(self, other: UrlState) -> tuple[Change | None, Sequence[UrlState]]:
         """Return what gives a URL the document of a folded one, and all folded ones that wait for it; None where that cannot be."""
-        waiting = self._engine.folded.of(other)
+        waiting = self._folded.of(other)
         if waiting:
-            decision = self._engine.discovery.recheck(other)
+            decision = self._engine.recheck(other)
             if decision.admitted and decision.actions.index:
                 changes = (self._change(other, state) for state in sorted(waiting, key=_place))
                 return next(filter(None, changes), None), waiting
@@ -271,15 +271,14 @@ class DocumentMoving:
             return Change(state, forget=True)
 
         effects = self._store.revise([other.id, *ids], if_as_seen, now=now)
-        self._engine.inserted([], effects)
-        self._engine.deliveries.ordered(effects.pushes + effects.deletes)
+        self._engine.documents_moved(effects)
         if is_as_seen:
             self.moved += 1
             if not is_last:  # else the next start fetches it
-                self._engine.frontier.due(other.site, change.state.queue, now, retry=True)
+                self._engine.due(change.state, at=now)
 
     def _now(self) -> int:
-        return int(self._engine.clock.now())
+        return self._engine.now()
 
     def tell(self) -> None:
         """Log how many have been moved since the last call."""

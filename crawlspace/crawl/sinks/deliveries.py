@@ -20,7 +20,7 @@ from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
 from crawlspace.model import IndexOrder
 from crawlspace.plural import counted
-from crawlspace.state.metadata import Named, get_table
+from crawlspace.state.metadata import MetaStore, Named, get_table
 
 logger = logging.getLogger(__name__)
 
@@ -34,17 +34,13 @@ _TAKEN_OVER = -1
 """As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
 
 
-class SinkMeta(Named, Protocol):
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
 class NumberedFiles(Protocol):
     """The files of an archive, by number."""
 
     def archive_files(self) -> dict[int, str]: ...
 
 
-class SinkStore(OrderSource, SinkMeta, NumberedFiles, Protocol):
+class SinkStore(OrderSource, MetaStore, NumberedFiles, Protocol):
     def withdraw(self, sink: str, *, deletes: bool) -> None: ...
 
 
@@ -137,7 +133,7 @@ def known_sinks(store: Named) -> dict[str, str]:
     return {name: str(kind) for name, kind in (get_table(store, SINKS) or {}).items()}
 
 
-def note_sinks(store: SinkMeta, sinks: Mapping[str, str]) -> None:
+def note_sinks(store: MetaStore, sinks: Mapping[str, str]) -> None:
     """Have these be the sinks that orders are given to: names and types."""
     written = json.dumps(dict(sinks), sort_keys=True)
     if store.get_meta(SINKS) != written:
@@ -149,7 +145,7 @@ def lacks_documents(store: Named, sink: str) -> bool:
     return bool(store.get_meta(_FILLING + sink))
 
 
-def have_filled(store: SinkMeta, sink: str, *, after: int = 0, reached: int | None = None) -> str:
+def have_filled(store: MetaStore, sink: str, *, after: int = 0, reached: int | None = None) -> str:
     """Have a sink be sent all documents of the URLs with larger ids than that; return how that is noted.
 
     `reached` is the id up to which those were sent, too, that can be by now.
@@ -159,7 +155,7 @@ def have_filled(store: SinkMeta, sink: str, *, after: int = 0, reached: int | No
     return noted
 
 
-def filled(store: SinkMeta, sink: str) -> None:
+def filled(store: MetaStore, sink: str) -> None:
     """Note that a sink lacks no documents any more."""
     store.set_meta(_FILLING + sink, "")
 
@@ -175,13 +171,13 @@ def filled_up_to(store: Named, sink: str) -> int:
     return max(0, int(after or 0))
 
 
-def take_over_filling(store: SinkMeta, sink: str) -> None:
+def take_over_filling(store: MetaStore, sink: str) -> None:
     """Note that a command sends a sink all documents that it lacks. A crawl that finds some lacking all the same sends them again."""
     if lacks_documents(store, sink):
         have_filled(store, sink, after=_TAKEN_OVER)
 
 
-def end_filling(store: SinkMeta, sink: str) -> None:
+def end_filling(store: MetaStore, sink: str) -> None:
     """Note that the command has: the sink lacks no documents, unless a crawl has found some lacking since."""
     if store.get_meta(_FILLING + sink) == str(_TAKEN_OVER):
         filled(store, sink)

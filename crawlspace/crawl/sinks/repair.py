@@ -263,8 +263,9 @@ class LostDocuments:
         self._engine = engine
         self._store: LostStore = engine.store
         self._index = index
-        self._steps: Steps[int] = Steps(engine.clock)
-        self._looked_at = engine.clock.monotonic()
+        self._clock = engine.clock
+        self._steps: Steps[int] = Steps(self._clock)
+        self._looked_at = self._clock.monotonic()
 
     def start(self) -> None:
         """Make all of them due."""
@@ -272,7 +273,7 @@ class LostDocuments:
 
     def go_on(self) -> None:
         """Make some of them due, if a day has passed since the last time or some are left of then."""
-        now = self._engine.clock.monotonic()
+        now = self._clock.monotonic()
         if not self._steps.are_left and now - self._looked_at >= DAY_S:
             self._looked_at = now
             self._steps.begin(self._all())
@@ -287,7 +288,7 @@ class LostDocuments:
                 after = urls[-1]
 
     def _fetch(self, urls: Sequence[str]) -> int:
-        now = int(self._engine.clock.now())
+        now = int(self._clock.now())
         states = {url: self._store.get(url) for url in urls}
         due: dict[int, UrlState] = {}
 
@@ -304,8 +305,7 @@ class LostDocuments:
 
         self._store.revise([state.id for state in states.values() if state is not None], change, now=now)
         for state in due.values():
-            if state.next_fetch is not None:
-                self._engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
+            self._engine.due(state)
         self._index.give_up_lost([url for url, state in states.items() if state is None or not state.indexed])
         return len(due)
 

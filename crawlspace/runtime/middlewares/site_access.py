@@ -95,20 +95,20 @@ class BaseSiteAccess:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         session = getattr(crawler.spider, "session", None)
-        if session is None or not session.engine.logins:
+        if session is None or not session.logins:
             raise NotConfigured
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
 
         async def download(request: Request) -> Response:
             assert crawler.engine is not None
             if (found := site_of(request)) is not None:
-                session.engine.frontier.record_other_request(found[0])
+                session.engine.note_request(found[0])
             return await crawler.engine.download_async(request)
 
         def may_start(url: Url, access: SiteAccess) -> bool:
             if session.collection.sites.of(url.host, url.port).access is not access or not access.carries(url.scheme):
                 return False
-            robots = session.engine.robots
+            robots = session.robots
             return not session.collection.robots_obey or robots.ask(url.text, site=url.site) is RobotsVerdict.ALLOWED
 
         def starts(access: SiteAccess) -> Iterable[str]:
@@ -116,7 +116,7 @@ class BaseSiteAccess:
             return islice((url.text for url in urls if may_start(url, access)), MOST_STARTS)
 
         return cls(
-            session.engine.logins,
+            session.logins,
             proxies=session.collection.proxies,
             user_agent=session.collection.user_agent,
             verify=verify,

@@ -75,7 +75,7 @@ class Linked(Web):
             return Outcome(fetch.state.id, url, OutcomeKind.REDIRECTED, 301, redirect_to=self.moved[url])
         outcome = super()._answer(fetch)
         if outcome.document is not None:
-            reported = self.engine.discovery.recheck(fetch.state).actions
+            reported = self.engine.recheck(fetch.state).actions
             outcome.link_metadata = reported.fields if self.engine.collection.metadata_along_links else ()
             outcome.document.fields = outcome.added = added_by(reported, fetch.state.inherited)
         return outcome

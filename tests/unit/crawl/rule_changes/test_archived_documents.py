@@ -163,7 +163,7 @@ def test_what_was_leased_and_is_not_fetched_is_moved_at_the_end(site: ArchivedSi
         pass
     assert moving.again()
     assert moving.moved == 0
-    engine.folded.finish()
+    engine.finish_moving()
     engine.deliveries.drains[0].drain_all()
     assert (site.indexed, site.held()) == ({"", "a?sid=1", "b"}, {"a?sid=1": Held.FOLDED}), "what is being fetched waits"
     engine.close()
@@ -214,8 +214,8 @@ def test_a_request_from_before_counts_for_the_url_as_it_is_leased_again(site: Ar
     site.move(other)
     assert site.of(A).indexed
     site.store.release([state.id for state in site.store.urls(leased=True)])
-    assert not engine.turns.leased_again(site.of(B))
-    assert engine.turns.leased_again(site.of(A))
+    assert not engine.leased_again(site.of(B))
+    assert engine.leased_again(site.of(A))
     engine.fetched(Outcome(fetch.state.id, A, OutcomeKind.FAILED, Status.TIMEOUT, host_failure=True))
     engine.commit()
     engine.deliveries.drains[0].drain_all()

@@ -185,7 +185,7 @@ def test_deletions_beyond_the_limit_wait_for_a_person(site: FoldedSite) -> None:
     site.crawl()
     site.settings |= DROP
     engine = site.crawl()
-    assert engine.outcome_policy.withheld == 3
+    assert engine.withheld == 3
     assert list(site.held().values()) == [Held.FOLDED] * 3
     site.crawl()
     assert len(site.held()) == 3

@@ -40,7 +40,7 @@ def test_a_document_waits_no_more_once_an_equal_page_stands_for_it(site: FoldedS
     engine = site.crawl(after=MONTH)
     assert {"c", "c?sid=1", "e"} & site.indexed == {"e"}
     assert site.held() == {}
-    assert engine.outcome_policy.deleted == 1, "its place went to another one, as that of any document may"
+    assert engine.deleted == 1, "its place went to another one, as that of any document may"
     site.crawl()
     assert "c?sid=1" not in site.known
     site.pages[C] = "c is new"
