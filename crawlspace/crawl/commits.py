@@ -84,7 +84,7 @@ class Commits:
         self._writing: CommitBatch | None = None
 
     def places_move(self) -> None:
-        """Places of the archive go over to other URLs from now on."""
+        """Note that places of the archive go over to other URLs from now on."""
         if self._archiving is not None:
             self._archiving.places_move = True
 
@@ -94,12 +94,12 @@ class Commits:
 
     @property
     def is_archived(self) -> bool:
-        """The archive has all records of what is being written."""
+        """Whether the archive has all records of what is being written."""
         return all(ticket.is_written for _, ticket in self._being_written.archived)
 
     @property
     def waits(self) -> bool:
-        """Something is not written yet."""
+        """Whether something is not written yet."""
         return bool(self.batch.changes) or self._writing is not None
 
     def uncommitted(self, url: str) -> UrlState | None:

@@ -70,7 +70,7 @@ class SiteTurns:
         return True
 
     def file_arrived(self, answer: Outcome, *, size: int) -> None:
-        """A file has come and waits: the turn of its site ends, and its lease goes on. `answer` is a document without its contents."""
+        """End the slot of a site whose file has arrived and waits; its lease continues. `answer` is a document without its contents."""
         state = self._leased.get(answer.id)
         if state is not None and answer.id not in self._waiting:
             self._coming.discard(state.id)
@@ -78,7 +78,7 @@ class SiteTurns:
             self._end(state, answer)
 
     def ended(self, state: UrlState, outcome: Outcome) -> None:
-        """A fetch has its outcome: end the turn of its site, unless that of a file has ended before."""
+        """End the slot of a site whose fetch has its outcome, unless that of a file has ended before."""
         self._coming.discard(state.id)
         if not self._waiting.remove(state.id):
             self._end(state, outcome)
@@ -152,14 +152,14 @@ class WaitingFiles:
         return max(0, most - len(self._sizes))
 
     def add(self, id: int, *, size: int) -> None:
-        """A file has come."""
+        """Add a file that has arrived."""
         if not self._sizes:
             self._since = self._clock.monotonic()
         self._sizes[id] = size
         self._bytes += size
 
     def remove(self, id: int) -> bool:
-        """A file has been read. Return whether it was waiting."""
+        """Remove a file that was read; return whether it was waiting."""
         size = self._sizes.pop(id, None)
         if size is None:
             return False

@@ -264,7 +264,7 @@ class OutcomePolicy:
         ]
 
     def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy, *, site: str) -> bool:
-        """`site` is the one that has answered: whether it fails as a whole is what counts."""
+        """Return whether an outcome deletes the document of a folded URL; `site` is the one that has answered, and may fail as a whole."""
         health = self._healths.get(site) or self._read(site)
         small = outcome.status in MISSING and self._is_small(site, health, policy)
         state = structs.replace(state, held=None)

@@ -112,7 +112,7 @@ class ReplayEngine(Engine):
         self.take: Callable[[UrlState, Remade], None] = lambda _state, _remade: None
 
     def begin(self, state: UrlState) -> None:
-        """A page is about to be made anew."""
+        """Note that a page is about to be extracted again."""
         self._begun[state.id] = state
 
     def is_awaited(self, id: int) -> bool:
@@ -126,7 +126,7 @@ class ReplayEngine(Engine):
         return True
 
     def keep(self, state: UrlState, why: str, *, is_missing: bool = False) -> None:
-        """Nothing is made of a page that was begun, unless it has an outcome already."""
+        """Keep the document of a page that was begun, unless it has an outcome already; `why` is the reason."""
         if self._begun.pop(state.id, None) is not None:
             self.take(state, Remade(state.id, kept=why, is_missing=is_missing))
 

@@ -34,8 +34,7 @@ SESSIONS = "sessions"
 """Meta: the sessions by their entries of CRAWLSPACE_SITES."""
 MOST_LOGINS, LOGINS_WITHIN_S = 20, 3_600
 """Log-ins of an entry that succeed, within that time. A token that is renewed because its time is over does not count."""
-_COST = 1 << 14
-"""Of scrypt."""
+_SCRYPT_COST = 1 << 14
 MOST_TRIES = 4
 """Log-ins for one page, until it is requested later."""
 _MOST_PAGES = 3
@@ -111,7 +110,7 @@ def is_readable(content: str, *, has_token: bool) -> bool:
 
 def mark_of(sent: Sequence[str], salt: str) -> str:
     """Return a hash of all that is sent; nobody who can read it can guess a password by it."""
-    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=_COST, r=8, p=1, dklen=16).hex()
+    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=_SCRYPT_COST, r=8, p=1, dklen=16).hex()
 
 
 def kept_sessions(store: SessionMeta) -> dict[str, KeptSession]:
@@ -237,7 +236,7 @@ class Sessions:
             return True
 
     def end(self, access: SiteAccess) -> None:
-        """This process does not log in any more."""
+        """Release the claim of this process to log in."""
         with suppress(StoreAway, StoreFull):
             self._store.end_claim(f"login {access.pattern}")
 
@@ -296,7 +295,7 @@ class Sessions:
         return bool(self._entry(access).tries.get(page))
 
     def shown(self, access: SiteAccess, page: int | str, number: int, *, url: str = "") -> None:
-        """A page was shown to a request with that session; `url`: its own, where it can be requested again."""
+        """Note that a page was shown to a request with that session; `url`: its own, where it can be requested again."""
         entry = self._entry(access)
         if entry.carried is None or entry.carried.number != number:
             return

@@ -36,15 +36,15 @@ from crawlspace.urls import DEFAULT_PORTS
 
 logger = logging.getLogger(__name__)
 
-_ALWAYS = Slot(None, suspended=False, until=inf)
+_NO_TIMETABLE = Slot(None, suspended=False, until=inf)
 THROTTLED_SITES = 50_000
 """Sites whose delay is remembered, at least; others begin with the start delay again."""
-FEW = 3
+FEW_FAILURES = 3
 """Failed requests in a row before the time counts, because single pages may hang."""
 DAY_S = 86_400.0
-_BITS = 1 << 23
+_ANSWERED_BITS = 1 << 23
 KEPT_OUT = "kept_out"
-"""Meta: by site, the known URLs excluded by this limit only, and the documents held for it, at the last rule change."""
+"""Meta: by site, the known URLs excluded by the limit of a host only, and the documents held for it, at the last rule change."""
 _LIMITED_SITES = 10_000
 """Maximal sites recorded; at others a new URL may take the place of an older one."""
 
@@ -113,7 +113,7 @@ class SiteDelays:
         self._throttle = AutoThrottle(collection.throttle) if collection.throttle is not None else None
         self._together = ceil(collection.throttle.target_concurrency) if collection.throttle is not None else 1
         """Requests to one site at a time that the target concurrency needs."""
-        self._slot = _ALWAYS
+        self._slot = _NO_TIMETABLE
         self._slot_read_at = inf
         """Time of the last look-up of the slot; infinite before the first."""
 
@@ -343,7 +343,7 @@ class SiteFailures:
             self._fail(site, outcome)
         if site in self._frontier.given_up_sites:
             return
-        in_vain = failures.unanswered >= FEW and failures.without_answer_s >= self._giving_up.after_s
+        in_vain = failures.unanswered >= FEW_FAILURES and failures.without_answer_s >= self._giving_up.after_s
         if not in_vain and failures.in_row < self._giving_up.failures:
             return
         self._give_up(site)
@@ -368,7 +368,7 @@ class SiteFailures:
         return {site: one.cause for site, one in self._failing.items() if site not in self._answered} | self.causes
 
     def end(self) -> None:
-        """At the end of a complete run, count it for the sites with too few URLs to be given up, and no response."""
+        """Count a complete run for the sites with too few URLs to be given up, and no response."""
         for site, failing in self._failing.items() if self._frontier.is_done() else ():
             if site not in self.causes:
                 self._count_failing(site, failing)
@@ -417,18 +417,18 @@ class _Answered:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._bits = bytearray(_BITS // 8)
+        self._bits = bytearray(_ANSWERED_BITS // 8)
         self._since = clock.monotonic()
 
     def add(self, site: str) -> None:
         if self._clock.monotonic() - self._since >= DAY_S:
-            self._bits = bytearray(_BITS // 8)
+            self._bits = bytearray(_ANSWERED_BITS // 8)
             self._since = self._clock.monotonic()
-        place = hash(site) % _BITS
+        place = hash(site) % _ANSWERED_BITS
         self._bits[place >> 3] |= 1 << (place & 7)
 
     def __contains__(self, site: str) -> bool:
-        place = hash(site) % _BITS
+        place = hash(site) % _ANSWERED_BITS
         return bool(self._bits[place >> 3] & 1 << (place & 7))
 
 

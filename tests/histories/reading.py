@@ -31,6 +31,7 @@ class Reader:
             clock=engine.clock,
             progress=engine.progress,
             logins=engine.logins,
+            site_delays=engine.site_delays,
             sending=sending,
         )
         self._spider = CollectionSpider(name=engine.collection.name)

@@ -112,7 +112,10 @@ class LinkJudging:
                 self._judged += 1
 
     def _change(self, state: UrlState, now: int, passed_on: str | None) -> Change:
-        """`passed_on`: what its links inherit since its last fetch; what the rules add by now follows with the next one."""
+        """Return the change of a page whose links are judged.
+
+        `passed_on`: what its links inherit since its last fetch; what the rules add by now follows with the next one.
+        """
         outcome = None if state.held is not None else self._read(state)  # what is held has an older response at its place
         if outcome is None or outcome.links is None:
             return _due_at_once(state, now)
@@ -191,7 +194,7 @@ class DocumentMoving:
         return bool(self._leased)
 
     def finish(self) -> None:
-        """At the end of a crawl, move what waits for URLs that were leased and are not being fetched, as where a site has failed."""
+        """Move, at the end of a crawl, what waits for URLs that were leased and are not being fetched, as where a site has failed."""
         leased, self._leased = self._leased, []
         for into in leased:
             self._move(into, is_last=True)

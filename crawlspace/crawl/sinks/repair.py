@@ -82,7 +82,7 @@ class Resent:
     """Documents of the index with unknown URLs; these are inserted and fetched."""
 
     def sentence(self, *, archived: str = "") -> str:
-        """Say it to a user; `archived` is the name of the collection if it has an archive."""
+        """Return it as a sentence for a user; `archived` is the name of the collection if it has an archive."""
         parts = [
             f"{counted(number, 'document')} {one if number == 1 else several}"
             for number, one, several in (

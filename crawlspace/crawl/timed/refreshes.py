@@ -40,12 +40,12 @@ from crawlspace.state.store import Store
 
 logger = logging.getLogger(__name__)
 
-BEGAN = "cycle_began"
+CYCLE_BEGAN = "cycle_began"
 """Meta: when the present cycle began."""
-_LOOKED_AT = 2_000
-_REVISED = 250
+_SCANNED_AT_ONCE = 2_000
+_REVISED_AT_ONCE = 250
 """Rows written one by one in one step."""
-_STARTS = 100
+_STARTS_AT_ONCE = 100
 """Start URLs looked up in one step."""
 SETTLED = "refresh_settled"
 """Meta: until when no time of the schedule is left to be followed, and the expression."""
@@ -66,7 +66,7 @@ class Cycles:
         self._collection = collection
         self._store = store
         self._clock = clock
-        self._began = get_integer(store, BEGAN)
+        self._began = get_integer(store, CYCLE_BEGAN)
         self._next_of: tuple[int, int] | None = None
         self._steps: Steps[TimedStep] = Steps(clock)
 
@@ -138,7 +138,7 @@ class Cycles:
             step = self._store.hasten(now, after=after, fetched_by=fetched_by)
             after = step.last
             if not after:
-                self._store.set_meta(BEGAN, str(now))
+                self._store.set_meta(CYCLE_BEGAN, str(now))
                 self._began = now
             yield TimedStep(is_turn=not after, due=step.due)
             if not after:
@@ -147,7 +147,7 @@ class Cycles:
 
     def _has_begun_elsewhere(self) -> bool:
         """Return whether another worker has begun the cycle."""
-        began = get_integer(self._store, BEGAN)
+        began = get_integer(self._store, CYCLE_BEGAN)
         if began is None or began == self._began:
             return False
         self._began = began
@@ -155,18 +155,18 @@ class Cycles:
 
     def _forget_pending(self) -> Iterator[TimedStep]:
         now, last = int(self._clock.now()), 0
-        while page := self._store.scan(last, _LOOKED_AT):
+        while page := self._store.scan(last, _SCANNED_AT_ONCE):
             ids = [known.id for known in page if known.state == State.PENDING]
-            for first in range(0, len(ids), _REVISED):
-                self._store.revise(ids[first : first + _REVISED], _forgotten, now=now)
+            for first in range(0, len(ids), _REVISED_AT_ONCE):
+                self._store.revise(ids[first : first + _REVISED_AT_ONCE], _forgotten, now=now)
                 yield TimedStep()
             last = page[-1].id
             yield TimedStep()
 
     def _put_starts_first(self, now: int) -> Iterator[TimedStep]:
         all_starts = self._collection.start_urls
-        for first in range(0, len(all_starts), _STARTS):
-            starts = all_starts[first : first + _STARTS]
+        for first in range(0, len(all_starts), _STARTS_AT_ONCE):
+            starts = all_starts[first : first + _STARTS_AT_ONCE]
             states = [state for start in starts if (state := self._store.get(start.url.text)) is not None]
             self._store.revise([state.id for state in states], lambda state: _first(state, now), now=now)
             yield TimedStep(due=sorted({(state.site, Queue(Source.USER, state.shift), now) for state in states}))

@@ -11,7 +11,7 @@ from msgspec import structs
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
-from crawlspace.crawl.timed.refreshes import BEGAN
+from crawlspace.crawl.timed.refreshes import CYCLE_BEGAN
 from crawlspace.model import State
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
@@ -43,7 +43,7 @@ def crawled(web: Web, pages: int = PAGES) -> Engine:
     done = {"state": State.DONE, "status": 200, "fetched_at": now, "next_fetch": now + 20 * DAY, "rules": 1}
     changes = [Change(structs.replace(state, **done, etag=web.pages[state.url])) for state in web.store.urls()]
     web.store.record(changes, now=now)
-    web.store.set_meta(BEGAN, str(now))
+    web.store.set_meta(CYCLE_BEGAN, str(now))
     engine = web.open().engine
     web.clock.advance(10 * DAY)
     return engine
