@@ -59,13 +59,13 @@ def location_with_route(location: str, state: UrlState) -> str:
 
 def names_another(target: str, state: UrlState, space: CrawlSpace) -> bool:
     """Return whether a target, as it is written, is a URL other than that of the page."""
-    url = space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
+    url = _url_of(target, state, space)
     return url is not None and url.text != state.url
 
 
 def redirect_outcome(state: UrlState, target: str, status: int, space: CrawlSpace, *, sets_cookie: bool) -> Outcome:
     """Return the outcome of a redirect to a target as it is written; without one that is a URL, the page counts as gone."""
-    url = space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
+    url = _url_of(target, state, space)
     if url is None:
         detail = printable(target) if target else _without_target(status)
         return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=detail)
@@ -480,6 +480,11 @@ def is_unsettled(target: Target, state: UrlState, outcome: Outcome, policy: Recr
 def _redirects(state: UrlState) -> bool:
     """Return whether a URL redirected when it was fetched last, even if that is not believed."""
     return state.state is State.REDIRECTED or (state.state is State.FAILED and state.status in _REDIRECTS)
+
+
+def _url_of(target: str, state: UrlState, space: CrawlSpace) -> Url | None:
+    """Return the URL of a target as it is written on a page; None where it is empty or malformed."""
+    return space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
 
 
 def _without_target(status: int) -> str:

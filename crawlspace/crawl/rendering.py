@@ -212,6 +212,3 @@ def learned_rendering(store: MetaStore) -> LearnedRendering:
         return msgspec.json.decode(store.get_meta(RENDERING) or "{}", type=LearnedRendering)
     except (msgspec.MsgspecError, RecursionError):
         return LearnedRendering()
-
-
-__all__ = ["LearnedRendering", "RenderCounts", "Rendered", "Rendering", "Turn", "learned_rendering", "mode_of"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from crawlspace.config.sites import mode_of
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
 from crawlspace.content.documents.contents import FileContents, TextStatus
@@ -23,7 +24,6 @@ from crawlspace.crawl.conditional import not_modified
 from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.redirects import location_with_route, names_another, redirect_outcome
-from crawlspace.crawl.rendering import mode_of
 from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import NO_CONTENT, Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted

@@ -11,7 +11,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.rendering import RENDERING, Rendered, Rendering, Turn, learned_rendering
+from crawlspace.crawl.rendering import RENDERING, Rendering, learned_rendering
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Render
@@ -19,7 +19,7 @@ from crawlspace.errors import StoreAway
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.metadata import MetaStore
-from crawlspace.state.render_learning import MAX_GROUPS, Needs
+from crawlspace.state.render_learning import MAX_GROUPS, Needs, Rendered, Turn
 from tests.unit.config.collection_files import settings
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 
