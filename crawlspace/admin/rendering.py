@@ -11,8 +11,8 @@ from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, learned_r
 from crawlspace.decision import Actions, Render, RuleRef
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.state.metadata import MetaStore
 from crawlspace.state.render_learning import Needs, RenderGroup, group_of
+from crawlspace.state.store import MetaStore
 from crawlspace.urls import DEFAULT_PORTS, Url
 
 

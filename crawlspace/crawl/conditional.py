@@ -17,7 +17,8 @@ from hashlib import blake2b
 from crawlspace.content.headers import PageHeaders
 from crawlspace.content_type import essence, is_generic
 from crawlspace.model import LINKS_ONLY, Document, Outcome, OutcomeKind, UrlState
-from crawlspace.state.metadata import MetaStore, get_integer
+from crawlspace.state.metadata import get_integer
+from crawlspace.state.store import MetaStore
 
 _GENERATION = "rules_generation"
 _TYPE_BITS = 16

@@ -20,7 +20,7 @@ from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.model import OUT_OF_SPACE, Held, Outcome, State, Status, UrlState
 from crawlspace.printable import printable
 from crawlspace.rules.url_options import UrlFolding
-from crawlspace.state.metadata import MetaStore
+from crawlspace.state.store import MetaStore
 from crawlspace.urls import MalformedUrl, is_route, join, parse
 
 logger = logging.getLogger(__name__)

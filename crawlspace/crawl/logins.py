@@ -22,11 +22,11 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.sessions import MOST_LOGINS, SessionMeta, Sessions, kept_sessions, mark_of, next_login_at
+from crawlspace.crawl.sessions import MOST_LOGINS, Sessions, kept_sessions, mark_of, next_login_at
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.printable import printable, quoted
-from crawlspace.state.metadata import MetaStore
+from crawlspace.state.store import MetaStore
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class Logins:
     def __init__(
         self,
         sites: SiteTable,
-        store: SessionMeta,
+        store: MetaStore,
         clock: Clock,
         seal: Seal | None = None,
         *,
@@ -138,7 +138,7 @@ class Logins:
             logger.warning("%s", one.sentence(pattern))
 
     @classmethod
-    def of(cls, collection: Collection, store: SessionMeta, clock: Clock) -> Self:
+    def of(cls, collection: Collection, store: MetaStore, clock: Clock) -> Self:
         """Return the log-ins of a collection. Raises SettingError for a secret or a certificate that cannot be read."""
         for settings in collection.sites.settings:
             if settings.tls is not None:
@@ -373,7 +373,7 @@ def waiting_logins(store: MetaStore) -> dict[str, WaitingLogin]:
         return {}  # they are noted anew
 
 
-def why_urls_wait(store: SessionMeta, pattern: str, *, now: float) -> str:
+def why_urls_wait(store: MetaStore, pattern: str, *, now: float) -> str:
     """Return why the URLs of an entry of CRAWLSPACE_SITES wait for its log-in; empty where they do not, as far as is stored."""
     if (refused := refused_logins(store).get(pattern)) is not None:
         return refused.sentence(pattern)

@@ -14,8 +14,8 @@ from crawlspace.config.sites import SiteTable, mode_of
 from crawlspace.decision import Actions, Render
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.metadata import MetaStore
 from crawlspace.state.render_learning import MAX_GROUPS, Rendered, RenderGroup, Turn, group_of
+from crawlspace.state.store import MetaStore
 from crawlspace.urls import Url, parse
 
 RENDERING = "rendering"

@@ -17,7 +17,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from secrets import token_bytes
-from typing import Protocol
 
 import msgspec
 
@@ -27,6 +26,7 @@ from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.errors import SettingError, StoreAway, StoreFull
 from crawlspace.printable import quoted
+from crawlspace.state.store import MetaStore
 
 logger = logging.getLogger(__name__)
 
@@ -69,13 +69,6 @@ class KeptCookie(msgspec.Struct, frozen=True, array_like=True):
     """As written; empty where that is not known."""
 
 
-class SessionMeta(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-    def claim(self, name: str, *, seconds: int) -> bool: ...
-    def end_claim(self, name: str) -> None: ...
-
-
 class KeptSession(msgspec.Struct, frozen=True):
     """A session in the store."""
 
@@ -113,7 +106,7 @@ def mark_of(sent: Sequence[str], salt: str) -> str:
     return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=_SCRYPT_COST, r=8, p=1, dklen=16).hex()
 
 
-def kept_sessions(store: SessionMeta) -> dict[str, KeptSession]:
+def kept_sessions(store: MetaStore) -> dict[str, KeptSession]:
     """Return the sessions by their entries of CRAWLSPACE_SITES. What cannot be read is left out: somebody logs in again."""
     found = {}
     try:
@@ -205,7 +198,7 @@ class _LoginSeen:
 class Sessions:
     """Times are Unix times in seconds."""
 
-    def __init__(self, store: SessionMeta, clock: Clock, seal: Seal) -> None:
+    def __init__(self, store: MetaStore, clock: Clock, seal: Seal) -> None:
         self._store = store
         self._clock = clock
         self._seal = seal

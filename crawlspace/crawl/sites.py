@@ -28,9 +28,9 @@ from crawlspace.frontier.robots.cache import Robots, RobotsStore, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, Outcome, Status, UrlState
 from crawlspace.rules.limits import Limits
-from crawlspace.state.metadata import MetaStore, get_table
+from crawlspace.state.metadata import get_table
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
-from crawlspace.state.store import LeaseStore
+from crawlspace.state.store import LeaseStore, MetaStore
 from crawlspace.state.unreachable import UNREACHABLE, UnreachableSite, after_failed_run, cause_of
 from crawlspace.urls import DEFAULT_PORTS
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
-from crawlspace.crawl.addresses import Entries, KnownAddresses
+from crawlspace.crawl.addresses import KnownAddresses
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.commits import Archiving, WorkerView
 from crawlspace.crawl.conditional import begin_generation
@@ -26,7 +26,7 @@ from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.store import Store
+from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"
 METADATA_HASH = "metadata_hash"
@@ -63,7 +63,7 @@ def build_global_space(collection: Collection) -> GlobalSpace | None:
     return GlobalSpace(collection.global_rules.domain, case_sensitive=collection.host_case_sensitive)
 
 
-def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> BulkDecisions:
+def build_verdicts(collection: Collection, space: CrawlSpace, store: MetaStore) -> BulkDecisions:
     """Return the bulk checks for the URLs of a store, with its stored addresses of hosts."""
     addresses = KnownAddresses(store)
     return BulkDecisions(

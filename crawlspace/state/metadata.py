@@ -9,15 +9,7 @@ from crawlspace.errors import StoreDamaged
 
 
 class Named(Protocol):
-    """Reads values by name."""
-
     def get_meta(self, name: str) -> str | None: ...
-
-
-class MetaStore(Named, Protocol):
-    """Reads and writes values by name."""
-
-    def set_meta(self, name: str, value: str) -> None: ...
 
 
 def get_integer(store: Named, name: str) -> int | None:

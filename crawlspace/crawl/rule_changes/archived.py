@@ -30,6 +30,7 @@ from crawlspace.state.inherited_metadata import unpacked
 from crawlspace.state.lifecycle import status_of_document
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.refused_links import packed
+from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
 from crawlspace.urls import Url
 
@@ -48,13 +49,11 @@ _LONGEST_STEP_S = 0.02
 """Or fewer, where they are large."""
 
 
-class JudgedStore(Protocol):
+class JudgedStore(MetaStore, Protocol):
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
     def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
     def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
 
 
 class LinkJudging:

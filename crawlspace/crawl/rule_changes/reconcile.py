@@ -30,6 +30,7 @@ from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.metadata import get_table
+from crawlspace.state.store import MetaStore
 
 RULES_HASH = "rules_hash"
 """Meta: the hash of the rules last applied to the store."""
@@ -37,12 +38,11 @@ RECONCILING = "reconciling"
 """Meta: the decision about a change in progress; empty if there is none."""
 
 
-class ReclassifiedStore(SurveyedStore, FoldingStore, Protocol):
+class ReclassifiedStore(SurveyedStore, FoldingStore, MetaStore, Protocol):
     """The same, with the changes that `reconcile` makes."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def drop_inherited(self) -> None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
 
 
 def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:

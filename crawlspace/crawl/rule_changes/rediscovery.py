@@ -11,8 +11,9 @@ from crawlspace.crawl.conditional import begin_generation
 from crawlspace.decision import Reason
 from crawlspace.model import State, Status
 from crawlspace.rules.loosened import loosened
-from crawlspace.state.metadata import MetaStore, Named, damaged
+from crawlspace.state.metadata import Named, damaged
 from crawlspace.state.refused_links import has_any, letters_of
+from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
 
 CHECKS = "checks"

@@ -20,7 +20,8 @@ from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
 from crawlspace.model import IndexOrder
 from crawlspace.plural import counted
-from crawlspace.state.metadata import MetaStore, Named, get_table
+from crawlspace.state.metadata import Named, get_table
+from crawlspace.state.store import MetaStore
 
 logger = logging.getLogger(__name__)
 

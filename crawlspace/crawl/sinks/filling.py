@@ -17,8 +17,8 @@ from crawlspace.index.as_sent.login_exclusion import LoginExclusion, is_marked, 
 from crawlspace.model import Document, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.metadata import MetaStore
 from crawlspace.state.once_a_run import at_once
+from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,7 @@ from crawlspace.asked import Asked
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection, RefreshMode
 from crawlspace.crawl.conditional import begin_generation
-from crawlspace.crawl.timed.steps import PassStore, SharedPass, Steps, TimedStep
+from crawlspace.crawl.timed.steps import SharedPass, Steps, TimedStep
 from crawlspace.cron import Cron
 from crawlspace.model import Queue, Source, State, UrlState
 from crawlspace.state.by_age import NOT_BY_AGE, is_by_age
@@ -36,7 +36,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.hastening import CLOCKS_DIFFER_S, Hastened
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy
-from crawlspace.state.store import Store
+from crawlspace.state.store import MetaStore, Store
 
 logger = logging.getLogger(__name__)
 
@@ -172,7 +172,7 @@ class Cycles:
             yield TimedStep(due=sorted({(state.site, Queue(Source.USER, state.shift), now) for state in states}))
 
 
-class ScheduleStore(PassStore, Protocol):
+class ScheduleStore(MetaStore, Protocol):
     def end_claim(self, name: str) -> None: ...
     def one_transaction(self) -> AbstractContextManager[None]: ...
     def schedule(self, at: int, *, fetched_by: int, after: int = 0) -> Hastened: ...
@@ -259,7 +259,7 @@ class ScheduledRefresh:
                 self._store.set_meta(name, "")
 
 
-class AgeStore(PassStore, Protocol):
+class AgeStore(MetaStore, Protocol):
     def set_age_counts(self, *, counts: bool, latest: int, after: int = 0) -> Hastened: ...
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from crawlspace.clock import Clock
 from crawlspace.state.hastening import Due, Hastened
+from crawlspace.state.store import MetaStore
 
 STEP_EVERY_S = 0.1
 """Interval of the steps."""
@@ -64,16 +65,10 @@ class Steps(Generic[T]):
         return step
 
 
-class PassStore(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-    def claim(self, name: str, *, seconds: int) -> bool: ...
-
-
 class SharedPass:
     """A pass that is to be made while the value `name` of the store begins with `what`; behind that stands the last id it has come to."""
 
-    def __init__(self, store: PassStore, clock: Clock, name: str) -> None:
+    def __init__(self, store: MetaStore, clock: Clock, name: str) -> None:
         self._store = store
         self._clock = clock
         self._name = name

@@ -10,7 +10,7 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.sinks import EMBEDDED, SQLITE
 from crawlspace.crawl.sinks.deliveries import have_filled, known_sinks, note_sinks
 from crawlspace.crawl.sinks.filling import Filling
-from crawlspace.state.metadata import MetaStore
+from crawlspace.state.store import MetaStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,8 +18,8 @@ from crawlspace.decision import Render
 from crawlspace.errors import StoreAway
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.metadata import MetaStore
 from crawlspace.state.render_learning import MAX_GROUPS, Needs, Rendered, Turn
+from crawlspace.state.store import MetaStore
 from tests.unit.config.collection_files import settings
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 
