@@ -45,7 +45,7 @@ class Locating:
         self._line: deque[str] = deque()
         self._starts = False
 
-    def takes(self, state: UrlState) -> bool:
+    def defers(self, state: UrlState) -> bool:
         """Return whether a URL must wait because its site's address is unknown; if so, it has been put back."""
         if self._frontier.is_located(state.site):
             return False

@@ -18,7 +18,7 @@ from crawlspace.crawl.admission import Admission, CandidateChecker, PageUrls, ch
 from crawlspace.crawl.commits import Archiving, Commits, PageStore, Singly, WorkerView
 from crawlspace.crawl.conditional import generation
 from crawlspace.crawl.depths.settlement import fetch_again
-from crawlspace.crawl.files import SiteTurns
+from crawlspace.crawl.files import FileSlots
 from crawlspace.crawl.findings import RunFindings
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.logins import Logins
@@ -117,7 +117,7 @@ class Engine:
             policy=lambda: self.policy,
         )
         self._leased: dict[int, UrlState] = {}
-        self.turns = SiteTurns(
+        self.turns = FileSlots(
             self.frontier,
             self.site_delays,
             self._site_failures,
@@ -226,7 +226,7 @@ class Engine:
         """Return the next request; None if no site is ready, or the index is too far behind."""
         if self.deliveries.hold_up:
             return None
-        self.turns.let_in()
+        self.turns.admit_deferred()
         for _ in range(100):  # a limit, because URLs that need no request must not block the event loop
             state = self.frontier.next()
             if state is None:
@@ -238,7 +238,7 @@ class Engine:
             if is_dropped or self._recorder.is_leaving(state):
                 self.frontier.skip(state)
                 continue
-            if self.turns.sets_aside(state):
+            if self.turns.defers(state):
                 continue
             if self.logins.wait_s(state.site):
                 self.frontier.put_back(state)
@@ -249,7 +249,7 @@ class Engine:
                 status = excluded_status(decision, state, space=self.space, global_space=self.global_space)
                 self._exclude(state, status, decision.reason)
                 continue
-            if self._locating is not None and self._locating.takes(state):
+            if self._locating is not None and self._locating.defers(state):
                 continue
             if self.collection.robots_obey:
                 answer = self.robots.ask(state.url, site=state.site)
@@ -306,7 +306,10 @@ class Engine:
 
     def leased_again(self, state: UrlState) -> bool:
         """Take a URL as it was leased once more, if it is in flight; return whether it is."""
-        return self.turns.leased_again(state)
+        if state.id not in self._leased:
+            return False
+        self._leased[state.id] = state
+        return True
 
     def robots_read(
         self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None, detail: str = ""
@@ -485,7 +488,7 @@ class Engine:
 
     def note_others(self, *, waiting: Mapping[str, int], deleted: int) -> None:
         """Note what all workers have ordered: how many orders wait for each sink, and how many documents the others have deleted."""
-        self.deliveries.look(waiting)
+        self.deliveries.recount(waiting)
         self._outcomes.deleted_elsewhere = deleted
 
     @property
@@ -513,12 +516,12 @@ class Engine:
     @property
     def has_steps(self) -> bool:
         """Whether background steps remain, although there may be nothing to fetch."""
-        return self._time.has_steps or self._seeding.are_left
+        return self._time.has_steps or self._seeding.has_remaining
 
     def is_idle(self) -> bool:
         """Return whether nothing is in flight, pending or to be recorded."""
-        waits = self._commits.waits or self._leased or self.turns.are_left or self._time.has_more_to_fetch
-        return not (waits or self.is_judging or self.folded.are_moved) and self.frontier.is_done()
+        waits = self._commits.waits or self._leased or self.turns.has_deferred or self._time.has_more_to_fetch
+        return not (waits or self.is_judging or self.folded.is_moving) and self.frontier.is_done()
 
     def is_done(self) -> bool:
         """Return whether the run is complete, with all outcomes recorded. A continuous crawl is never done."""
@@ -568,7 +571,7 @@ class Engine:
     def _update(self) -> None:
         """Update from changes by others, such as a command's writes, and start due background work, such as a new cycle."""
         self.enter(self._seeding.next() or ())
-        for step in self._time.go_on(is_idle=self.is_idle):
+        for step in self._time.resume(is_idle=self.is_idle):
             for due in step.due:
                 self.frontier.due(*due)
             if step.is_turn:
@@ -581,11 +584,11 @@ class Engine:
         if (version := self._results.version()) == self._version:
             return
         self._version = version
-        for site in self.logins.look():
+        for site in self.logins.recheck():
             self.frontier.resume(site)
         self.forget_known()
         self.frontier.look_again()
-        self.deliveries.look()
+        self.deliveries.recount()
 
     def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
         self.progress.discovered += effects.discovered

@@ -7,7 +7,7 @@ site are fetched while the file waits. When too many files wait, no more are fet
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 
 from crawlspace.clock import Clock
@@ -20,11 +20,14 @@ from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
 from crawlspace.rules.limits import extension
 from crawlspace.state.recrawl import RecrawlPolicy, site_wait
 
-MOST_SET_ASIDE = 1_000
+MOST_DEFERRED = 1_000
 """URLs of files that are leased and not fetched. Beyond that, a site whose next URL is a file waits."""
 PAUSE_S = 1.0
+"""How long such a site waits."""
 MOST_WAITING = 64
+"""Files that may wait to be read, however fast they are read."""
 MOST_BYTES = 256 * 1024 * 1024
+"""Their sizes together."""
 PATIENCE_S = 5.0
 """How long a file should wait at most."""
 FIRST_GUESS_S = 0.3
@@ -32,8 +35,8 @@ FIRST_GUESS_S = 0.3
 _SMOOTHING = 8
 
 
-class SiteTurns:
-    """Ends the turns of sites. Keeps which files of this run wait to be read, and which are not fetched because too many wait."""
+class FileSlots:
+    """Ends the slots of sites, and keeps which files of this run wait to be read, and which are not fetched because too many wait."""
 
     def __init__(
         self,
@@ -41,7 +44,7 @@ class SiteTurns:
         site_delays: SiteDelays,
         site_failures: SiteFailures,
         *,
-        leased: MutableMapping[int, UrlState],
+        leased: Mapping[int, UrlState],
         policy: Callable[[], RecrawlPolicy],
         clock: Clock,
         converted_types: Iterable[str] = (),
@@ -53,21 +56,14 @@ class SiteTurns:
         self._waiting = WaitingFiles(clock)
         self._coming: set[int] = set()
         """URLs of files that are being fetched."""
-        self._aside: deque[UrlState] = deque()
+        self._deferred: deque[UrlState] = deque()
         self._returned: set[int] = set()
-        """URLs that were set aside, and that the frontier has not chosen again yet."""
+        """Deferred URLs that the frontier has not chosen again yet."""
 
     @property
-    def are_left(self) -> bool:
+    def has_deferred(self) -> bool:
         """Whether there are files to be fetched, beside what the frontier has."""
-        return bool(self._aside)
-
-    def leased_again(self, state: UrlState) -> bool:
-        """Take a URL as it was leased once more, if it is in flight; return whether it is."""
-        if state.id not in self._leased:
-            return False
-        self._leased[state.id] = state
-        return True
+        return bool(self._deferred)
 
     def file_arrived(self, answer: Outcome, *, size: int) -> None:
         """End the slot of a site whose file has arrived and waits; its lease continues. `answer` is a document without its contents."""
@@ -83,28 +79,28 @@ class SiteTurns:
         if not self._waiting.remove(state.id):
             self._end(state, outcome)
 
-    def sets_aside(self, state: UrlState) -> bool:
-        """Keep a URL just returned by the frontier for later, if it is that of a file and too many wait. Return whether."""
+    def defers(self, state: UrlState) -> bool:
+        """Defer a URL just returned by the frontier, if it is that of a file and too many wait; return whether it was."""
         if not self._is_file(state):
             return False
         self._returned.discard(state.id)
         if self._room() > 0:
             self._coming.add(state.id)
             return False
-        if len(self._aside) < MOST_SET_ASIDE:
+        if len(self._deferred) < MOST_DEFERRED:
             self._frontier.skip(state)
-            self._aside.append(state)
+            self._deferred.append(state)
         else:
             self._frontier.put_back(state, wait_s=PAUSE_S)
         return True
 
-    def let_in(self) -> None:
-        """Give the frontier back what was set aside, as far as there is room."""
-        if not self._aside:
+    def admit_deferred(self) -> None:
+        """Return deferred URLs to the frontier, as far as there is room."""
+        if not self._deferred:
             return
         for _ in range(self._room() - len(self._returned)):
-            if self._aside:
-                state = self._aside.popleft()
+            if self._deferred:
+                state = self._deferred.popleft()
                 self._returned.add(state.id)
                 self._frontier.return_later(state)
 

@@ -198,7 +198,7 @@ class Logins:
         return self.logs_in(site) and access is not None and (status == HTTPStatus.UNAUTHORIZED or access.kind == CERTIFICATE)
 
     def wait_s(self, site: str) -> float:
-        """Return for how long nothing is to be asked of a site; infinite: in this run, unless `look` returns the site."""
+        """Return for how long nothing is to be asked of a site; infinite: in this run, unless `recheck` returns the site."""
         if self.is_paused(site):
             return inf
         access = self.access(site) if self._waits else None
@@ -322,7 +322,7 @@ class Logins:
                     logger.warning("%s", one.sentence(pattern))
         return self.is_paused(site)
 
-    def look(self) -> set[str]:
+    def recheck(self) -> set[str]:
         """Learn of log-ins that were refused elsewhere; return sites that may be asked again, because `scrapy login` has seen theirs work."""
         if not self._headers:
             return set()

@@ -304,7 +304,7 @@ class Session:
         if not self.collection.continuous:
             return
         if self._lost is not None:
-            self._lost.go_on()
+            self._lost.resume()
         if monotonic() - self._settled_at >= DAY_S and self.engine.is_idle():
             self._settled_at = monotonic()
             self._settle(crawler)

@@ -299,7 +299,7 @@ class SimulatedCrawler(IndexFile):
             if self._is_over(engine, countdown, run, until=began + fate.goes_on_for):
                 break
             if lost is not None:
-                lost.go_on()
+                lost.resume()
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted, run.moved = self.clock.now() - began, moved.end()

@@ -161,7 +161,7 @@ class DocumentMoving:
         """How many have been moved."""
         self._told = 0
         self._folded, self._deliveries, self._clock = engine.folded, engine.deliveries, engine.clock
-        self._folded.are_moved, self._folded.moved = bool(self._folded), self.before_fetch
+        self._folded.is_moving, self._folded.moved = bool(self._folded), self.before_fetch
         self._folded.finish = self.finish
         engine.documents_move()
 
@@ -169,10 +169,10 @@ class DocumentMoving:
         """Move some documents, unless too many wait to be sent. Return False when there are no more."""
         folded = self._folded
         if self._deliveries.hold_up:
-            return folded.are_moved
-        waiting = folded.ahead(self._seen, DOCUMENTS_AT_ONCE) if folded.are_moved else []
+            return folded.is_moving
+        waiting = folded.ahead(self._seen, DOCUMENTS_AT_ONCE) if folded.is_moving else []
         if not waiting:
-            folded.are_moved = False
+            folded.is_moving = False
             self.tell()
             return False
         began = self._clock.monotonic()

@@ -146,7 +146,7 @@ class FoldedDocuments:
         self._keys = array("q")
         self._ids = array("q")
         """In the order of `_keys`."""
-        self.are_moved = False
+        self.is_moving = False
         """Whether those that the archive has are being pushed under the other URL; set from outside."""
         self.moved: Callable[[UrlState], Sequence[Change]] = lambda _: ()
         """Returns the changes that do so for a URL that is about to be fetched; set from outside."""

@@ -214,7 +214,7 @@ class Survey:
         self.returned.append(known.id)
         self._count(RETURNED, known, None)
 
-    def look_again(self, known: KnownUrl) -> None:
+    def make_due(self, known: KnownUrl) -> None:
         """Add a page whose links, or which itself, a check has refused that admits more now."""
         self.due.append(known.id)
         self._count(DUE, known, None)
@@ -325,9 +325,9 @@ def survey(
             if again:
                 found.come_back(known)
             elif loosens and looser.concern(known):
-                (found.judge if looser.is_judged(known) else found.look_again)(known)
+                (found.judge if looser.is_judged(known) else found.make_due)(known)
             elif deepest is not None and depth < deepest and has_any(known.refused, _TOO_DEEP):
-                found.look_again(known)
+                found.make_due(known)
         found.known += len(page)
         last = page[-1].id
     return found

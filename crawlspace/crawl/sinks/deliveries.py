@@ -82,8 +82,8 @@ class Deliveries:
             self._waiting[sink] += number
         self._relieve()
 
-    def look(self, known: Mapping[str, int] | None = None) -> None:
-        """Count anew what waits, where it is not known."""
+    def recount(self, known: Mapping[str, int] | None = None) -> None:
+        """Count again what waits, where it is not known."""
         for drain in self.drains:
             self._waiting[drain.sink] = drain.backlog() if known is None else known.get(drain.sink, 0)
 

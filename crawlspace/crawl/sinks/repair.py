@@ -265,17 +265,17 @@ class LostDocuments:
         self._index = index
         self._clock = engine.clock
         self._steps: Steps[int] = Steps(self._clock)
-        self._looked_at = self._clock.monotonic()
+        self._checked_at = self._clock.monotonic()
 
     def start(self) -> None:
         """Make all of them due."""
         self._report(sum(self._all()))
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Make some of them due, if a day has passed since the last time or some are left of then."""
         now = self._clock.monotonic()
-        if not self._steps.are_left and now - self._looked_at >= DAY_S:
-            self._looked_at = now
+        if not self._steps.has_remaining and now - self._checked_at >= DAY_S:
+            self._checked_at = now
             self._steps.begin(self._all())
         self._report(self._steps.next() or 0)
 

@@ -95,7 +95,7 @@ class Cycles:
     @property
     def has_steps(self) -> bool:
         """Whether a cycle is beginning, with steps left."""
-        return self._steps.are_left
+        return self._steps.has_remaining
 
     def start(self, *, has_work: bool) -> None:
         """Begin a cycle at a start, if it is due. `has_work`: the last one is not complete."""
@@ -103,9 +103,9 @@ class Cycles:
             for _ in self._all_steps():
                 pass
 
-    def go_on(self, *, is_idle: Callable[[], bool]) -> TimedStep | None:
+    def resume(self, *, is_idle: Callable[[], bool]) -> TimedStep | None:
         """Make a step in a continuous crawl, if there is one; return its effects."""
-        if not self._steps.are_left and self._may_begin(is_idle):
+        if not self._steps.has_remaining and self._may_begin(is_idle):
             self._steps.begin(self._all_steps(fetched_meanwhile=True))
         return self._steps.next()
 
@@ -207,9 +207,9 @@ class ScheduledRefresh:
     @property
     def has_steps(self) -> bool:
         """Whether a refresh is being made."""
-        return self._steps.are_left
+        return self._steps.has_remaining
 
-    def go_on(self) -> TimedStep | None:
+    def resume(self) -> TimedStep | None:
         """Make a step, if there is one."""
         if self._cron is not None and self._continuous and self._clock.now() >= self._next:
             self._begin(self._cron)
@@ -230,7 +230,7 @@ class ScheduledRefresh:
                 logger.info("A scheduled refresh begins: all known URLs are put into source index")
         finally:
             self._store.end_claim(claim)
-        if not self._steps.are_left and self._pass.what() is not None:
+        if not self._steps.has_remaining and self._pass.what() is not None:
             self._steps.begin(self._all_steps())
 
     def _all_steps(self) -> Iterator[TimedStep]:
@@ -283,15 +283,15 @@ class SmartRefresh:
     @property
     def has_steps(self) -> bool:
         """Whether some known URLs are not in line yet."""
-        return self._steps.are_left
+        return self._steps.has_remaining
 
-    def go_on(self) -> TimedStep | None:
+    def resume(self) -> TimedStep | None:
         """Make a step, if there is one."""
         return self._steps.next()
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
         """Have a leased URL not be due by its age, if it is only due by that and nothing is any more; return whether it was."""
-        if self._counts or not self._steps.are_left or not is_by_age(state) or state.next_fetch is None:
+        if self._counts or not self._steps.has_remaining or not is_by_age(state) or state.next_fetch is None:
             return False
         changes.append(Change(structs.replace(state, next_fetch=state.next_fetch + NOT_BY_AGE)))
         return True

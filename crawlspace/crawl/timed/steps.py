@@ -45,7 +45,7 @@ class Steps(Generic[T]):
         self._made_at = -inf
 
     @property
-    def are_left(self) -> bool:
+    def has_remaining(self) -> bool:
         """Whether steps remain."""
         return self._left is not None
 

@@ -28,7 +28,7 @@ LONGEST = "longest_interval"
 """Meta: the longest interval at the last check, in seconds."""
 _SET_BACK_S = 60
 """Minimal difference of a clock that was set back; time servers cause smaller ones."""
-_LOOK_EVERY_S = 300.0
+_CHECK_EVERY_S = 300.0
 
 
 class PassingTime:
@@ -68,18 +68,18 @@ class PassingTime:
         """Pass over a leased URL that is not due any more; return whether it is such a one."""
         return self._smart.drop(state, changes)
 
-    def go_on(self, *, is_idle: Callable[[], bool]) -> Iterator[TimedStep]:
+    def resume(self, *, is_idle: Callable[[], bool]) -> Iterator[TimedStep]:
         """Make a part of the work that is due, and yield its effects."""
-        step = self._cycles.go_on(is_idle=is_idle) if self._continuous else None
-        for one in (step, self._smart.go_on(), self._schedule.go_on()):
+        step = self._cycles.resume(is_idle=is_idle) if self._continuous else None
+        for one in (step, self._smart.resume(), self._schedule.resume()):
             if one is not None:
                 yield one
-        if due := self._watch.glance():
+        if due := self._watch.step():
             yield TimedStep(due=due)
 
     def end(self) -> None:
         """Check the clock at the end of a crawl."""
-        self._watch.look()
+        self._watch.check()
 
 
 class DueTimeStore(Protocol):
@@ -98,7 +98,7 @@ class ClockWatch:
         self._store = store
         self._clock = clock
         self._longest_s = longest_s
-        self._looked_at = clock.monotonic()
+        self._checked_at = clock.monotonic()
         self._steps: Steps[Hastened] = Steps(clock)
 
     def start(self, *, longest_retry_s: int) -> int:
@@ -108,20 +108,20 @@ class ClockWatch:
         """
         if self._store.counts().retrying:
             self._store.hasten_retries(int(self._clock.now()) + longest_retry_s)
-        return self.look()
+        return self.check()
 
-    def look(self) -> int:
+    def check(self) -> int:
         """Make URLs due within the longest interval from now, if the clock or the setting was reduced; return their number."""
         return sum(step.number for step in self._all_steps())
 
     @property
     def has_steps(self) -> bool:
         """Whether steps of the last check remain."""
-        return self._steps.are_left
+        return self._steps.has_remaining
 
-    def glance(self) -> Sequence[Due]:
+    def step(self) -> Sequence[Due]:
         """Check if the last check is long ago, and make one step; return the queues with URLs that are due sooner."""
-        if not self._steps.are_left and self._clock.monotonic() - self._looked_at >= _LOOK_EVERY_S:
+        if not self._steps.has_remaining and self._clock.monotonic() - self._checked_at >= _CHECK_EVERY_S:
             self._steps.begin(self._all_steps())
         step = self._steps.next()
         return () if step is None else step.due
@@ -142,4 +142,4 @@ class ClockWatch:
         if longest != self._longest_s:
             self._store.set_meta(LONGEST, str(self._longest_s))
         self._store.set_meta(SEEN_AT, str(now))
-        self._looked_at = self._clock.monotonic()
+        self._checked_at = self._clock.monotonic()

@@ -47,7 +47,7 @@ class World:
 
     def next(self) -> str | None:
         while (state := self.frontier.next()) is not None:
-            if not self.locating.takes(state):
+            if not self.locating.defers(state):
                 return state.site
         return None
 

@@ -15,7 +15,7 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.files import (
     FIRST_GUESS_S,
     MOST_BYTES,
-    MOST_SET_ASIDE,
+    MOST_DEFERRED,
     MOST_WAITING,
     PATIENCE_S,
     PAUSE_S,
@@ -126,7 +126,7 @@ def test_a_known_url_is_a_file_by_its_type(crawl: Engine) -> None:
 def test_a_site_waits_when_too_many_files_are_set_aside(crawl: Engine, clock: FakeClock) -> None:
     add(crawl, *(f"/{n}.pdf" for n in range(AT_FIRST)))
     waiting = let_wait(crawl, AT_FIRST)
-    add(crawl, *(f"/more/{n}.pdf" for n in range(MOST_SET_ASIDE + 1)), "/page")
+    add(crawl, *(f"/more/{n}.pdf" for n in range(MOST_DEFERRED + 1)), "/page")
     crawl.admit([Candidate("http://c.example/page", Source.INDEX_FOLLOW)])
     assert "http://c.example/page" in [path for _ in range(20) for path in rest(crawl)]
     assert crawl.frontier.wake_in() == pytest.approx(PAUSE_S)
@@ -134,9 +134,9 @@ def test_a_site_waits_when_too_many_files_are_set_aside(crawl: Engine, clock: Fa
         crawl.fetched(document(file))
     clock.advance(PAUSE_S)
     found = rest(crawl)
-    while len(found) < MOST_SET_ASIDE + 2 and (more := rest(crawl)):
+    while len(found) < MOST_DEFERRED + 2 and (more := rest(crawl)):
         found += more
-    assert len(found) == MOST_SET_ASIDE + 2
+    assert len(found) == MOST_DEFERRED + 2
     assert crawl.is_done()
 
 

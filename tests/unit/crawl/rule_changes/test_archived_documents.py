@@ -57,7 +57,7 @@ class ArchivedSite(FoldedSite):
     def move(self, engine: Engine, *, steps: int = 100) -> None:
         """Make so many steps before anything is fetched."""
         moving = self.moving(engine)
-        assert engine.folded.are_moved == bool(engine.folded)
+        assert engine.folded.is_moving == bool(engine.folded)
         while steps and moving.step():
             steps -= 1
         engine.deliveries.drains[0].drain_all()
@@ -183,7 +183,7 @@ def test_documents_are_not_moved_while_too_many_wait_to_be_sent(site: ArchivedSi
     assert (moving.step(), moving.step(), moving.moved) == (True, True, moved)
     for _ in range(3):
         engine.deliveries.drains[0].drain_all()
-        engine.deliveries.look()
+        engine.deliveries.recount()
         while not engine.deliveries.hold_up and moving.step():
             pass
     engine.deliveries.drains[0].drain_all()

@@ -98,11 +98,11 @@ def test_they_are_dropped_where_others_have_ordered_them(scene: Scene) -> None:
     drain = scene.deliveries.drains[1]
     scene.deliveries.relieve(drain)
     assert not lacks_documents(scene.store, "search"), "it is not known yet that so many wait"
-    scene.deliveries.look({"search": 3})
+    scene.deliveries.recount({"search": 3})
     scene.deliveries.relieve(drain)
     assert lacks_documents(scene.store, "search")
     assert scene.store.backlog("search") == 0
-    scene.deliveries.look({"search": 3})  # another worker has not seen it yet
+    scene.deliveries.recount({"search": 3})  # another worker has not seen it yet
     have_filled(scene.store, "search", after=2)
     scene.deliveries.relieve(drain)
     assert filled_up_to(scene.store, "search") == 2

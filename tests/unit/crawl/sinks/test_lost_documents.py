@@ -189,11 +189,11 @@ def test_a_crawl_that_does_not_end_looks_once_a_day(sides: tuple[Side, Side]) ->
     a.asked = []
     for hours in (1, 22):
         a.clock.advance(hours * 3600)
-        lost.go_on()
+        lost.resume()
         a.work(engine)
     assert ONE not in documents(a)
     a.clock.advance(3600)
-    lost.go_on()
+    lost.resume()
     a.work(engine)
     assert_same(a.asked, [(ONE, False)])
     assert documents(a) == {HOME, ONE, TWO}

@@ -22,12 +22,12 @@ def test_a_glance_concerns_no_more_urls_than_it_may() -> None:
     store.discover([new(f"a.example/{number}") for number in range(AT_ONCE + 200)], now=now)
     store.record([Change(structs.replace(row, state=State.DONE, next_fetch=now + 3 * DAY)) for row in store.urls()], now=now)
     watch = ClockWatch(store, clock, longest_s=DAY)
-    assert watch.look() == 0, "nothing is wrong with the clock"
+    assert watch.check() == 0, "nothing is wrong with the clock"
     clock.advance(301)
     clock.set(now - DAY)
     steps: list[int] = []
     while not steps or watch.has_steps:
-        watch.glance()
+        watch.step()
         steps.append(sum(row.next_fetch == now for row in store.urls()))
         clock.advance(1)
     assert steps == [AT_ONCE, AT_ONCE + 200, AT_ONCE + 200]
@@ -40,9 +40,9 @@ def test_what_was_read_later_than_now_is_no_robots_txt_any_more() -> None:
     for site, ago in (("a.example:80", 2 * DAY), ("b.example:80", 0)):
         store.save_robots(RobotsEntry(site, "http", 200, "User-agent: *\nDisallow: /\n", now - ago))
     watch = ClockWatch(store, clock, longest_s=DAY)
-    watch.look()
+    watch.check()
     assert store.robots("b.example:80", "http") is not None
     clock.set(now - DAY)
-    watch.look()
+    watch.check()
     assert store.robots("a.example:80", "http") is not None
     assert store.robots("b.example:80", "http") is None
