@@ -264,7 +264,7 @@ class UrlState(Struct, gc=False):
     inherited: str | None = None
     """Metadata for its document, inherited from the source page, as a JSON object."""
     fields_mark: int = 0
-    """Hash of the metadata that the document was stored with (`document_hash`); 0 = none."""
+    """Hash of the metadata that the document was stored with (`crawl/conditional.py`); 0 = none."""
     refused: str | None = None
     """How many of its links were refused at the last fetch, by reason (`refused_links`); None = none."""
     depth_from: int = 0
@@ -373,7 +373,7 @@ class Outcome:
     needs_body: bool = False
     """A 304 whose headers contradict the stored state: the page is fetched again in this run, with an unconditional GET."""
     restricts_others: bool = False
-    """A 304 has robots directives that are not obeyed, or name another crawler (`crawl/archiving.py`)."""
+    """A 304 has robots directives that are not obeyed, or name another crawler (`crawl/commits.py`)."""
     exchange: Exchange | None = None
     """What was sent, for the archive; None where there is none, or the response is not complete."""
     sent_ago_s: float = 0.0

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from crawlspace.admin.reindex import StoredDocuments
-from crawlspace.crawl.sinks.index_repair import unsent
+from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.index.as_sent.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.index.inventory import Entry, Inventory
 from crawlspace.index.versions import Versions

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.config.sinks import EMBEDDED, SinkOptions, SinkSettings, made
-from crawlspace.crawl.sinks.references import NumberedFiles, references_of
+from crawlspace.crawl.sinks.deliveries import NumberedFiles, references_of
 from crawlspace.errors import StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource

@@ -18,10 +18,10 @@ from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.admin.url_changes import find_url
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.host_limit import kept_out
+from crawlspace.crawl.addresses import LookedUp, last_look_up
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.logins import why_urls_wait
-from crawlspace.crawl.rule_changes.known_addresses import LookedUp, last_look_up
+from crawlspace.crawl.sites import kept_out
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict, of_all_addresses
 from crawlspace.errors import UsageError
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict

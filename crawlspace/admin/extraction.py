@@ -13,9 +13,9 @@ from typing import Protocol
 
 from crawlspace.admin.reindex import Reindexed, Reindexing, ReindexStore
 from crawlspace.archive.records import Location
-from crawlspace.crawl.document_hash import mark_after
+from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.replay.remade import Remade
+from crawlspace.crawl.replay import Remade
 from crawlspace.model import LINKS_ONLY, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.recrawl import RecrawlPolicy

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from crawlspace.admin.url_changes import KnownUrls, UrlChanges, find_url, is_outside
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.admission import Admission, KnownHosts
-from crawlspace.crawl.discovery import CandidateChecker
+from crawlspace.crawl.admission import Admission, CandidateChecker, KnownHosts
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.startup import build_space
 from crawlspace.model import UrlState

@@ -11,9 +11,7 @@ from crawlspace.asked import Asked
 from crawlspace.config.collection import Collection
 from crawlspace.config.errors import where_set
 from crawlspace.config.refresh.times import CYCLE, SCHEDULE, SMART, RefreshTimes
-from crawlspace.crawl.timed.cycles import BEGAN
-from crawlspace.crawl.timed.schedule import RUNNING, SETTLED, settled_until
-from crawlspace.crawl.timed.smart_refresh import AGE, OFF, ON
+from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import State, UrlState
 from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.state.by_age import real_time
@@ -75,7 +73,7 @@ class Refreshing:
 
 def refreshing(times: RefreshTimes, store: RefreshStore | None, *, now: float) -> Refreshing:
     """Return what is to come. `store` is None for a collection that was never crawled."""
-    began, settled, running, age = (None,) * 4 if store is None else store.get_metas([BEGAN, SETTLED, RUNNING, AGE])
+    began, settled, running, age = (None,) * 4 if store is None else store.get_metas([CYCLE_BEGAN, SETTLED, RUNNING, AGE])
     next_at = None
     if times.cycle is not None and began is not None and began.isdigit():
         next_at = times.cycle.next_after(int(began))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from crawlspace.crawl.refused_sample import as_stored
+from crawlspace.crawl.admission import as_stored
 from crawlspace.decision import OF_PAGES, Decision, Reason
 from crawlspace.model import UrlState
 from crawlspace.printable import HIDDEN, MESSAGE, printable

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from crawlspace.crawl.sinks.index_repair import unsent
+from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.model import Document, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects

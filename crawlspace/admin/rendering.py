@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crawlspace.config.collection import Collection
+from crawlspace.config.sites import mode_of
 from crawlspace.config.url_options import HASH_ROUTES
-from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, RenderingStore, learned_rendering, mode_of
+from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, learned_rendering
 from crawlspace.decision import Actions, Render, RuleRef
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.state.render_learning import Needs, RenderGroup, group_of
+from crawlspace.state.store import MetaStore
 from crawlspace.urls import DEFAULT_PORTS, Url
 
 
@@ -79,7 +81,7 @@ _MODES = {
 }
 
 
-def rendering_of(url: Url, actions: Actions, collection: Collection, store: RenderingStore | None) -> PageRendering | None:
+def rendering_of(url: Url, actions: Actions, collection: Collection, store: MetaStore | None) -> PageRendering | None:
     """Return whether a page is rendered; None where the collection renders nothing."""
     if not collection.renders or url.scheme not in DEFAULT_PORTS:
         return None
@@ -113,7 +115,7 @@ class RenderingReport:
         return {**counts_as_json(self.counts), "groups_needing_it": self.needing}
 
 
-def rendering_report(store: RenderingStore) -> RenderingReport:
+def rendering_report(store: MetaStore) -> RenderingReport:
     learned = learned_rendering(store)
     return RenderingReport(learned.counts, learned.needing)
 

@@ -14,8 +14,8 @@ from crawlspace.admin.pending.lines import ERROR
 from crawlspace.admin.pending.realms import Origins
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.crawl.findings.kept import ErrorExample, HashRoutes
-from crawlspace.crawl.findings.traps import Trap
+from crawlspace.crawl.findings import ErrorExample, HashRoutes
+from crawlspace.crawl.traps import Trap
 from crawlspace.model import Held, State, Status, UrlState, priority
 from crawlspace.state.by_age import real_time
 from crawlspace.state.duplicates import is_left

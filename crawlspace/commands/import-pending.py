@@ -21,8 +21,7 @@ from crawlspace.admin.pending.lines import PendingFileError, checked, read_lines
 from crawlspace.admin.url_changes import Stopped
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import CandidateChecker
+from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.plural import counted

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.site_access import SiteAccess
-from crawlspace.crawl.access.sessions import Sessions
 from crawlspace.crawl.logins import forget_refused, forget_waiting, places_of
+from crawlspace.crawl.sessions import Sessions
 from crawlspace.errors import UsageError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.command import CollectionCommand, print_json

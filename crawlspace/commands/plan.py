@@ -12,8 +12,8 @@ from crawlspace.admin.refresh import refreshing
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import check_start_urls
 from crawlspace.crawl.depths.end_of_run import pending_depths
-from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, JUDGED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.rule_changes.survey import DELETIONS, DUE, EXCLUDED, FOLDED, JUDGED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.startup import (
     build_deletion_limit,
     build_rediscovery,

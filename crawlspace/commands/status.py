@@ -17,8 +17,7 @@ from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_repor
 from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.access.kept import KeptSession, kept_sessions, next_login_at
-from crawlspace.crawl.findings.kept import MOST_ROUTES, kept_error_examples, kept_routes, kept_traps
+from crawlspace.crawl.findings import MOST_ROUTES, kept_error_examples, kept_routes, kept_traps
 from crawlspace.crawl.logins import (
     RefusedLogin,
     WaitingLogin,
@@ -28,7 +27,8 @@ from crawlspace.crawl.logins import (
     wanted_logins,
 )
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
-from crawlspace.crawl.sinks.index_repair import Resending
+from crawlspace.crawl.sessions import KeptSession, kept_sessions, next_login_at
+from crawlspace.crawl.sinks.repair import Resending
 from crawlspace.crawl.startup import build_space, hash_of
 from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import CrawlspaceError

@@ -1,62 +1,60 @@
-"""The use-cases of a running crawl: enter start URLs, admit candidates, choose the next fetch, record its outcome.
+"""The engine of a running crawl: the only thing that whoever runs a crawl talks to.
 
-Scrapy (or a test) calls `next_fetch`, and then `fetched` with the one `Outcome` of that request. The engine decides nothing itself: it
-asks the rules, the lifecycle and the frontier, and the store writes each effect in one transaction.
+Scrapy (or a test) calls `next_fetch`, and then `fetched` with the one `Outcome` of that request; `commit` writes what was taken, and `close`
+ends the crawl. The engine decides nothing itself: it asks the rules, the lifecycle and the frontier, and the store writes each effect in one
+transaction. Nobody reaches through it to what it is made of. What others need of that is handed to them when they are made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-
-from msgspec import structs
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.admission import Admission, check_start_urls
-from crawlspace.crawl.archiving import Archiving
-from crawlspace.crawl.batch import Commits, Singly
-from crawlspace.crawl.depths.lowered import fetch_again
-from crawlspace.crawl.discovery import CandidateChecker
-from crawlspace.crawl.document_hash import mark_after
-from crawlspace.crawl.files.turns import SiteTurns
-from crawlspace.crawl.findings.kept import RunFindings, keep_learned
-from crawlspace.crawl.folded_documents import FoldedDocuments
-from crawlspace.crawl.forgotten_urls import EndedUrls
+from crawlspace.crawl.addresses import Locate, Locating
+from crawlspace.crawl.admission import Admission, CandidateChecker, PageUrls, check_start_urls
+from crawlspace.crawl.commits import Archiving, Commits, PageStore, Singly, WorkerView
+from crawlspace.crawl.conditional import generation
+from crawlspace.crawl.depths.settlement import fetch_again
+from crawlspace.crawl.files import FileSlots
+from crawlspace.crawl.findings import RunFindings
 from crawlspace.crawl.inherited_metadata import lacks_fields
 from crawlspace.crawl.logins import Logins
-from crawlspace.crawl.outcomes import OutcomePolicy, excluded_status
-from crawlspace.crawl.ports import PageStore, WorkerView
-from crawlspace.crawl.redirects import Redirects
+from crawlspace.crawl.outcomes import NOT_SHOWN, OutcomePolicy, excluded_status, not_shown
+from crawlspace.crawl.recording import OutcomeRecorder
 from crawlspace.crawl.rendering import Rendering
-from crawlspace.crawl.rule_changes.generation import generation
+from crawlspace.crawl.rule_changes.folding import FoldedDocuments
 from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
 from crawlspace.crawl.sinks.deliveries import Deliveries
-from crawlspace.crawl.site_addresses import Locating
-from crawlspace.crawl.site_delays import SiteDelays, frontier_of, robots_of
-from crawlspace.crawl.site_failures import SiteFailures
+from crawlspace.crawl.sites import SiteDelays, SiteFailures, frontier_of, robots_of
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
-from crawlspace.decision import Reason
+from crawlspace.decision import Decision, Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.site_queue import Wait
 from crawlspace.index.sink import Sink
-from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, State, Status, UrlState
+from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.once_a_run import RunStart, at_once, is_due_again
-from crawlspace.state.refused_links import packed
+from crawlspace.state.once_a_run import RunStart, is_due_again
+from crawlspace.state.site_health import Health
 from crawlspace.state.store import LeaseStore, Store
-from crawlspace.state.unreachable import logged_out, not_rendered, postponed
+from crawlspace.state.unreachable import UnreachableSite, postponed
 
-LOOK_EVERY_S = 0.1
+CHECK_EVERY_S = 0.1
 """Interval of the checks whether another process has written to the store."""
 
 
 class Engine:
-    """The crawl of one collection by this process."""
+    """The crawl of one collection by this process.
+
+    Its public attributes are values, and the parts that are handed to Scrapy components when these are made.
+    """
 
     def __init__(
         self,
@@ -71,75 +69,81 @@ class Engine:
         archiving: Archiving | None = None,
     ) -> None:
         """`worker`: how this process uses the store, where several workers share the crawl."""
-        self.collection = collection
-        self.space = space
-        self.global_space = global_space
-        self.store = store
-        self.clock = clock
-        self.discovery = CandidateChecker(space)
-        self.admission = Admission(collection, self.discovery, store)
+        self.collection, self.space, self.global_space = collection, space, global_space
+        self.store, self.clock = store, clock
+        self._checker = CandidateChecker(space)
+        self._admission = Admission(collection, self._checker, store)
         self.deliveries = Deliveries(store, sinks, clock, most=collection.max_backlog, settings=collection.sinks)
         self.findings = RunFindings(store, clock, folding=collection.url_folding)
         self.progress = RunCounters(watcher=self.findings)
-        self.results: PageStore = store if worker is None else worker
+        self._results: PageStore = store if worker is None else worker
         self._leases: LeaseStore = store if worker is None else worker.sites
-        self._run = RunStart(self.results, clock, continuous=collection.continuous)
+        self._run = RunStart(self._results, clock, continuous=collection.continuous)
         self._time = PassingTime(collection, store, clock)
         self.hastened = self._time.hastened
+        """Number of URLs made due earlier, because the clock was set back or the longest interval was reduced."""
         self._seeding: Steps[list[NewUrl]] = Steps(clock)
-        self.outcome_policy = OutcomePolicy(
+        self._outcomes = OutcomePolicy(
             store,
-            read_health=self.results.health,
+            read_health=self._results.health,
             clock=clock,
             deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions),
         )
-        self.progress.moves = self.outcome_policy.moves
-        self.policy = policy = self._time.policy()
+        self.progress.moves = self._outcomes.moves
+        self.policy = self._time.policy()
         self.generation = generation(store)
         """Generation of the rules; a page fetched under another one is requested with an unconditional GET."""
-        self.robots = robots_of(collection, self.results, clock)
+        self.robots = robots_of(collection, self._results, clock)
         self.logins = Logins.of(collection, store, clock)
         self.rendering = Rendering.of(collection, space, store, clock=clock)
         self.site_delays = SiteDelays(collection, clock, self.robots)
         others = None if worker is None else worker.sites
         self.frontier = frontier_of(
-            collection, self._leases, self.site_delays, clock=clock, time=self._time, others=others, policy=policy
+            collection,
+            self._leases,
+            self.site_delays,
+            clock=clock,
+            retries_until=self._time.retries_until,
+            others=others,
+            policy=self.policy,
         )
-        self.site_failures = SiteFailures(
+        self._site_failures = SiteFailures(
             self.frontier,
             self.robots,
             store,
-            save_row=self.results.set_unreachable,
+            save_row=self._results.set_unreachable,
             clock=clock,
             giving_up=collection.giving_up,
             policy=lambda: self.policy,
         )
-        self.robots_read = self.site_failures.robots_read
         self._leased: dict[int, UrlState] = {}
-        self.turns = SiteTurns(
+        self.turns = FileSlots(
             self.frontier,
             self.site_delays,
-            self.site_failures,
+            self._site_failures,
             leased=self._leased,
             policy=lambda: self.policy,
             clock=clock,
             converted_types=collection.files.converters,
         )
-        self.locating: Locating | None = None
-        """Looks up which sites share an address; set from outside if these share their delay."""
+        self._locating: Locating | None = None
         self.is_judging = False
         """Whether links of archived pages are left to be judged; set from outside."""
-        self._ended = EndedUrls(self.discovery, run_ends=self._run.ends, starts=(start.url for start in collection.start_urls))
-        self.commits = Commits(self.results, clock, archiving)
+        self._commits = Commits(self._results, clock, archiving)
         self.folded = FoldedDocuments(store)
-        self.redirects = Redirects(
+        self._recorder = OutcomeRecorder(
+            collection,
             store,
-            uncommitted=self._uncommitted,
-            most=collection.max_redirects,
-            keeps_cookies=collection.keeps_cookies,
-            folding=collection.url_folding,
+            admission=self._admission,
+            checker=self._checker,
+            outcomes=self._outcomes,
+            folded=self.folded,
+            commits=self._commits,
+            clock=clock,
+            deepest=space.limits.max_link_depth,
+            run_ends=self._run.ends,
         )
-        self._version, self._looked_at = self.results.version(), float("-inf")
+        self._version, self._checked_at = self._results.version(), float("-inf")
 
     # --- inserting URLs -------------------------------------------------------------------------------------------
 
@@ -149,15 +153,72 @@ class Engine:
         Returns those that the rules refuse. Raises ConfigError if they refuse all.
         """
         refused = check_start_urls(self.collection.start_urls, self.space)
-        for new in self.admission.starts():
+        for new in self._admission.starts():
             self.enter(new)
         return refused
 
+    def read_folded(self) -> tuple[Effects, list[NewUrl]]:
+        """Find the documents of folded URLs that wait, and insert the URLs that they wait for; return what was ordered, and these URLs."""
+        effects, lost = self.folded.read(self.collection.url_folding, now=self.now())
+        self.enter(lost)
+        return effects, lost
+
+    def admitted(self, candidates: Iterable[Candidate]) -> tuple[list[NewUrl], list[Refused]]:
+        """Check candidates without inserting them; return those to be inserted, and those refused."""
+        return self._admission.candidates(candidates)
+
     def admit(self, candidates: Iterable[Candidate]) -> list[Refused]:
         """Insert candidates from elsewhere, such as requests of a spider. Returns those refused."""
-        new, refused = self.admission.candidates(candidates)
+        new, refused = self.admitted(candidates)
         self.enter(new)
         return refused
+
+    def enter(self, new: Sequence[NewUrl]) -> None:
+        """Insert URLs that the checks have admitted; known ones may get a smaller depth."""
+        if new:
+            self.inserted(new, self.store.discover(new, now=self.now()))
+
+    def inserted(self, new: Sequence[NewUrl], effects: Effects) -> None:
+        """Continue with URLs that were inserted, and with what that has changed."""
+        self._discovered({(one.site, one.queue) for one in new}, effects)
+        self._site_failures.found(new)
+        self.fetch_again(effects)
+
+    def fetch_again(self, effects: Effects, *, linked: bool = False) -> None:
+        """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links.
+
+        `linked`: a way leads to all of them from a start URL, so that none is an orphan any more.
+        """
+        while effects.lowered:
+            changes, effects = fetch_again(
+                effects.lowered, self.store, discovery=self._checker, limits=self.space.limits, now=self.now(), linked=linked
+            )
+            self._discovered([(one.state.site, one.state.queue) for one in changes], effects)
+            for change in changes:
+                self.due(change.state)
+
+    # --- decisions ------------------------------------------------------------------------------------------------
+
+    def recheck(self, state: UrlState) -> Decision:
+        """Return the decision for a stored URL by the present rules."""
+        return self._checker.recheck(state)
+
+    def count_refused(self, reasons: Mapping[Reason, int]) -> None:
+        """Count links and requests that were refused, by reason."""
+        self._checker.refused.update(reasons)
+
+    def take_refused(self) -> Counter[Reason]:
+        """Return what was refused since the last call, by reason."""
+        refused, self._checker.refused = self._checker.refused, Counter()
+        return refused
+
+    def canonical_key(self, state: UrlState, outcome: Outcome) -> int | None:
+        """Return the key of the canonical page named by a page; None if it is the page itself, or outside the crawl space."""
+        return self._admission.canonical_key(state, outcome)
+
+    def page_urls(self, state: UrlState, outcome: Outcome) -> PageUrls:
+        """Check the links of a page whose outcome is not recorded."""
+        return self._admission.of_page(state, outcome)
 
     # --- fetching and recording -----------------------------------------------------------------------------------
 
@@ -165,32 +226,30 @@ class Engine:
         """Return the next request; None if no site is ready, or the index is too far behind."""
         if self.deliveries.hold_up:
             return None
-        self.turns.let_in()
+        self.turns.admit_deferred()
         for _ in range(100):  # a limit, because URLs that need no request must not block the event loop
             state = self.frontier.next()
             if state is None:
                 self._update()
                 return None
             # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
-            droppers = self._ended, self._time, self.folded
-            if state.id in self._leased or any(one.drop(state, self.commits.batch.changes) for one in droppers):
+            droppers = self._recorder, self._time, self.folded
+            is_dropped = state.id in self._leased or any(one.drop(state, self._commits.batch.changes) for one in droppers)
+            if is_dropped or self._recorder.is_leaving(state):
                 self.frontier.skip(state)
                 continue
-            if state.id in self.redirects.leaving:
-                self.frontier.skip(state)
-                continue
-            if self.turns.sets_aside(state):
+            if self.turns.defers(state):
                 continue
             if self.logins.wait_s(state.site):
                 self.frontier.put_back(state)
                 self.logins.pause(state.site, self.frontier)
                 continue
-            decision = self.discovery.recheck(state)
+            decision = self._checker.recheck(state)
             if not decision.admitted:
                 status = excluded_status(decision, state, space=self.space, global_space=self.global_space)
                 self._exclude(state, status, decision.reason)
                 continue
-            if self.locating is not None and self.locating.takes(state):
+            if self._locating is not None and self._locating.defers(state):
                 continue
             if self.collection.robots_obey:
                 answer = self.robots.ask(state.url, site=state.site)
@@ -198,9 +257,9 @@ class Engine:
                     self._exclude(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue
                 if answer is RobotsVerdict.UNKNOWN:
-                    if (fetch := self.site_failures.robots_to_fetch(state)) is None:
+                    if (fetch := self._site_failures.robots_to_fetch(state)) is None:
                         self.frontier.skip(state)
-                        self.commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self._now())))
+                        self._commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self.now())))
                         continue
                     self.frontier.block(state.site)  # first: the site keeps its turn
                     self.frontier.put_back(state)
@@ -215,16 +274,20 @@ class Engine:
         """Take the outcome of a FetchPage into the batch that `commit` writes. Return False when it is not awaited any more."""
         if (state := self._leased.get(outcome.id)) is None:
             return False
-        again = self.redirects.check(state, outcome)
+        again = self._recorder.check_redirect(state, outcome)
         self.turns.ended(state, outcome)
         self.progress.fetched += 1
         self.progress.by_kind[outcome.kind] += 1
-        if outcome.status in (Status.LOGGED_OUT, Status.NOT_RENDERED):
+        if outcome.status in NOT_SHOWN:
             del self._leased[state.id]
-            self.commits.add(Change(self._not_shown(state, outcome)), outcome, state)
+            self.progress.count(state, outcome)
+            is_login = outcome.status == Status.LOGGED_OUT
+            waits = is_login and self.logins.logged_out(state.site, outcome.detail, self.frontier)
+            after = not_shown(state, outcome, policy=self.policy, now=self.now(), run_ends=self._run.ends, waits=waits)
+            self._commits.add(Change(after), outcome, state)
         else:
-            self._take(outcome)
-            self._fetch_again(again, state)
+            self._record(outcome)
+            self._recorder.request_again((one for one in again if one.id not in self._leased), together_with=state)
         return True
 
     def not_sent(self, id: int) -> None:
@@ -241,228 +304,296 @@ class Engine:
     def awaited(self) -> list[UrlState]:
         return list(self._leased.values())
 
+    def leased_again(self, state: UrlState) -> bool:
+        """Take a URL as it was leased once more, if it is in flight; return whether it is."""
+        if state.id not in self._leased:
+            return False
+        self._leased[state.id] = state
+        return True
+
+    def robots_read(
+        self, fetch: FetchRobots, *, status: int, body: str, retry_after_s: float | None = None, detail: str = ""
+    ) -> None:
+        """Process the response to a request for robots.txt, or its failure."""
+        self._site_failures.robots_read(fetch, status=status, body=body, retry_after_s=retry_after_s, detail=detail)
+
+    def robots_not_sent(self, fetch: FetchRobots, *, wait_s: float = 0.0) -> None:
+        """Have a robots.txt requested again with the next slot of its site, or after a while: its request was not answered."""
+        if wait_s:
+            self.frontier.wait_site(fetch.site, wait_s)
+        self.frontier.unblock(fetch.site)
+
     def commit(self, *, waits: bool = True) -> Effects | None:
         """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try.
 
         Unless it `waits`, those of which the archive has no record yet are set apart, for the next call.
         """
         effects = None
-        while (self.commits.is_writing or self.begin_commit()) and (waits or self.commits.is_archived):
+        while (self.is_writing or self.begin_commit()) and (waits or self._commits.is_archived):
             try:
-                effects = self.commits.write()
+                effects = self.write()
                 if effects is None:
-                    effects = self.commits.write_singly(self.singly())
+                    effects = self._commits.write_singly(self.singly())
             except CrawlspaceError:
-                self.outcome_policy.give_back(self.commits.give_up())
+                self._outcomes.give_back(self._commits.give_up())
                 raise
             self.end_commit(effects)
         return effects
 
     def begin_commit(self) -> bool:
-        """Set apart all outcomes taken so far, to be written by `commits`. Return False where there are none, or others are being written."""
-        self.progress.refused.update({reason.value: count for reason, count in self.discovery.refused.items()})
-        self.discovery.refused.clear()
-        return self.commits.begin(self.outcome_policy.take_changed)
+        """Set apart all outcomes taken so far, to be written by `write`. Return False where there are none, or others are being written."""
+        self.progress.refused.update({reason.value: count for reason, count in self.take_refused().items()})
+        return self._commits.begin(self._outcomes.take_changed)
+
+    def write(self) -> Effects | None:
+        """Write what was set apart, in one transaction; log a fault in a change and return None. Raises StoreError, ArchiveError.
+
+        Touches nothing but store and archive, so it can run in another thread.
+        """
+        return self._commits.write()
+
+    def write_changes(self, changes: Sequence[Change]) -> Effects | Exception:
+        """Write changes; return the error where a fault in them breaks it. Raises StoreError. May run in another thread."""
+        return self._commits.record(changes)
 
     def singly(self) -> Singly:
         """Go through what was set apart, change by change; one that cannot be written becomes an unexpected error (699) of its URL."""
         # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
         policy = replace(self.policy, retry_times=0)
-        return self.commits.singly(lambda state, lost: self.outcome_policy.follow(state, lost, policy=policy).state)
+        return self._commits.singly(lambda state, lost: self._outcomes.follow(state, lost, policy=policy).state)
 
     def end_commit(self, effects: Effects) -> None:
         """Apply the effects of what was set apart and is written now. Raises StoreError."""
-        batch = self.commits.end()
-        self.outcome_policy.recorded(effects.displaced)
-        self.admission.room.committed(self.commits.batch.new)
+        batch = self._commits.end()
+        self._outcomes.recorded(effects.displaced)
+        self._admission.room.committed(self._commits.batch.new)
         self.frontier.recorded(change.state.id for change in batch.changes)
-        if self.redirects.leaving:
-            self.redirects.leaving.difference_update(change.state.id for change in batch.changes)
+        self._recorder.recorded(change.state.id for change in batch.changes)
         for state in (change.state for change in batch.changes if not change.forget):
-            again = state.retries > 0 or is_due_again(state, self._now())
+            again = state.retries > 0 or is_due_again(state, self.now())
             if state.next_fetch is not None and (again or not self._run.ends):
                 self.frontier.due(state.site, state.queue, state.next_fetch, retry=again)
         self.inserted(batch.new, effects)
         self.deliveries.ordered(effects.pushes + effects.deletes)
-        keep_learned(self.rendering, self.findings)
+        self.keep_learned()
         self._update()
+
+    @property
+    def uncommitted(self) -> int:
+        """Number of changes taken and not set apart to be written yet."""
+        return len(self._commits.batch.changes)
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether outcomes are set apart that are not written yet."""
+        return self._commits.is_writing
+
+    @property
+    def has_uncommitted(self) -> bool:
+        """Whether anything is not written yet."""
+        return self._commits.waits
+
+    # --- sites ----------------------------------------------------------------------------------------------------
+
+    @property
+    def has_work(self) -> bool:
+        """Whether any site has pending or due URLs, ready or not."""
+        return self.frontier.working > 0
+
+    @property
+    def given_up_sites(self) -> set[str]:
+        """The sites of which nothing more is fetched in this run."""
+        return self.frontier.given_up_sites
+
+    def wake_in(self) -> float | None:
+        """Return the seconds until the next URL may be fetched; None if that depends on requests in flight."""
+        return self.frontier.wake_in()
+
+    def paused(self) -> Wait | None:
+        """Return what the next request waits for; None where one is in flight or may be sent, or waits for the delay of its site only."""
+        return self.frontier.paused()
+
+    def wait_for_site(self, site: str, seconds: float) -> None:
+        """Request nothing of a site for that time."""
+        self.frontier.wait_site(site, seconds)
+
+    def note_request(self, site: str, *, sent_ago_s: float = 0.0) -> None:
+        """Note a request to a site that is for no page: its delay counts from it."""
+        self.frontier.record_other_request(site, sent_ago_s=sent_ago_s)
+
+    def refuse_login(self, fetch: FetchRobots, why: str) -> None:
+        """Request nothing more of a site that has refused its log-in when its robots.txt was requested."""
+        self.frontier.unblock(fetch.site, answered=True)
+        self.logins.refused(fetch.site, why)
+        self.frontier.give_up(fetch.site)
+
+    def pause_login(self, fetch: FetchRobots) -> None:
+        """Pause a site that nobody could log in to for its robots.txt."""
+        self.robots_not_sent(fetch)
+        self.logins.pause(fetch.site, self.frontier)
+
+    def look_up_addresses(self, locate: Locate, *, most: int) -> None:
+        """Look up the address of each site before its first request, `most` at a time: sites at one address share their delay."""
+        self._locating = Locating(self.frontier, locate, most=most)
+
+    def unanswered_sites(self) -> dict[str, str]:
+        """Return the unreachable sites of this run, and the causes."""
+        return self._site_failures.unanswered()
+
+    # --- changes by others ----------------------------------------------------------------------------------------
+
+    def due(self, state: UrlState, *, at: int | None = None) -> None:
+        """Have a URL fetched in this run whose due time was changed; it is due `at`, or at the time of its state."""
+        due_at = state.next_fetch if at is None else at
+        if due_at is not None:
+            self.frontier.due(state.site, state.queue, due_at, retry=True)
+
+    def links_judged(self, new: Sequence[NewUrl], effects: Effects) -> None:
+        """Continue with the URLs that links of archived pages have given, and with what recording that has changed."""
+        self._admission.room.committed(new)
+        self.inserted(new, effects)
+
+    def documents_move(self) -> None:
+        """Note that archived documents go over to other URLs from now on."""
+        self._commits.places_move()
+
+    def documents_moved(self, effects: Effects) -> None:
+        """Apply the effects of archived documents that were pushed under other URLs."""
+        self.inserted([], effects)
+        self.deliveries.ordered(effects.pushes + effects.deletes)
+
+    def finish_moving(self) -> None:
+        """Move the archived documents that are left, when nothing is fetched any more. Raises StoreError."""
+        self.folded.finish()
+
+    def count_written(self, *, pushes: int, deletes: int) -> None:
+        """Count documents that were pushed and deleted for another reason than an outcome."""
+        self.progress.pushes += pushes
+        self.progress.deletes += deletes
+
+    def orphans_deleted(self, *, pushes: int, deletes: int) -> None:
+        """Count the documents of orphans that were deleted, and what was pushed for them."""
+        self.count_written(pushes=pushes, deletes=deletes)
+        self._outcomes.deleted += deletes
+        self.deliveries.ordered(deletes + pushes)
+
+    def site_acquired(self, site: str, health: Health, unreachable: UnreachableSite | None) -> None:
+        """Take over what another worker knows of a site that this one owns now."""
+        self._outcomes.know(site, health)
+        self._site_failures.know(site, unreachable)
+
+    def forget_known(self) -> None:
+        """Clear the cache of known URLs, because the store may have forgotten some, or given some a smaller depth."""
+        self._checker.forget_known()
+
+    def note_others(self, *, waiting: Mapping[str, int], deleted: int) -> None:
+        """Note what all workers have ordered: how many orders wait for each sink, and how many documents the others have deleted."""
+        self.deliveries.recount(waiting)
+        self._outcomes.deleted_elsewhere = deleted
+
+    @property
+    def deleted(self) -> int:
+        """Number of documents that this process has deleted, as the deletion limit counts."""
+        return self._outcomes.deleted
+
+    @property
+    def deleted_by_all(self) -> int:
+        """The same for all workers, as far as known."""
+        return self._outcomes.deleted + self._outcomes.deleted_elsewhere
+
+    @property
+    def withheld(self) -> int:
+        """Number of deletions of this run held because of the deletion limit."""
+        return self._outcomes.withheld
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other workers share the crawl."""
+        return self._results is self.store
 
     @property
     def has_steps(self) -> bool:
         """Whether background steps remain, although there may be nothing to fetch."""
-        return self._time.has_steps or self._seeding.are_left
+        return self._time.has_steps or self._seeding.has_remaining
 
-    @property
-    def uncommitted(self) -> int:
-        return len(self.commits.batch.changes)
+    def is_idle(self) -> bool:
+        """Return whether nothing is in flight, pending or to be recorded."""
+        waits = self._commits.waits or self._leased or self.turns.has_deferred or self._time.has_more_to_fetch
+        return not (waits or self.is_judging or self.folded.is_moving) and self.frontier.is_done()
 
     def is_done(self) -> bool:
         """Return whether the run is complete, with all outcomes recorded. A continuous crawl is never done."""
         return not self.collection.continuous and self.is_idle()
 
+    def keep_learned(self, *, is_last: bool = False) -> None:
+        """Store what this run has learned and found."""
+        if self.rendering is not None:
+            self.rendering.keep(is_last=is_last)
+        self.findings.keep(is_last=is_last)
+
+    def leave_sites(self) -> None:
+        """Count the failures of a complete run, and give back all unused leases."""
+        self._site_failures.end()
+        self.frontier.close()
+
     def close(self) -> None:
         """Commit, and release unused leases."""
         self.commit()
-        keep_learned(self.rendering, self.findings, is_last=True)
-        self.site_failures.end()
+        self.keep_learned(is_last=True)
+        self._site_failures.end()
         self._time.end()
         self.frontier.close()
         if self._leased:  # an end by force: they are fetched again
             self._leases.release(list(self._leased))
             self._leased.clear()
 
-    # --- private --------------------------------------------------------------------------------------------------
-
-    def _now(self) -> int:
+    def now(self) -> int:
+        """Return the time in seconds since 1970."""
         return int(self.clock.now())
 
-    def is_idle(self) -> bool:
-        """Whether nothing is in flight, pending or to be recorded."""
-        waits = self.commits.waits or self._leased or self.turns.are_left or self._time.has_more_to_fetch
-        return not (waits or self.is_judging or self.folded.are_moved) and self.frontier.is_done()
+    # --- private --------------------------------------------------------------------------------------------------
 
     def _exclude(self, state: UrlState, status: Status, reason: Reason) -> None:
         """Exclude a URL just returned by the frontier."""
         self.frontier.skip(state)
         self._leased[state.id] = state
-        self._take(Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=self._now()))
+        self._record(Outcome(state.id, state.url, OutcomeKind.EXCLUDED, status, reason=reason, fetched_at=self.now()))
 
-    def _not_shown(self, state: UrlState, outcome: Outcome) -> UrlState:
-        """Return the state of a URL of whose page nothing is known, for no reason of its own."""
+    def _record(self, outcome: Outcome) -> None:
+        """Add the change that an outcome makes to the batch."""
+        self._run.look_at_clock()
+        state = self._leased.pop(outcome.id)
+        self._recorder.add(state, outcome, policy=self.policy, generation=self.generation, in_flight=self._leased)
         self.progress.count(state, outcome)
-        if outcome.status == Status.NOT_RENDERED:
-            return not_rendered(state, policy=self.policy, now=self._now(), run_ends=self._run.ends, detail=outcome.detail)
-        waits = self.logins.logged_out(state.site, outcome.detail, self.frontier)  # else it is about this page alone
-        return logged_out(state, outcome.retry_after_s, policy=self.policy, now=self._now(), waits=waits, detail=outcome.detail)
 
     def _update(self) -> None:
         """Update from changes by others, such as a command's writes, and start due background work, such as a new cycle."""
         self.enter(self._seeding.next() or ())
-        for step in self._time.go_on(is_idle=self.is_idle):
+        for step in self._time.resume(is_idle=self.is_idle):
             for due in step.due:
                 self.frontier.due(*due)
             if step.is_turn:
                 self.policy, self.generation, self._version = self._time.policy(), generation(self.store), -1
             if step.enters_starts:
-                self._seeding.begin(self.admission.starts())
-        if self.clock.monotonic() - self._looked_at < LOOK_EVERY_S and self._version != -1:
+                self._seeding.begin(self._admission.starts())
+        if self.clock.monotonic() - self._checked_at < CHECK_EVERY_S and self._version != -1:
             return
-        self._looked_at = self.clock.monotonic()
-        if (version := self.results.version()) == self._version:
+        self._checked_at = self.clock.monotonic()
+        if (version := self._results.version()) == self._version:
             return
         self._version = version
-        for site in self.logins.look():
+        for site in self.logins.recheck():
             self.frontier.resume(site)
-        self.discovery.forget_known()
+        self.forget_known()
         self.frontier.look_again()
-        self.deliveries.look()
-
-    def enter(self, new: Sequence[NewUrl]) -> None:
-        """Insert URLs that the checks have admitted; known ones may get nearer."""
-        if new:
-            self.inserted(new, self.store.discover(new, now=self._now()))
-
-    def inserted(self, new: Sequence[NewUrl], effects: Effects) -> None:
-        """Go on with URLs that were inserted, and with what that has changed."""
-        self._discovered({(one.site, one.queue) for one in new}, effects)
-        self.site_failures.found(new)
-        self.fetch_again(effects)
-
-    def fetch_again(self, effects: Effects, *, linked: bool = False) -> None:
-        """Fetch URLs with a smaller depth in this run, if the limit of link depth excluded them or their links."""
-        while effects.lowered:
-            changes, effects = fetch_again(
-                effects.lowered, self.store, discovery=self.discovery, limits=self.space.limits, now=self._now(), linked=linked
-            )
-            self._discovered([(one.state.site, one.state.queue) for one in changes], effects)
-            for change in changes:
-                if change.state.next_fetch is not None:
-                    self.frontier.due(change.state.site, change.state.queue, change.state.next_fetch, retry=True)
+        self.deliveries.recount()
 
     def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
         self.progress.discovered += effects.discovered
-        self.progress.pushes += effects.pushes
-        self.progress.deletes += effects.deletes
+        self.count_written(pushes=effects.pushes, deletes=effects.deletes)
         if effects.pending_sites:
             self.frontier.discovered(where)
         for site, queue, at in effects.due:
             self.frontier.due(site, queue, at)
-
-    def _take(self, outcome: Outcome) -> None:
-        """Add the change that an outcome makes to the batch."""
-        self._run.look_at_clock()
-        state = self._leased.pop(outcome.id)
-        new, keys, refused, sample = self.admission.of_page(state, outcome)
-        canonical = self.admission.canonical_key(state, outcome)
-        folded = self.folded.of(state)
-        if outcome.redirect_to is not None and not new:
-            self.redirects.refused(state.url)
-        target = self.redirects.target(state, outcome, new[0] if new else None)
-        transition = self.outcome_policy.follow(
-            state, outcome, policy=self.policy, canonical=canonical, folded=folded, target=target
-        )
-        after = transition.state
-        if outcome.doubted:  # what is known of the page stays
-            outcome.document = None
-            if target is not None and new and not target.is_settled:
-                self.redirects.wait(after, target, link=new[0])
-        if outcome.doubted or (outcome.status == Status.REDIRECT_LOOP and after.checksum is not None):
-            keys, new = None, new if outcome.redirect_to is not None else []
-            if new:
-                self.discovery.forget(new[0].key)  # a link to it may have a smaller depth
-                keys, new[0] = self.redirects.links_of_kept(state, new[0], deepest=self.space.limits.max_link_depth)
-                after.etag = after.last_modified = None  # its links are to be read again
-        elif outcome.kind not in (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED):
-            after.rules = self.generation
-            after.refused = packed(refused or {})
-        elif after.state is State.GONE:
-            after.refused = None
-        wanted = transition.order is not None or after.canonical != state.canonical
-        has_other_fields = False
-        if not outcome.doubted:
-            after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)
-        document = outcome.document if (wanted or has_other_fields) and after.checksum is not None else None
-        change = Change(
-            after,
-            document=document,
-            links=keys,
-            discovered=new,
-            forget=transition.forget,
-            keep_in_index=outcome.status == Status.EXCLUDED_HERE,
-            refused_links=sample if after.refused and keys is not None else (),
-        )
-        self.commits.add(self._ended.follow(change, policy=self.policy, now=self._now()), outcome, state)
-        self.commits.batch.changes += self.outcome_policy.replaced(folded, change, outcome, policy=self.policy)
-        self._follow_waiting(after)
-        self.commits.batch.new += new
-        self.progress.count(state, outcome)
-
-    def _follow_waiting(self, after: UrlState) -> None:
-        """Let the documents leave that wait for what becomes of a URL; `after` is its state."""
-        if not self.redirects.is_awaited(after.url):
-            return
-        after = self.outcome_policy.as_indexed(after)
-        for one in self.redirects.waiting(after):
-            if one.page.id in self._leased:  # its own outcome decides
-                continue
-            change = self.outcome_policy.follow_waiting(one, after, policy=self.policy)
-            if change is not None:
-                change.state.rules, change.state.refused = self.generation, packed({})
-                self.commits.batch.changes.append(change)
-                self.redirects.leaving.add(one.page.id)
-            if change is not None or one.target is None or one.target.is_settled:
-                self.redirects.end_wait(one.page)
-            elif one.target.url != after.url:
-                self.redirects.wait(one.page, one.target, link=one.link)
-
-    def _uncommitted(self, url: str) -> UrlState | None:
-        """Return the state of a URL after an outcome that is not recorded yet; None: there is none."""
-        state = self.commits.uncommitted(url)
-        return None if state is None else self.outcome_policy.as_indexed(state)
-
-    def _fetch_again(self, urls: Iterable[UrlState], last: UrlState) -> None:
-        """Have URLs be fetched in this run because of what a redirect leads to; `last` is the one that redirects."""
-        for state in urls:
-            if state.id not in self._leased:
-                due = structs.replace(state, next_fetch=at_once(self._now(), state.fetched_at), lease_until=None)
-                self.commits.batch.changes.append(Change(due, together_with=last.id))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from crawlspace.crawl.document_hash import rules_mark, rules_mark_of
+from crawlspace.crawl.conditional import rules_mark, rules_mark_of
 from crawlspace.decision import Actions
 from crawlspace.model import UrlState
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from secrets import token_bytes
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
@@ -22,10 +22,11 @@ from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.access.kept import MOST_LOGINS, SessionMeta, kept_sessions, mark_of, next_login_at
-from crawlspace.crawl.access.sessions import Sessions
+from crawlspace.crawl.sessions import MOST_LOGINS, Sessions, kept_sessions, mark_of, next_login_at
 from crawlspace.errors import StoreAway, StoreFull
+from crawlspace.frontier.frontier import Frontier
 from crawlspace.printable import printable, quoted
+from crawlspace.state.store import MetaStore
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
@@ -85,23 +86,13 @@ def often_sentence(pattern: str, until: float) -> str:
     )
 
 
-class LoginMeta(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
-class SitePauses(Protocol):
-    def give_up(self, site: str) -> None: ...
-    def wait_site(self, site: str, seconds: float) -> None: ...
-
-
 class Logins:
     """What requests to sites carry, and the sites that are not to be asked. Raises StoreError, but waits for a server that is away."""
 
     def __init__(
         self,
         sites: SiteTable,
-        store: SessionMeta,
+        store: MetaStore,
         clock: Clock,
         seal: Seal | None = None,
         *,
@@ -147,7 +138,7 @@ class Logins:
             logger.warning("%s", one.sentence(pattern))
 
     @classmethod
-    def of(cls, collection: Collection, store: SessionMeta, clock: Clock) -> Self:
+    def of(cls, collection: Collection, store: MetaStore, clock: Clock) -> Self:
         """Return the log-ins of a collection. Raises SettingError for a secret or a certificate that cannot be read."""
         for settings in collection.sites.settings:
             if settings.tls is not None:
@@ -207,13 +198,13 @@ class Logins:
         return self.logs_in(site) and access is not None and (status == HTTPStatus.UNAUTHORIZED or access.kind == CERTIFICATE)
 
     def wait_s(self, site: str) -> float:
-        """Return for how long nothing is to be asked of a site; infinite: in this run, unless `look` returns the site."""
+        """Return for how long nothing is to be asked of a site; infinite: in this run, unless `recheck` returns the site."""
         if self.is_paused(site):
             return inf
         access = self.access(site) if self._waits else None
         return 0.0 if access is None else max(0.0, self._waits.get(access.pattern, 0.0) - self._clock.monotonic())
 
-    def pause(self, site: str, frontier: SitePauses) -> bool:
+    def pause(self, site: str, frontier: Frontier) -> bool:
         """Have nothing asked of a site for as long as `wait_s` says; return whether that is any time at all."""
         seconds = self.wait_s(site)
         if seconds == inf:
@@ -222,7 +213,7 @@ class Logins:
             frontier.wait_site(site, seconds)
         return seconds > 0
 
-    def logged_out(self, site: str, why: str, frontier: SitePauses) -> bool:
+    def logged_out(self, site: str, why: str, frontier: Frontier) -> bool:
         """Note that a page was not shown because nobody is logged in; return whether its site is paused for that."""
         if self.logs_in(site):
             self.refused(site, why)
@@ -331,7 +322,7 @@ class Logins:
                     logger.warning("%s", one.sentence(pattern))
         return self.is_paused(site)
 
-    def look(self) -> set[str]:
+    def recheck(self) -> set[str]:
         """Learn of log-ins that were refused elsewhere; return sites that may be asked again, because `scrapy login` has seen theirs work."""
         if not self._headers:
             return set()
@@ -366,7 +357,7 @@ class Logins:
         return mark_of(self._sent[pattern], salt)
 
 
-def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
+def refused_logins(store: MetaStore) -> dict[str, RefusedLogin]:
     """Return the refused log-ins by their entries of CRAWLSPACE_SITES."""
     try:
         return msgspec.json.decode(store.get_meta(REFUSED) or "{}", type=dict[str, RefusedLogin])
@@ -374,7 +365,7 @@ def refused_logins(store: LoginMeta) -> dict[str, RefusedLogin]:
         return {}  # they are noted anew when they are refused
 
 
-def waiting_logins(store: LoginMeta) -> dict[str, WaitingLogin]:
+def waiting_logins(store: MetaStore) -> dict[str, WaitingLogin]:
     """Return the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
     try:
         return msgspec.json.decode(store.get_meta(WAITING) or "{}", type=dict[str, WaitingLogin])
@@ -382,7 +373,7 @@ def waiting_logins(store: LoginMeta) -> dict[str, WaitingLogin]:
         return {}  # they are noted anew
 
 
-def why_urls_wait(store: SessionMeta, pattern: str, *, now: float) -> str:
+def why_urls_wait(store: MetaStore, pattern: str, *, now: float) -> str:
     """Return why the URLs of an entry of CRAWLSPACE_SITES wait for its log-in; empty where they do not, as far as is stored."""
     if (refused := refused_logins(store).get(pattern)) is not None:
         return refused.sentence(pattern)
@@ -393,7 +384,7 @@ def why_urls_wait(store: SessionMeta, pattern: str, *, now: float) -> str:
     return "" if waiting is None else waiting.sentence(pattern)
 
 
-def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
+def wanted_logins(store: MetaStore) -> dict[str, list[str]]:
     """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
     try:
         return msgspec.json.decode(store.get_meta(WANTED) or "{}", type=dict[str, list[str]])
@@ -401,23 +392,23 @@ def wanted_logins(store: LoginMeta) -> dict[str, list[str]]:
         return {}  # they are noted anew
 
 
-def note_refused(store: LoginMeta, refused: Mapping[str, RefusedLogin]) -> None:
+def note_refused(store: MetaStore, refused: Mapping[str, RefusedLogin]) -> None:
     """Have these be the refused log-ins."""
     store.set_meta(REFUSED, msgspec.json.encode(refused).decode() if refused else "")
 
 
-def forget_waiting(store: LoginMeta, pattern: str) -> None:
+def forget_waiting(store: MetaStore, pattern: str) -> None:
     """Note that a log-in can be made."""
     waiting = waiting_logins(store)
     if waiting.pop(pattern, None) is not None:
         _note_waiting(store, waiting)
 
 
-def _note_waiting(store: LoginMeta, waiting: Mapping[str, WaitingLogin]) -> None:
+def _note_waiting(store: MetaStore, waiting: Mapping[str, WaitingLogin]) -> None:
     store.set_meta(WAITING, msgspec.json.encode(waiting).decode() if waiting else "")
 
 
-def forget_refused(store: LoginMeta, pattern: str) -> bool:
+def forget_refused(store: MetaStore, pattern: str) -> bool:
     """Have a log-in be tried again; return whether it was refused before."""
     refused = refused_logins(store)
     if refused.pop(pattern, None) is None:

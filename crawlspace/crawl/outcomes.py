@@ -1,22 +1,27 @@
-"""Apply outcomes in this run: the lifecycle of the URL, the health of its site, and the deletion limit of the run."""
+"""Apply outcomes in this run: the lifecycle of the URL, the health of its site, and the deletion limit of the run.
+
+A page may be displaced: it gets the text of another one, or names another one as canonical. A site that returns its log-in page for every
+URL, or names the front page as canonical everywhere, would empty an index, so displaced documents count as deletions. Whether a document
+is displaced is certain only when it is recorded; until then it counts as possible, and the store is queried only near the limit.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.cache import Recent
 from crawlspace.clock import Clock
-from crawlspace.crawl.displaced_documents import Displacements
 from crawlspace.crawl.redirects import (
+    CookieRetries,
+    Moves,
     Target,
     WaitingPage,
-    hosts_of_move,
     is_same_fault,
+    is_unsettled,
     signature_of_target,
     signature_of_text,
     signatures_of_page,
@@ -28,10 +33,10 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import is_left
-from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, is_retry, made_anew, withhold
+from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
-from crawlspace.state.unreachable import UNREACHABLE
+from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
 from crawlspace.state.views import Counts
 from crawlspace.urls import MalformedUrl, join, parse
 
@@ -39,6 +44,8 @@ DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
 _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
+NOT_SHOWN = (Status.LOGGED_OUT, Status.NOT_RENDERED)
+"""Nothing is known of a page with one of these, for a reason that is not the page's."""
 _SHOWS_NOTHING = NO_CONTENT | {Status.REDIRECT_MALFORMED}
 _NOT_OF_SITE = frozenset(
     {
@@ -53,10 +60,10 @@ _NOT_OF_SITE = frozenset(
 
 
 class DocumentCounts(Protocol):
+    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
     def counts(self) -> Counts: ...
     def known_of_host(self, host: str) -> int: ...
     def left_to_others(self, ids: Collection[int]) -> set[int]: ...
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
 
 
 class OutcomePolicy:
@@ -73,12 +80,8 @@ class OutcomePolicy:
         self._displacements = Displacements(store)
         self._healths: dict[str, Health] = {}
         self._changed: dict[str, Health] = {}
-        self.moves: Counter[tuple[str, str]] = Counter()
-        """Pages that were found at another address in this run, by the old and the new scheme and host."""
-        self._led_to: set[str] = set()
-        """Targets with a document of their own, to which a page of this run has moved."""
-        self._before_cookies: Recent[int, UrlState] = Recent(_KEPT)
-        """The states of URLs whose deletion is held, before they redirected in this run, perhaps for a cookie."""
+        self._moves = Moves()
+        self._cookie_retries = CookieRetries()
         self._small: dict[str, bool] = {}
         """By site, computed before any of its pages was found missing: see `_is_small`."""
         self.deleted = 0
@@ -87,6 +90,11 @@ class OutcomePolicy:
         self.withheld = 0
         """Deletions of this run held because of the deletion limit."""
         self._reset_counts()
+
+    @property
+    def moves(self) -> Counter[tuple[str, str]]:
+        """Pages that were found at another address in this run, by the old and the new scheme and host."""
+        return self._moves.by_host
 
     def follow(
         self,
@@ -108,7 +116,7 @@ class OutcomePolicy:
         shown = self._shown(state, outcome, target)
         if shown and target is None and outcome.kind is OutcomeKind.DOCUMENT:
             outcome.detail = f"it shows the text of other pages ({shown:08x})"
-        before = self._before_cookie(state, outcome)
+        before = self._cookie_retries.before(state, outcome)
         outcome.is_doubted_again = bool(shown) and is_same_fault(before, outcome)
         if shown and self._is_doubted(state, outcome, shown, health, policy=policy, target=target):
             outcome.doubted = shown
@@ -138,16 +146,9 @@ class OutcomePolicy:
                 window=policy.host_fetches,
             )
             self._healths[state.site] = self._changed[state.site] = health
-        if target is not None and not outcome.doubted and self._is_move(state, target, health):
+        if target is not None and not outcome.doubted and self._moves.add(state, target, health):
             return transition
         return self._within_limit(state, judged, transition, canonical, folded)
-
-    def _before_cookie(self, state: UrlState, outcome: Outcome) -> UrlState:
-        """Return the state of a URL as it was before it wanted a cookie in this run: what it showed in the last one may be held."""
-        wanted_cookie = is_retry(state) and state.status == Status.REDIRECT_LOOP
-        if outcome.redirect_to is not None and state.held is Held.HOST and not wanted_cookie:
-            self._before_cookies.put(state.id, state)
-        return (self._before_cookies.get(state.id) or state) if wanted_cookie else state
 
     def as_indexed(self, after: UrlState) -> UrlState:
         """Return the state of a URL after its outcome as it will be when that is recorded: the index has its document, if no other page's stands for it."""
@@ -167,7 +168,7 @@ class OutcomePolicy:
         is_small = target.is_settled and self._is_small(page.site, health, policy)
         if not is_small and not target.has(page):
             return None
-        has_moved = self._is_move(page, target, health)
+        has_moved = self._moves.add(page, target, health)
         outcome = Outcome(page.id, page.url, OutcomeKind.REDIRECTED, page.status or 0)
         transition = advance(page, outcome, policy=policy, now=int(self._clock.now()), site=health)
         if not has_moved:
@@ -193,32 +194,13 @@ class OutcomePolicy:
         On a small site a redirect is believed as soon as it is known what its target is.
         """
         is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
-        if target is not None and not target.is_settled:
-            leads_back = target.state is not None and target.state.status == Status.REDIRECT_LOOP
-            is_forgotten = target.state is None and outcome.is_doubted_again  # else it is known by now
-            if leads_back or not (is_forgotten or state.errors >= policy.max_temporary_errors):
-                return True
+        if target is not None and is_unsettled(target, state, outcome, policy):
+            return True
         if is_small or (outcome.kind is OutcomeKind.DOCUMENT and not self._has_other(state, outcome)):
             return False
         if not is_confirmed(state, health) or not outcome.is_doubted_again or health.is_failing(policy.host_failed_percent):
             return True
         return health.mostly_shows(shown, policy.host_fetches)
-
-    def _is_move(self, page: UrlState, target: Target, health: Health) -> bool:
-        """Return whether the target of a redirect takes the place of a page, and count it then.
-
-        So it does where the index has the document of the page there, or one that no other page of this run leads to.
-        """
-        is_own = target.state is not None and target.state.indexed and health.shown.count(target.signature) <= 1
-        if is_own and not target.has(page):
-            is_own = target.url not in self._led_to
-            if len(self._led_to) < _KEPT:
-                self._led_to.add(target.url)
-        if not is_own and not target.has(page):
-            return False
-        if page.indexed:
-            self.moves[hosts_of_move(page.url, target.url)] += 1
-        return True
 
     def _has_other(self, state: UrlState, outcome: Outcome) -> bool:
         """Return whether another URL has the text that a document has now."""
@@ -282,7 +264,7 @@ class OutcomePolicy:
         ]
 
     def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy, *, site: str) -> bool:
-        """`site` is the one that has answered: whether it fails as a whole is what counts."""
+        """Return whether an outcome deletes the document of a folded URL; `site` is the one that has answered, and may fail as a whole."""
         health = self._healths.get(site) or self._read(site)
         small = outcome.status in MISSING and self._is_small(site, health, policy)
         state = structs.replace(state, held=None)
@@ -356,27 +338,11 @@ class OutcomePolicy:
         return health
 
 
-def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:
-    """Return whether an outcome is what the site shows instead of documents, so that it is no normal answer.
-
-    A text is that only where several pages have shown it: a page whose own text has changed shows its document.
-    """
-    shown = set(signatures_of_page(state.url))
-    checksum = outcome.checksum or (state.checksum if outcome.kind is OutcomeKind.UNCHANGED else None)
-    if checksum is not None and health.shown.count(signature_of_text(checksum)) > 1:
-        shown.add(signature_of_text(checksum))
-    if outcome.redirect_to is not None:
-        try:
-            shown.add(signature_of_target(parse(join(state.url, outcome.redirect_to)), parse(state.url)))
-        except MalformedUrl:
-            return False
-    return not shown.isdisjoint(health.shown)
-
-
-def _is_failure(outcome: Outcome) -> bool:
-    """Whether the site failed. One that sent a file which cannot be read has answered."""
-    failed = outcome.kind is OutcomeKind.FAILED and outcome.status != Status.UNREADABLE_FILE
-    return outcome.host_failure or failed or outcome.status in _BUSY
+def not_shown(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, run_ends: bool, waits: bool) -> UrlState:
+    """Return the state of a URL whose page could not be shown. `waits`: its site waits for a log-in, else it is about this page alone."""
+    if outcome.status == Status.NOT_RENDERED:
+        return not_rendered(state, policy=policy, now=now, run_ends=run_ends, detail=outcome.detail)
+    return logged_out(state, outcome.retry_after_s, policy=policy, now=now, waits=waits, detail=outcome.detail)
 
 
 def excluded_status(decision: Decision, state: UrlState, *, space: CrawlSpace, global_space: GlobalSpace | None) -> Status:
@@ -401,6 +367,118 @@ def site_failed(outcome: Outcome) -> bool | None:
 def site_answered(outcome: Outcome) -> bool | None:
     """Return whether a site responded; None if the outcome does not concern the site."""
     return outcome.status not in UNREACHABLE if _concerns_site(outcome) else None
+
+
+@dataclass(slots=True)
+class _Displaced:
+    """The documents of outcomes that are recorded in one transaction."""
+
+    unclear: list[UrlState] = field(default_factory=list)
+    """URLs whose documents may be displaced."""
+    lost: int = 0
+    """Number of others whose documents will be."""
+    first: dict[bytes, int] = field(default_factory=dict)
+    """By checksum, the id of the first URL with such a document."""
+    pages: set[int] = field(default_factory=set)
+    """Keys of documents without another canonical page."""
+
+    @property
+    def count(self) -> int:
+        return self.lost + len(self.unclear)
+
+
+class Displacements:
+    """Displacements not recorded yet: of the batch being collected, and of the one being written."""
+
+    def __init__(self, store: DocumentCounts) -> None:
+        self._store = store
+        self._gathered = _Displaced()
+        self._written = _Displaced()
+
+    def is_beyond(self, state: UrlState, after: UrlState, *, room: int) -> bool:
+        """Return whether the URL's document would be displaced beyond `room` displacements, unrecorded ones included.
+
+        `after` is the state after the outcome. If the result is False, the outcome counts as recorded.
+        """
+        if not state.indexed or (after.checksum, after.canonical) == (state.checksum, state.canonical):
+            return False
+        if self._count() < room:
+            self._gathered.unclear.append(after)
+            return False
+        lost = self.lost(room=room)
+        if not self.is_lost(after):
+            return False
+        if lost >= room:
+            return True
+        self._gathered.lost += 1
+        return False
+
+    def lost(self, *, room: int) -> int:
+        """Return the number of documents that unrecorded outcomes displace: exact if it may be `room` or more."""
+        if self._count() >= room:
+            for batch in (self._written, self._gathered):
+                batch.lost += sum(map(self.is_lost, batch.unclear))
+                batch.unclear.clear()
+        return self._count()
+
+    def is_lost(self, after: UrlState) -> bool:
+        """Return whether another document has the same text, or the page named as canonical has a document."""
+        assert after.checksum is not None
+        for batch in (self._written, self._gathered):
+            if batch.first.get(after.checksum, after.id) != after.id or after.canonical in batch.pages:
+                return True
+        return self._store.is_duplicate(after.id, checksum=after.checksum, canonical=after.canonical)
+
+    def add(self, after: UrlState) -> None:
+        """Add a document that will be recorded."""
+        assert after.checksum is not None
+        self._gathered.first.setdefault(after.checksum, after.id)
+        if after.canonical is None:
+            self._gathered.pages.add(after.key)
+
+    def begin(self) -> None:
+        """Start writing the collected batch; the store has the one before."""
+        self._written, self._gathered = self._gathered, _Displaced()
+
+    def end(self) -> None:
+        """End a successful write; the store's counts include it."""
+        self._written.unclear.clear()
+        self._written.lost = 0
+
+    def give_back(self) -> None:
+        """Merge the batch that could not be written into the one being collected."""
+        before, after = self._written, self._gathered
+        before.unclear += after.unclear
+        before.lost += after.lost
+        before.first = {**after.first, **before.first}
+        before.pages |= after.pages
+        self._written, self._gathered = _Displaced(), before
+
+    def _count(self) -> int:
+        return self._written.count + self._gathered.count
+
+
+def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:
+    """Return whether an outcome is what the site shows instead of documents, so that it is no normal answer.
+
+    A text is that only where several pages have shown it: a page whose own text has changed shows its document.
+    """
+    shown = set(signatures_of_page(state.url))
+    checksum = outcome.checksum or (state.checksum if outcome.kind is OutcomeKind.UNCHANGED else None)
+    if checksum is not None and health.shown.count(signature_of_text(checksum)) > 1:
+        shown.add(signature_of_text(checksum))
+    if outcome.redirect_to is not None:
+        try:
+            shown.add(signature_of_target(parse(join(state.url, outcome.redirect_to)), parse(state.url)))
+        except MalformedUrl:
+            return False
+    return not shown.isdisjoint(health.shown)
+
+
+def _is_failure(outcome: Outcome) -> bool:
+    """Whether the site failed. One that sent a file which cannot be read has answered."""
+    failed = outcome.kind is OutcomeKind.FAILED and outcome.status != Status.UNREADABLE_FILE
+    return outcome.host_failure or failed or outcome.status in _BUSY
 
 
 def _concerns_site(outcome: Outcome) -> bool:

@@ -1,4 +1,7 @@
-"""Redirects: those that lead back to themselves, pages that have moved, and sites that send every URL to one page.
+"""All that is decided about a redirect: what counts as one, where it leads, and whether it is believed.
+
+The life of a URL that redirects is in `state/lifecycle.py`. Here are redirects that lead back to themselves, pages that have moved, and
+sites that send every URL to one page.
 
 A site that is broken or closed for a while often redirects every URL, to a page of the log-in or of maintenance, to its home page, or
 back to itself. Believed at once, that would empty an index. So a redirect of a page that has a document is believed at once only where
@@ -9,8 +12,10 @@ redirects again after the site has answered for another page, and less than half
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import unquote
 from zlib import crc32
@@ -18,9 +23,16 @@ from zlib import crc32
 from msgspec import structs
 
 from crawlspace.cache import Recent
-from crawlspace.model import NewUrl, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.printable import printable
+from crawlspace.crawl.inherited_metadata import added_by, packed
+from crawlspace.decision import Actions
+from crawlspace.model import Candidate, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status, UrlState
+from crawlspace.printable import printable, quoted
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.url_options import UrlFolding
+from crawlspace.state.changes import Change
+from crawlspace.state.lifecycle import is_retry
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.site_health import Health
 from crawlspace.urls import MalformedUrl, Url, join, parse, without_route
 
 logger = logging.getLogger(__name__)
@@ -32,8 +44,94 @@ _KEPT = 50_000
 """Redirects of this run that are remembered, to recognise loops and pages that have moved."""
 _MOST_WAITING = 100
 """Pages that wait for one URL."""
+_MOST_STATES = 20_000
+"""States and targets that are remembered of one run."""
 _WARNINGS = 20
-"""Sites of which it is warned that their redirects lead back."""
+"""Sites of which it is warned that their redirects lead back, or that the URL options do not suit them."""
+
+
+def location_with_route(location: str, state: UrlState) -> str:
+    """Return the target that a Location header names; the route of the URL goes with it (RFC 9110, 10.2.2)."""
+    if location and "#" in state.url and "#" not in location:
+        return location + state.url[state.url.index("#") :]
+    return location
+
+
+def names_another(target: str, state: UrlState, space: CrawlSpace) -> bool:
+    """Return whether a target, as it is written, is a URL other than that of the page."""
+    url = _url_of(target, state, space)
+    return url is not None and url.text != state.url
+
+
+def redirect_outcome(state: UrlState, target: str, status: int, space: CrawlSpace, *, sets_cookie: bool) -> Outcome:
+    """Return the outcome of a redirect to a target as it is written; without one that is a URL, the page counts as gone."""
+    url = _url_of(target, state, space)
+    if url is None:
+        detail = printable(target) if target else _without_target(status)
+        return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=detail)
+    # As written, because domain rules may heed the case of a host.
+    outcome = Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=printable(url.text))
+    outcome.sets_cookie = sets_cookie
+    return outcome
+
+
+def replaced_request(state: UrlState, url: str) -> Outcome:
+    """Return the outcome of a page for which something else was requested in its place, which counts as a redirect."""
+    return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, Status.SOFT_REDIRECT, redirect_to=url, detail=printable(url))
+
+
+def target_candidate(state: UrlState, outcome: Outcome, actions: Actions) -> Candidate:
+    """Return the target of a redirect as a candidate of source redir with the same link depth; `actions` are those of the URL."""
+    return Candidate(
+        outcome.redirect_to or "",
+        Source.REDIR,
+        base=state.url,
+        base_host_as_written=state.host_as_written,
+        depth=state.depth,
+        redirects=state.redirects + 1,
+        depth_from=state.id,
+        inherited=packed(added_by(actions, state.inherited).items()),
+    )
+
+
+def target_url(state: UrlState, outcome: Outcome) -> Url | None:
+    """Return the target of a redirect; None where it is malformed."""
+    try:
+        return parse(join(state.url, outcome.redirect_to or ""))
+    except MalformedUrl:
+        return None
+
+
+class FoldedRedirects:
+    """Redirects to a spelling that the URL options fold into the URL of the page itself, so that it cannot be fetched under any."""
+
+    def __init__(self, folding: UrlFolding) -> None:
+        self._folding = folding
+        self._warned_of: set[str] = set()
+
+    def leads_back(self, state: UrlState, href: str) -> bool:
+        """Return whether a target is such a spelling; warn once for each site."""
+        try:
+            into = self._folding.folded(self._folding.parse(join(state.url, href), host_as_written=state.host_as_written))
+        except MalformedUrl:
+            return False
+        if into is None or into.text != state.url:
+            return False
+        self._warn(state, href)
+        return True
+
+    def _warn(self, state: UrlState, target: str) -> None:
+        if state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
+            return
+        self._warned_of.add(state.site)
+        logger.warning(
+            "%s redirects to %s, which the URL options (CRAWLSPACE_URL_…) fold into the same URL: its page cannot be fetched, and a document "
+            "of it that is in the index stays as it is. The options do not suit this site: set them in CRAWLSPACE_SITES for %s as it spells its "
+            "URLs; for other pages of it this warning is not repeated in this run",
+            state.url,
+            printable(join(state.url, target)),
+            quoted(state.site.rpartition(":")[0]),
+        )
 
 
 @dataclass(slots=True)
@@ -166,21 +264,19 @@ class Redirects:
         others = [other for url in loop if (other := self._known(url)) is not None and _redirects(other)]
         return [structs.replace(one, state=State.FAILED, status=int(Status.REDIRECT_LOOP), retries=1) for one in others]
 
-    def refused(self, url: str) -> None:
-        """Note that the rules refuse the target of a redirect."""
-        seen = self._seen.get(url)
-        if seen is not None:
-            seen.is_refused = True
-
     def target(self, state: UrlState, outcome: Outcome, admitted: NewUrl | None) -> Target | None:
-        """Return where a page that has a document redirects to; None where that is of no importance."""
+        """Return where a page that has a document redirects to; None where that is of no importance.
+
+        `admitted` is the target as it is inserted; None where the rules refuse it.
+        """
+        if outcome.redirect_to is not None and admitted is None and (seen := self._seen.get(state.url)) is not None:
+            seen.is_refused = True
         if outcome.kind is not OutcomeKind.REDIRECTED or state.checksum is None:
             return None
         if admitted is not None:
             return self._target(state, admitted.url)
-        try:
-            url = parse(join(state.url, outcome.redirect_to or ""))
-        except MalformedUrl:
+        url = target_url(state, outcome)
+        if url is None:
             return None
         return Target(url.text, signature_of_target(url, parse(state.url)), is_same_path=False, is_refused=True)
 
@@ -217,8 +313,34 @@ class Redirects:
         """Return whether pages wait for what becomes of a URL."""
         return url in self._waiting
 
-    def waiting(self, after: UrlState) -> list[WaitingPage]:
-        """Return the pages that wait for what becomes of a URL, each with where it leads to now; `after` is that URL after its outcome."""
+    def settle(
+        self, after: UrlState, *, in_flight: Container[int], leave: Callable[[WaitingPage], Change | None]
+    ) -> list[Change]:
+        """Return the changes by which documents leave that wait for what becomes of a URL; `after` is that URL after its outcome.
+
+        `in_flight` are the ids of URLs whose own outcome decides. `leave` returns the change of one page, None where it waits on.
+        """
+        changes: list[Change] = []
+        for one in self._waiting_for(after):
+            if one.page.id in in_flight:
+                continue
+            change = leave(one)
+            if change is not None:
+                changes.append(change)
+                self.leaving.add(one.page.id)
+            if change is not None or one.target is None or one.target.is_settled:
+                self.end_wait(one.page)
+            elif one.target.url != after.url:
+                self.wait(one.page, one.target, link=one.link)
+        return changes
+
+    def recorded(self, ids: Iterable[int]) -> None:
+        """Note that the outcomes of URLs are recorded."""
+        if self.leaving:
+            self.leaving.difference_update(ids)
+
+    def _waiting_for(self, after: UrlState) -> list[WaitingPage]:
+        """Return the pages that wait for what becomes of a URL, each with where it leads to now."""
         found: list[WaitingPage] = []
         for one in list(self._waiting.get(after.url, {}).values()):
             now = self._store.get_by_id(one.page.id)
@@ -306,9 +428,69 @@ class Redirects:
         )
 
 
+class CookieRetries:
+    """The states of URLs whose deletion is held, before they redirected in this run, perhaps for a cookie."""
+
+    def __init__(self) -> None:
+        self._before: Recent[int, UrlState] = Recent(_MOST_STATES)
+
+    def before(self, state: UrlState, outcome: Outcome) -> UrlState:
+        """Return the state of a URL as it was before it wanted a cookie in this run: what it showed in the last one may be held."""
+        wanted_cookie = is_retry(state) and state.status == Status.REDIRECT_LOOP
+        if outcome.redirect_to is not None and state.held is Held.HOST and not wanted_cookie:
+            self._before.put(state.id, state)
+        return (self._before.get(state.id) or state) if wanted_cookie else state
+
+
+class Moves:
+    """The pages of this run whose documents were found at another address."""
+
+    def __init__(self) -> None:
+        self.by_host: Counter[tuple[str, str]] = Counter()
+        """Their numbers by the old and the new scheme and host."""
+        self._led_to: set[str] = set()
+        """Targets with a document of their own, to which a page of this run has moved."""
+
+    def add(self, page: UrlState, target: Target, health: Health) -> bool:
+        """Return whether the target of a redirect takes the place of a page, and count it then.
+
+        So it does where the index has the document of the page there, or one that no other page of this run leads to.
+        """
+        is_own = target.state is not None and target.state.indexed and health.shown.count(target.signature) <= 1
+        if is_own and not target.has(page):
+            is_own = target.url not in self._led_to
+            if len(self._led_to) < _MOST_STATES:
+                self._led_to.add(target.url)
+        if not is_own and not target.has(page):
+            return False
+        if page.indexed:
+            self.by_host[hosts_of_move(page.url, target.url)] += 1
+        return True
+
+
+def is_unsettled(target: Target, state: UrlState, outcome: Outcome, policy: RecrawlPolicy) -> bool:
+    """Return whether a redirect is not believed yet because it is not known if its target has a document."""
+    if target.is_settled:
+        return False
+    leads_back = target.state is not None and target.state.status == Status.REDIRECT_LOOP
+    is_forgotten = target.state is None and outcome.is_doubted_again  # else it is known by now
+    return leads_back or not (is_forgotten or state.errors >= policy.max_temporary_errors)
+
+
 def _redirects(state: UrlState) -> bool:
     """Return whether a URL redirected when it was fetched last, even if that is not believed."""
     return state.state is State.REDIRECTED or (state.state is State.FAILED and state.status in _REDIRECTS)
+
+
+def _url_of(target: str, state: UrlState, space: CrawlSpace) -> Url | None:
+    """Return the URL of a target as it is written on a page; None where it is empty or malformed."""
+    return space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
+
+
+def _without_target(status: int) -> str:
+    if status == HTTPStatus.MULTIPLE_CHOICES:
+        return f"it offers several pages ({status}) and prefers none: its links are taken"
+    return f"it redirects ({status}) without naming a target"
 
 
 def _known_url(text: str) -> Url:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
@@ -15,6 +15,7 @@ from crawlspace.decision import Actions, Render
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.render_learning import MAX_GROUPS, Rendered, RenderGroup, Turn, group_of
+from crawlspace.state.store import MetaStore
 from crawlspace.urls import Url, parse
 
 RENDERING = "rendering"
@@ -85,15 +86,10 @@ class LearnedRendering(msgspec.Struct):
             del self.refused[site]
 
 
-class RenderingStore(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
 class Rendering:
     """Decides which pages are rendered, and learns from those that were. Raises StoreError at the start only."""
 
-    def __init__(self, space: CrawlSpace, sites: SiteTable, store: RenderingStore, *, clock: Clock) -> None:
+    def __init__(self, space: CrawlSpace, sites: SiteTable, store: MetaStore, *, clock: Clock) -> None:
         self._space = space
         self._sites = sites
         self._store = store
@@ -110,7 +106,7 @@ class Rendering:
         self._kept_at = clock.monotonic()
 
     @classmethod
-    def of(cls, collection: Collection, space: CrawlSpace, store: RenderingStore, *, clock: Clock) -> Self | None:
+    def of(cls, collection: Collection, space: CrawlSpace, store: MetaStore, *, clock: Clock) -> Self | None:
         """Return what decides for a collection; None where it renders nothing."""
         return cls(space, collection.sites, store, clock=clock) if collection.renders else None
 
@@ -210,12 +206,9 @@ class Rendering:
         return self._space.actions.evaluate(url) if self._space.actions is not None else None
 
 
-def learned_rendering(store: RenderingStore) -> LearnedRendering:
+def learned_rendering(store: MetaStore) -> LearnedRendering:
     """Return what was learned in earlier runs; it is learned anew where that cannot be read."""
     try:
         return msgspec.json.decode(store.get_meta(RENDERING) or "{}", type=LearnedRendering)
     except (msgspec.MsgspecError, RecursionError):
         return LearnedRendering()
-
-
-__all__ = ["LearnedRendering", "RenderCounts", "Rendered", "Rendering", "Turn", "learned_rendering", "mode_of"]

@@ -9,16 +9,15 @@ from hashlib import blake2b
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.sites import SiteLimitTable
+from crawlspace.crawl.addresses import KnownAddresses
 from crawlspace.crawl.admission import check_start_urls
-from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.commits import Archiving, WorkerView
+from crawlspace.crawl.conditional import begin_generation
 from crawlspace.crawl.depths.end_of_run import begin_run, mark_unknown_depths
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.ports import WorkerView
-from crawlspace.crawl.rule_changes.generation import begin_generation
-from crawlspace.crawl.rule_changes.known_addresses import Entries, KnownAddresses
-from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, reconcile, rules_hash
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, Rediscovery, SpiderCode
+from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
 from crawlspace.index.sink import Sink
@@ -27,7 +26,7 @@ from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.store import Store
+from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"
 METADATA_HASH = "metadata_hash"
@@ -64,7 +63,7 @@ def build_global_space(collection: Collection) -> GlobalSpace | None:
     return GlobalSpace(collection.global_rules.domain, case_sensitive=collection.host_case_sensitive)
 
 
-def build_verdicts(collection: Collection, space: CrawlSpace, store: Entries) -> BulkDecisions:
+def build_verdicts(collection: Collection, space: CrawlSpace, store: MetaStore) -> BulkDecisions:
     """Return the bulk checks for the URLs of a store, with its stored addresses of hosts."""
     addresses = KnownAddresses(store)
     return BulkDecisions(
@@ -156,15 +155,12 @@ def open_engine(
         worker=worker,
         archiving=archiving,
     )
-    folded, lost = engine.folded.read(collection.url_folding, now=int(clock.now()))
-    engine.enter(lost)
+    folded, lost = engine.read_folded()
     mark_unknown_depths(store, [new.key for new in lost])  # what led to the folded URL may not lead to the other one
-    engine.progress.deletes += folded.deletes
-    engine.progress.pushes += folded.pushes
+    engine.count_written(pushes=folded.pushes, deletes=folded.deletes)
     if plan is not None:
         _forget_sites_outside(store, space)
-        engine.progress.deletes += plan.deletions - plan.held + plan.replaced
-        engine.progress.pushes += plan.pushed
+        engine.count_written(pushes=plan.pushed, deletes=plan.deletions - plan.held + plan.replaced)
     return Startup(engine, engine.seed(), plan, engine.hastened)
 
 

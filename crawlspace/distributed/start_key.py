@@ -18,7 +18,7 @@ from crawlspace.state.redis.scripts import redis_errors
 if TYPE_CHECKING:
     import redis
 
-    from crawlspace.crawl.admission import Admission
+    from crawlspace.crawl.engine import Engine
     from crawlspace.model import NewUrl
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class StartKey:
                     self._client.execute_command("SREM" if self._kind == "set" else "ZREM", self.key, message)
 
 
-def admitted(messages: Sequence[bytes], admission: Admission, *, key: str) -> list[NewUrl]:
+def admitted(messages: Sequence[bytes], engine: Engine, *, key: str) -> list[NewUrl]:
     """Return what is to be entered for messages; for each of the others it is logged why not."""
     candidates = []
     for message in messages:
@@ -72,7 +72,7 @@ def admitted(messages: Sequence[bytes], admission: Admission, *, key: str) -> li
             logger.warning('%s holds a message without a URL, which is left out: %r; write {"url": "http://…"}', key, shown)
         else:
             candidates.append(Candidate(url, Source.USER))
-    new, refused = admission.candidates(candidates)
+    new, refused = engine.admitted(candidates)
     for one in refused:
         logger.warning("%s", describe_refusal(Refused(key, one.url, one.decision)))
     return new

@@ -1,7 +1,7 @@
 """What a crawl does with the archive after a change, while it fetches.
 
-It judges the links of archived pages again (`rule_changes/archived_links.py`), and pushes archived documents under the URLs that theirs are
-folded into (`rule_changes/archived_documents.py`).
+It judges the links of archived pages again, and pushes archived documents under the URLs that theirs are folded into
+(`crawl/rule_changes/archived.py`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from scrapy.utils.asyncio import call_later
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
-from crawlspace.crawl.rule_changes.archived_documents import DocumentMoving
-from crawlspace.crawl.rule_changes.archived_links import LinkJudging
+from crawlspace.crawl.rule_changes.archived import DocumentMoving, LinkJudging
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, is_marked
 from crawlspace.model import OutcomeKind
@@ -55,7 +54,7 @@ class ArchiveWork:
         self._responses = responses
         self._crawler = crawler
         engine, archive = session.engine, session.collection.archive
-        files = engine.store.archive_files
+        files = session.store.archive_files
         self._archive = ArchiveReader(archive.folder, files() if archive.is_on else {}, look_up=files)
         judging = LinkJudging(engine, _if_archived(self._outcome))
         self._steps = [judging.step] if engine.is_judging else []
@@ -76,7 +75,7 @@ class ArchiveWork:
         try:
             self._steps = [step for step in self._steps if self._session.error is None and step()]
             if self._steps:
-                self._next = call_later(_PAUSE_S if self._session.engine.deliveries.hold_up else 0, self._step)
+                self._next = call_later(_PAUSE_S if self._session.deliveries.hold_up else 0, self._step)
             elif self._session.error is None and self._moving is not None and self._moving.again():
                 self._next = call_later(_AGAIN_S, self._step)
             wake(self._crawler)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy import Spider
     from scrapy.crawler import Crawler
 
-    from crawlspace.crawl.engine import Engine
+    from crawlspace.runtime.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -58,10 +58,9 @@ class Progress:
         return extension
 
     def spider_opened(self, spider: Spider) -> None:
-        engine = self._engine
-        counts = engine.store.counts()
-        self._pending_base = counts.by_state.get("pending", 0) - engine.progress.discovered
-        self._crawler.spider.session.at_close(self._display.close)  # type: ignore[union-attr]
+        counts = self._session.store.counts()
+        self._pending_base = counts.by_state.get("pending", 0) - self._session.progress.discovered
+        self._session.at_close(self._display.close)
         shows = (self._show, TERMINAL_PERIOD_S) if self._display.is_terminal else (self._log, LOG_PERIOD_S)
         for call, period_s in (shows, (self._log_wait, LOG_PERIOD_S)):
             loop: Any = create_looping_call(call)
@@ -76,14 +75,13 @@ class Progress:
         self._collect_stats(reason)
 
     @property
-    def _engine(self) -> Engine:
-        engine: Engine = self._crawler.spider.session.engine  # type: ignore[union-attr]
-        return engine
+    def _session(self) -> Session:
+        session: Session = self._crawler.spider.session  # type: ignore[union-attr]
+        return session
 
     def line(self) -> str:
         """`1,234 pages · 87/s · 5,678 pending · 3 errors · 2 index orders waiting`"""
-        engine = self._engine
-        progress = engine.progress
+        progress, given_up = self._session.progress, self._session.engine.given_up_sites
         pending = max(0, self._pending_base + progress.discovered - progress.first_fetches)
         parts = [
             counted(progress.fetched, "page"),
@@ -91,15 +89,15 @@ class Progress:
             f"{pending:,} pending",
             counted(progress.errors, "error"),
         ]
-        if waiting := engine.deliveries.most_waiting:
+        if waiting := self._session.deliveries.most_waiting:
             parts.append(f"{waiting:,} for the index")
-        if engine.frontier.given_up_sites:
-            parts.append(f"{counted(len(engine.frontier.given_up_sites), 'site')} given up")
+        if given_up:
+            parts.append(f"{counted(len(given_up), 'site')} given up")
         return " · ".join(parts)
 
     def _rate(self) -> float:
         now = monotonic()
-        fetched = self._engine.progress.fetched
+        fetched = self._session.progress.fetched
         if now - self._marks[-1][0] >= SHORTEST_S:
             self._marks.append((now, fetched))
         while len(self._marks) > 1 and self._marks[1][0] <= now - RATE_S:
@@ -119,7 +117,7 @@ class Progress:
 
     def _log_wait(self) -> None:
         """Log what a crawl waits for that has nothing else to fetch, once for each long wait."""
-        wait = self._engine.frontier.paused()
+        wait = self._session.engine.paused()
         if wait is None or wait.seconds <= LONG_WAIT_S or is_busy(self._crawler):
             return
         until = time() + wait.seconds
@@ -134,7 +132,7 @@ class Progress:
     def _collect_stats(self, reason: str) -> None:
         """Scrapy's stats, for whoever reads them (scrapyd, monitors): those of its CoreStats, and ours (docs/stats.md)."""
         stats = self._crawler.stats
-        progress = self._engine.progress
+        progress = self._session.progress
         finished = datetime.now(tz=UTC)
         stats.set_value("start_time", self._started)
         stats.set_value("finish_time", finished)
@@ -148,7 +146,7 @@ class Progress:
         stats.set_value("crawlspace/discovered", progress.discovered)
         stats.set_value("crawlspace/index/push", progress.pushes)
         stats.set_value("crawlspace/index/delete", progress.deletes)
-        stats.set_value("crawlspace/index/held", self._engine.outcome_policy.withheld)
+        stats.set_value("crawlspace/index/held", self._session.engine.withheld)
         for status, count in progress.by_status.items():
             stats.set_value(f"crawlspace/status/{status}", count)
         for refusal, count in progress.refused.items():

@@ -14,10 +14,11 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.misc import load_object
 
+from crawlspace.crawl.redirects import replaced_request
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
-from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, Status, UrlState
+from crawlspace.model import Candidate, Source, UrlState
 from crawlspace.printable import printable, quoted
 from crawlspace.rules.xml.exported import what_is_not_read
 from crawlspace.runtime.archive_work import ArchiveWork
@@ -69,9 +70,9 @@ class FrontierScheduler(BaseScheduler):
         self._session = session
         self._engine = session.engine
         holds = None if session.owned_sites is None else session.owned_sites.holds
-        self._redirected = RobotsTurns(session.engine.frontier, session.engine.site_delays, holds=holds)
+        self._redirected = RobotsTurns(session.engine.frontier, session.site_delays, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
-        self._repeated = RepeatedRequests(session.engine.frontier, session.engine.site_delays)
+        self._repeated = RepeatedRequests(session.engine.frontier, session.site_delays)
         self._in_this_turn = 0
         self._early_at = 0.0
         """When outcomes were last recorded ahead of time."""
@@ -138,7 +139,7 @@ class FrontierScheduler(BaseScheduler):
             return self._counted(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
         if isinstance(fetch, FetchRobots):
             return self._counted(self._robots_request(fetch))
-        if self._engine.deliveries.hold_up:
+        if self._session.deliveries.hold_up:
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)
             return None
@@ -148,15 +149,15 @@ class FrontierScheduler(BaseScheduler):
 
     def _next_in(self, now: float) -> float | None:
         """Return the seconds until there may be a request; None if that depends on those in flight."""
-        wait = self._engine.frontier.wake_in()
+        wait = self._engine.wake_in()
         if wait is None or wait > LATER_S:  # the next URL, if any, is among the links that wait for their transaction
-            pause = self._early_at + LATER_S - now if self._engine.frontier.working else 0.0
+            pause = self._early_at + LATER_S - now if self._engine.has_work else 0.0
             if pause > 0:  # as when all its sites have their largest number of requests in flight
                 wait = pause if wait is None else min(wait, pause)
             else:
                 self._early_at = now
                 self._session.commit(self._crawler)
-                wait = self._engine.frontier.wake_in()
+                wait = self._engine.wake_in()
         steps = STEP_EVERY_S if self._engine.has_steps else None
         return min((one for one in (wait, self._waiting_in(now), steps) if one is not None), default=None)
 
@@ -197,8 +198,7 @@ class FrontierScheduler(BaseScheduler):
         """Return the request for a redirected robots.txt that may be sent now, and give up those whose target site never came."""
         redirected = self._redirected.take(now)
         for given_up in self._redirected.given_up():
-            self._engine.frontier.wait_site(given_up.site, PATIENCE_S)
-            self._engine.frontier.unblock(given_up.site)
+            self._engine.robots_not_sent(given_up, wait_s=PATIENCE_S)
         return None if redirected is None else self._robots_request(redirected)
 
     def _replaced(self, request: Request) -> bool:
@@ -222,10 +222,7 @@ class FrontierScheduler(BaseScheduler):
                 state.url,
                 printable(request.url),
             )
-        detail = printable(request.url)
-        self._engine.fetched(
-            Outcome(state.id, state.url, OutcomeKind.REDIRECTED, Status.SOFT_REDIRECT, redirect_to=request.url, detail=detail)
-        )
+        self._engine.fetched(replaced_request(state, request.url))
         return True
 
     def _record_lost(self) -> None:

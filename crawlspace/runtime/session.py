@@ -13,16 +13,13 @@ from crawlspace.admin.refresh import soonest_due
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.rule_changes.rediscovery import UNKNOWN_SPIDER, SpiderCode
-from crawlspace.crawl.run import describe_refusal
-from crawlspace.crawl.run_result import Run, failing_sites, faults_of
-from crawlspace.crawl.sinks.index_repair import Resent
-from crawlspace.crawl.sinks.lost_documents import LostDocuments
-from crawlspace.crawl.site_addresses import Locating
+from crawlspace.crawl.run import Run, describe_refusal, failing_sites, faults_of
+from crawlspace.crawl.sinks.repair import LostDocuments, Resent
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
@@ -50,13 +47,14 @@ from crawlspace.state.sqlite.store import SqliteStore
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from crawlspace.crawl.run import Located
+    from crawlspace.crawl.addresses import Located
     from crawlspace.distributed.owned_sites import OwnedSites
     from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.index.outbox import Drain
     from crawlspace.index.sink import Sink
     from crawlspace.runtime.sharing import Sharing
     from crawlspace.runtime.stores.crawl_store import CrawlStore
+    from crawlspace.state.store import Store
     from crawlspace.state.views import Counts
 
 logger = logging.getLogger(__name__)
@@ -79,7 +77,9 @@ class Session:
         self.collection = collection
         self.startup = startup
         self.engine: Engine = startup.engine
-        self.space = self.engine.space
+        self.space, self.clock, self.progress = self.engine.space, self.engine.clock, self.engine.progress
+        self.logins, self.rendering, self.robots = self.engine.logins, self.engine.rendering, self.engine.robots
+        self.site_delays, self.deliveries, self.findings = self.engine.site_delays, self.engine.deliveries, self.engine.findings
         self.error: CrawlspaceError | None = None
         self.final_counts: Counts | None = None
         """The numbers of the store at the end; None where it could not be read any more."""
@@ -94,7 +94,7 @@ class Session:
         self._began = int(SystemClock().now())
         self.sending = SendingTimes()
         self.second_turns = SecondTurns()
-        self._store = opened.store
+        self.store: Store = opened.store
         self._joined = opened.joined
         self._settings = settings
         self.shared: Sharing | None = None
@@ -107,7 +107,7 @@ class Session:
         """What is sent to the index again."""
         self._closed = False
         self._lost = LostDocuments(self.engine, index) if index is not None and index_is_here(collection, opened) else None
-        self._filling = fillings_of(collection, self.engine, self._store) if sinks else {}
+        self._filling = fillings_of(collection, self.engine, self.store) if sinks else {}
         self._settled_at = -inf
         """When a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
@@ -161,7 +161,7 @@ class Session:
             logger.warning("%s has no effect: %s", what, why)
         for refused in self.startup.refused_starts:
             logger.warning("%s", describe_refusal(refused))
-        for former in former_sinks(self._store, self.collection.sinks):
+        for former in former_sinks(self.store, self.collection.sinks):
             logger.warning(
                 "CRAWLSPACE_SINKS does not name the sink %s any more; orders are kept for it until `scrapy sinks %s --forget %s`",
                 former,
@@ -230,7 +230,7 @@ class Session:
                     return
                 look_up(own, host, int(port), answered)
 
-            self.engine.locating = Locating(self.engine.frontier, locate, most=max(1, reactor.getThreadPool().max // 2))
+            self.engine.look_up_addresses(locate, most=max(1, reactor.getThreadPool().max // 2))
 
     def connecting(self, *, to_proxy: bool = False) -> AbstractContextManager[None]:
         """Have a connection that is begun within the block checked against this crawl's rules, and no other's; one to a proxy is not."""
@@ -304,7 +304,7 @@ class Session:
         if not self.collection.continuous:
             return
         if self._lost is not None:
-            self._lost.go_on()
+            self._lost.resume()
         if monotonic() - self._settled_at >= DAY_S and self.engine.is_idle():
             self._settled_at = monotonic()
             self._settle(crawler)
@@ -326,13 +326,13 @@ class Session:
         """Store the addresses that were looked up, for address rules at the next start."""
         if self._own is not None and self.error is None:
             with suppress(StoreError):  # the next commit raises it
-                self._own.look_ups.keep(self._store, now=int(SystemClock().now()), most=most)
+                self._own.look_ups.keep(self.store, now=int(SystemClock().now()), most=most)
 
     def _check_place(self) -> None:
         """Raise StoreError when the state file was moved or removed since it was opened: what is written to it would be lost."""
-        if isinstance(self._store, SqliteStore) and not self._store.is_in_place:
+        if isinstance(self.store, SqliteStore) and not self.store.is_in_place:
             raise StoreError(
-                f"{self._store.path} was moved or removed while {self.collection.name} is being crawled; put it back and start again"
+                f"{self.store.path} was moved or removed while {self.collection.name} is being crawled; put it back and start again"
             )
 
     def fail(self, error: CrawlspaceError, crawler: Crawler) -> None:
@@ -351,14 +351,14 @@ class Session:
             refused = {one.url for one in self.startup.refused_starts}
             starts = {start.url.site for start in self.collection.start_urls if start.url.text not in refused}
             run = Run(
-                engine.progress,
+                self.progress,
                 start_sites=starts,
-                unreachable=seen | engine.site_failures.unanswered(),
+                unreachable=seen | engine.unanswered_sites(),
                 with_documents={site.row.site for site in self.final_sites if site.documents},
                 has_documents=self.final_counts.indexed > 0,
                 failing=self._failing,
-                refused_logins=engine.logins.refused_sites(engine.frontier.given_up_sites),
-                without_login=engine.logins.waiting_sites(engine.frontier.given_up_sites),
+                refused_logins=self.logins.refused_sites(engine.given_up_sites),
+                without_login=self.logins.waiting_sites(engine.given_up_sites),
             )
             found += faults_of(run)
         return found
@@ -379,22 +379,22 @@ class Session:
                 self._check_place()
                 self.engine.close()
             if not isinstance(self.error, StoreAway):  # the server was waited for long enough
-                self.final_counts = self._store.counts()
+                self.final_counts = self.store.counts()
                 errors = self.collection.policy.max_temporary_errors
-                self.final_sites = unreachable_sites(self._store, max_temporary_errors=errors)
-                self._failing = failing_sites(self._store, self.engine.progress.failed_sites, self.collection.policy)
+                self.final_sites = unreachable_sites(self.store, max_temporary_errors=errors)
+                self._failing = failing_sites(self.store, self.progress.failed_sites, self.collection.policy)
                 if self.final_counts.held or held_sites(self.final_sites):
-                    self.final_held = held_by_reason(self._store, self.final_sites)
-                if self.finish_reason != "finished" or not self.engine.progress.fetched:
-                    self.next_due = soonest_due(self._store, self.collection.refresh, now=self.engine.clock.now())
+                    self.final_held = held_by_reason(self.store, self.final_sites)
+                if self.finish_reason != "finished" or not self.progress.fetched:
+                    self.next_due = soonest_due(self.store, self.collection.refresh, now=self.clock.now())
         except StoreError as error:
             self.error = self.error or error
         finally:
             for sink in self._sinks:
                 sink.close()
             is_last = self.error is None and (self._joined is None or (self.shared is not None and not self.shared.others))
-            self._keep_error(lambda: end_archive(self._archiving, self.collection, self._store, is_last=is_last))
-            self._keep_error(self._store.close)
+            self._keep_error(lambda: end_archive(self._archiving, self.collection, self.store, is_last=is_last))
+            self._keep_error(self.store.close)
 
     def _keep_error(self, call: Callable[[], None]) -> None:
         """Do something; if the store can't, the first such reason is the one of the crawl's end."""

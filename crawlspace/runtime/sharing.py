@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from scrapy.utils.asyncio import create_looping_call
 
-from crawlspace.crawl.findings.kept import keep_learned
 from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S
 from crawlspace.distributed.prefetch import HEARTBEAT_S, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
@@ -24,9 +23,12 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from crawlspace.clock import Clock
     from crawlspace.config.collection import Collection
-    from crawlspace.crawl.batch import Singly
+    from crawlspace.crawl.commits import Singly
     from crawlspace.crawl.engine import Engine
+    from crawlspace.crawl.run import RunCounters
+    from crawlspace.crawl.sinks.deliveries import Deliveries
     from crawlspace.distributed.background import ServerThread
     from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.distributed.shared_store import SharedStore
@@ -50,6 +52,9 @@ class SharedCrawl(Protocol):
 
     engine: Engine
     collection: Collection
+    clock: Clock
+    deliveries: Deliveries
+    progress: RunCounters
     error: CrawlspaceError | None
 
     def fail(self, error: CrawlspaceError, crawler: Crawler) -> None: ...
@@ -84,7 +89,7 @@ class Sharing:
         self.others = 0
         """Workers that continue when this one has ended."""
         self._sends: dict[str, bool] = {}
-        self._places = {drain.sink: drain.place for drain in session.engine.deliveries.drains}
+        self._places = {drain.sink: drain.place for drain in session.deliveries.drains}
         background.begin(self._failed)
         self._prefetch = Prefetch(
             self,
@@ -93,7 +98,7 @@ class Sharing:
             background,
             others=others,
             join_again=shared.join_again,
-            clock=session.engine.clock,
+            clock=session.clock,
             lease_s=session.collection.lease_s,
             max_sites=session.collection.max_sites,
         )
@@ -133,29 +138,28 @@ class Sharing:
         return self._engine.is_idle()
 
     def leased_again(self, state: UrlState) -> bool:
-        return self._engine.turns.leased_again(state)
+        return self._engine.leased_again(state)
 
     def site_acquired(self, one: AcquiredSite) -> None:
         if one.known is not None:
             self._shared.view.learn(one.site, one.known)
-            self._engine.outcome_policy.know(one.site, one.known.health or NEW_SITE)
-            self._engine.site_failures.know(one.site, one.known.unreachable)
+            self._engine.site_acquired(one.site, one.known.health or NEW_SITE, one.known.unreachable)
 
     def store_changed(self) -> None:
-        self._engine.discovery.forget_known()
+        self._engine.forget_known()
 
     def wake(self) -> None:
         wake(self._crawler)
 
     def report(self) -> str:
-        progress = self._engine.progress
+        progress = self._session.progress
         ran_s = round(monotonic() - self._began_at, 1)
         return json.dumps(
             {"ran_s": ran_s, "fetched": progress.fetched, "errors": progress.errors, "documents": progress.documents}
         )
 
     def deletions(self) -> int:
-        return self._engine.outcome_policy.deleted
+        return self._engine.deleted
 
     # --- recording ---------------------------------------------------------------------------------------------------
 
@@ -177,7 +181,7 @@ class Sharing:
                 self.commit()
             self.wake()
 
-        self._background.do(self._engine.commits.write, done)
+        self._background.do(self._engine.write, done)
 
     def hurry(self) -> None:
         """Wait for an unreachable server only a little longer from now on, because the crawl ends."""
@@ -187,7 +191,7 @@ class Sharing:
     def settle(self) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else runs."""
         self.hurry()
-        while self._engine.uncommitted or self._engine.commits.is_writing:
+        while self._engine.uncommitted or self._engine.is_writing:
             self.commit()
             self._background.settle()
             if self._session.error is not None:
@@ -225,7 +229,7 @@ class Sharing:
     def relieve(self, drain: Drain) -> None:
         """Drop the pushes for a sink that does not answer this worker, where too many wait: also those that other workers have ordered."""
         with suppress(StoreAway, StoreFull):
-            self._engine.deliveries.relieve(drain)
+            self._session.deliveries.relieve(drain)
 
     def is_rest_sent(self, drain: Drain, waited_s: float) -> bool:
         """Whether a sink has all orders, or another worker, which has reported within `waited_s`, is sending the rest.
@@ -247,12 +251,11 @@ class Sharing:
             self._loop.stop()
         if self._session.error is None:
             self.settle()
-            self._engine.site_failures.end()
-            self._engine.frontier.close()
+            self._engine.leave_sites()
         self._prefetch.close()
         self._background.finish()
         if self._session.error is None:
-            keep_learned(self._engine.rendering, self._engine.findings, is_last=True)
+            self._engine.keep_learned(is_last=True)
             self.others = sum(other.unseen_s < 2 * HEARTBEAT_S for other in workers(self._shared.store))
 
     def _failed(self, error: BaseException) -> None:
@@ -273,8 +276,9 @@ class Sharing:
         except Exception as error:  # noqa: BLE001 - not even the failure of one can be recorded
             self._failed(error)
         else:
-            record = self._engine.commits.record
-            self._background.do(lambda: record(changes), lambda effects: self._write_singly(singly, effects, done))
+            self._background.do(
+                lambda: self._engine.write_changes(changes), lambda effects: self._write_singly(singly, effects, done)
+            )
 
     def _tick(self) -> None:
         if self._session.error is None:
@@ -282,8 +286,8 @@ class Sharing:
             self._prefetch.tick()
             cluster = self._prefetch.cluster
             if cluster is not None:
-                self._engine.deliveries.look(dict(zip(self._shared.store.scripts.sinks, cluster.waiting, strict=False)))
-                self._engine.outcome_policy.deleted_elsewhere = cluster.deleted
+                waiting = dict(zip(self._shared.store.scripts.sinks, cluster.waiting, strict=False))
+                self._engine.note_others(waiting=waiting, deleted=cluster.deleted)
 
     def _feed(self) -> None:
         """Enter the URLs that were added to the start-URL key."""
@@ -302,11 +306,11 @@ class Sharing:
                     self._has_looked = True
                     self.wake()
                 return
-            new = admitted(messages, self._engine.admission, key=key.key)
+            new = admitted(messages, self._engine, key=key.key)
             self._background.do(lambda: enter(new, messages), entered)
 
         def enter(new: list[NewUrl], messages: list[bytes]) -> None:
-            self._shared.store.discover(new, now=int(self._engine.clock.now()))
+            self._shared.store.discover(new, now=self._engine.now())
             key.remove(messages)
 
         def entered(_: None) -> None:

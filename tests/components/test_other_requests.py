@@ -35,7 +35,8 @@ async def refusal_of(guard: RuleMiddleware, request: Request) -> str:
 
 
 def counted(crawl: OpenCrawl) -> dict[Reason, int]:
-    return dict(crawl.engine.discovery.refused)
+    """Return what was refused since the last call, by reason."""
+    return dict(crawl.engine.take_refused())
 
 
 RESOURCES = [

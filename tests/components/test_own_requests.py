@@ -40,7 +40,7 @@ class Waiting:
     """The requests that wait in a crawl, by page and name."""
 
     def __init__(self, crawl: OpenCrawl) -> None:
-        self.requests = OwnRequests(crawl.engine, sent_ago_s=lambda _: 0.0)
+        self.requests = OwnRequests(crawl.engine.frontier, crawl.engine.site_delays, sent_ago_s=lambda _: 0.0)
         self._pages: dict[str, OpenPage] = {}
 
     def put(self, page: str, url: str, priority: int = 0) -> Request:

@@ -100,10 +100,11 @@ class OfProject:
         self.crawler = get_crawler(Demo, both)
         self.spider = self.crawler.spider = Demo.from_crawler(self.crawler, session=self.session)
         self.middleware = CrawlSpaceGuard.from_crawler(self.crawler)
-        self.session.engine.discovery.refused.clear()  # of start URLs
+        self.session.engine.take_refused()  # of start URLs
 
     def counted(self) -> dict[str, int]:
-        return {reason.value: count for reason, count in self.session.engine.discovery.refused.items()}
+        """Return what was refused since the last call, by reason."""
+        return {reason.value: count for reason, count in self.session.engine.take_refused().items()}
 
 
 class OfAddon:

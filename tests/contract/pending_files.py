@@ -13,8 +13,7 @@ from crawlspace.admin.pending.export import pending_lines
 from crawlspace.admin.pending.importing import ImportCounts, PendingImport
 from crawlspace.admin.pending.lines import read_lines
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import CandidateChecker
+from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.startup import build_space
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.rule_changes.generation import generation, set_generation
+from crawlspace.crawl.conditional import generation, set_generation
 from crawlspace.errors import CrawlspaceError, StoreDamaged
 from crawlspace.model import NewUrl, Source
 from crawlspace.state.changes import Change

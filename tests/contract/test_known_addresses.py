@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crawlspace.crawl.rule_changes.known_addresses import KnownAddresses, LookedUp, LookUps, last_look_up
+from crawlspace.crawl.addresses import KnownAddresses, LookedUp, LookUps, last_look_up
 from crawlspace.crawl.rule_changes.survey import survey
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules

@@ -18,9 +18,9 @@ from crawlspace.archive.new_documents import NewDocuments
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.replay.engine import ReplayEngine
+from crawlspace.crawl.replay import ReplayEngine
 from crawlspace.crawl.startup import build_deletion_limit
 from crawlspace.exchange import Exchange
 from crawlspace.index.embedded import EmbeddedIndex

@@ -18,10 +18,10 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.files.unreadable import unreadable
+from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
-from crawlspace.crawl.sinks.lost_documents import LostDocuments
+from crawlspace.crawl.sinks.repair import LostDocuments
 from crawlspace.crawl.startup import open_engine
 from crawlspace.decision import Reason
 from crawlspace.index.as_sent.login_exclusion import checksum_behind_login
@@ -299,7 +299,7 @@ class SimulatedCrawler(IndexFile):
             if self._is_over(engine, countdown, run, until=began + fate.goes_on_for):
                 break
             if lost is not None:
-                lost.go_on()
+                lost.resume()
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted, run.moved = self.clock.now() - began, moved.end()

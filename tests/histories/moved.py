@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.rule_changes.archived_documents import DocumentMoving
+from crawlspace.crawl.rule_changes.archived import DocumentMoving
 from crawlspace.model import Document, UrlState
 from tests.histories.archive import SimulatedArchive
 from tests.histories.files import checksum_of
@@ -40,11 +40,11 @@ class MovedDocuments:
 
     def go_on(self, chance: random.Random) -> bool:
         """Move some now and then; return whether that was done."""
-        return self._engine.folded.are_moved and chance.random() < 0.3 and self.finish()
+        return self._engine.folded.is_moving and chance.random() < 0.3 and self.finish()
 
     def finish(self) -> bool:
         """Move some; return whether there were more."""
-        if self._moving is None or not self._engine.folded.are_moved:
+        if self._moving is None or not self._engine.folded.is_moving:
             return False
         return self._moving.step()
 

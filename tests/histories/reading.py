@@ -24,7 +24,16 @@ class Reader:
 
     def __init__(self, engine: Engine) -> None:
         sending = SimpleNamespace(ago_s=lambda site: 0.0)
-        session: Any = SimpleNamespace(engine=engine, collection=engine.collection, space=engine.space, sending=sending)
+        session: Any = SimpleNamespace(
+            engine=engine,
+            collection=engine.collection,
+            space=engine.space,
+            clock=engine.clock,
+            progress=engine.progress,
+            logins=engine.logins,
+            site_delays=engine.site_delays,
+            sending=sending,
+        )
         self._spider = CollectionSpider(name=engine.collection.name)
         self._spider.use_session(session)
         crawler: Any = SimpleNamespace(spider=self._spider)

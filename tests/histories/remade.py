@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from crawlspace.archive import records
 from crawlspace.archive.reader import ArchiveReader
-from crawlspace.crawl.replay.engine import ReplayEngine
-from crawlspace.crawl.replay.remade import Remade
+from crawlspace.crawl.replay import Remade, ReplayEngine
 from crawlspace.model import Document, OutcomeKind, UrlState
 from crawlspace.runtime.archived_responses import response_of
 from crawlspace.runtime.requests import STATE, LeasedRequest
@@ -39,7 +38,7 @@ class RemadeDocuments:
             return Remade(state.id, is_missing=True)
         request = LeasedRequest(state.url, meta={STATE: state})
         outcome = Reader(self.engine).outcome_of(response_of(stored.response, request))
-        remade = Remade.of(outcome, self.engine.admission.canonical_key(state, outcome))
+        remade = Remade.of(outcome, self.engine.canonical_key(state, outcome))
         document = remade.document
         if document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
             remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from crawlspace.crawl.sinks.deliveries import have_filled, lacks_documents
-from crawlspace.crawl.sinks.index_repair import UNSENT
+from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.state.duplicates import held_checksum
 from tests.histories.archived import ArchivedCollection
 from tests.histories.collection import row_of

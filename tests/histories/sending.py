@@ -15,7 +15,7 @@ from crawlspace.index.marks import BatchMark, forget_mark
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.index.outbox import MAX_WAIT_S, Drain
 from crawlspace.index.sink import Sent
-from crawlspace.model import Document, IndexOrder, UrlState
+from crawlspace.model import Document, IndexOrder
 from crawlspace.state.store import Store
 from tests.fault_proxy import FaultProxy
 from tests.histories.documents import Indexed
@@ -62,12 +62,7 @@ class SimulatedSearch:
 
     def filling_of(self, store: Store, engine: Engine, archive: Archive | None) -> Filling:
         """Return what sends the sink what it lacks, for a worker of that crawl."""
-
-        def due(state: UrlState) -> None:
-            if state.next_fetch is not None:
-                engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
-
-        return Filling(store, SEARCH, engine.clock, archive or _NoArchive(), due)
+        return Filling(store, SEARCH, engine.clock, archive or _NoArchive(), engine.due)
 
     def end(self) -> None:
         """As a crawl ends."""

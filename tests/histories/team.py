@@ -111,16 +111,15 @@ class Member:
         return self.engine.is_idle()
 
     def leased_again(self, state: UrlState) -> bool:
-        return self.engine.turns.leased_again(state)
+        return self.engine.leased_again(state)
 
     def site_acquired(self, one: AcquiredSite) -> None:
         if one.known is not None:
             self.shared.view.learn(one.site, one.known)
-            self.engine.outcome_policy.know(one.site, one.known.health or NEW_SITE)
-            self.engine.site_failures.know(one.site, one.known.unreachable)
+            self.engine.site_acquired(one.site, one.known.health or NEW_SITE, one.known.unreachable)
 
     def store_changed(self) -> None:
-        self.engine.discovery.forget_known()
+        self.engine.forget_known()
 
     def wake(self) -> None: ...
 
@@ -128,7 +127,7 @@ class Member:
         return ""
 
     def deletions(self) -> int:
-        return self.engine.outcome_policy.deleted
+        return self.engine.deleted
 
     def waiting(self) -> Collection[str]:
         return ()
@@ -143,7 +142,7 @@ class Member:
 
     def commit(self) -> None:
         if self.engine.begin_commit():
-            self.calls.do(self.engine.commits.write, self._end_commit)
+            self.calls.do(self.engine.write, self._end_commit)
 
     def _end_commit(self, effects: Effects | None) -> None:
         assert effects is not None, "a batch could not be stored"
@@ -164,7 +163,7 @@ class Member:
 
     def finish(self) -> None:
         """Record all that was taken."""
-        while self.engine.uncommitted or self.engine.commits.is_writing:
+        while self.engine.uncommitted or self.engine.is_writing:
             self.commit()
             self.calls.make(1000)
 
@@ -228,7 +227,7 @@ class Team:
         rests = [rest for at in client.hvals(f"{{{NAME}}}:wait") if (rest := int(at.split()[0]) - now) > 0]
         if rests and not client.exists(f"{{{NAME}}}:owner"):
             return min(rests)  # all there is to do is at sites that are not to be asked before
-        waits = [wait for member in self.members if (wait := member.engine.frontier.wake_in()) is not None]
+        waits = [wait for member in self.members if (wait := member.engine.wake_in()) is not None]
         if self._chance.random() < 0.7:
             return max(0.05, min([0.5, *waits]))
         return max(0.5, min(waits, default=0.5))
@@ -361,8 +360,7 @@ class SimulatedTeam(SimulatedCrawler):
         made = member.calls.make(chance.choice((0, 1, 1, 5)))
         cluster = member.prefetch.cluster
         if cluster is not None:
-            engine.deliveries.look(dict(zip(self.sinks, cluster.waiting, strict=True)))
-            engine.outcome_policy.deleted_elsewhere = cluster.deleted
+            engine.note_others(waiting=dict(zip(self.sinks, cluster.waiting, strict=True)), deleted=cluster.deleted)
         fetch = engine.next_fetch() if len(member.in_flight) < member.width else None
         member.prefetch.refill()
         if fetch is not None:

@@ -19,7 +19,7 @@ def wait(engine: Engine, clock: FakeClock, *, until: float, send: Callable[[], N
         send()
         clock.advance(1)
         return True
-    rest = engine.frontier.wake_in()
+    rest = engine.wake_in()
     if engine.has_steps:
         rest = STEP_EVERY_S if rest is None else min(rest, STEP_EVERY_S)
     if engine.collection.continuous and engine.collection.refresh.schedule is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from crawlspace.admin import extraction
-from crawlspace.crawl.rule_changes import archived_links
+from crawlspace.crawl.rule_changes import archived
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.command_line import start_scrapy
 from tests.http import Reply, Request
@@ -39,7 +39,7 @@ def crawl_killed(
     output: Path,
     env: Mapping[str, str],
     changed_at_once: int = SqliteStore.changed_at_once,
-    judged_at_once: int = archived_links.PAGES_AT_ONCE,
+    judged_at_once: int = archived.PAGES_AT_ONCE,
     after: Path | None = None,
 ) -> Running:
     """Crawl `demo`, and have it killed when it is about to commit its transaction of that number, of whatever database file.
@@ -64,7 +64,7 @@ def _kill_extraction_at(number: int, pages_at_once: int) -> None:
 
 def _kill_crawl_at(number: int, changed_at_once: int, judged_at_once: int, after: Path | None) -> None:
     SqliteStore.changed_at_once = changed_at_once
-    archived_links.PAGES_AT_ONCE = judged_at_once
+    archived.PAGES_AT_ONCE = judged_at_once
     _kill_at(number, after)
 
 

@@ -48,10 +48,43 @@ FLOORS: tuple[frozenset[str], ...] = (
 GROUND = FLOORS[0]
 ALSO = {("frontier", "state.store"), ("frontier", "state.views")}
 """Who may import what of its own floor: the frontier is kept by the store."""
+MOST_LINES = 600
+"""Lines of a module."""
 MOST_MODULES = 30
-"""In one folder, without its packages."""
+"""Modules in one folder, without its packages."""
+MOST_IMPORTS = 20
+"""Modules of ours that one module imports."""
+MANY_IMPORTS = {
+    "crawlspace.admin.explain": "tells what every part of a crawl would do with a URL",
+    "crawlspace.admin.lint_collection": "looks at every file of a collection",
+    "crawlspace.commands.add": "checks a URL against rules, store and sites before it is entered",
+    "crawlspace.commands.status": "shows what each part of a store has to report",
+    "crawlspace.config.collection": "reads all settings; to be divided by the settings on msgspec structs",
+    "crawlspace.crawl.engine": "is the façade of a running crawl",
+    "crawlspace.crawl.startup": "brings all parts of a store in line and builds the engine",
+    "crawlspace.importers.ibm.collection": "puts all parts of an imported configuration together",
+    "crawlspace.runtime.browser.crawl_browser": "connects the browser to the crawl; to be divided with runtime/",
+    "crawlspace.runtime.scheduler": "connects Scrapy to the engine; to be divided with runtime/",
+    "crawlspace.runtime.session": "opens and closes all parts of a crawl; to be divided with runtime/",
+    "crawlspace.runtime.spiders.collection": "is what the user's spider is derived from; to be divided with runtime/",
+    "crawlspace.runtime.spiders.responses": "makes an outcome of every kind of response; to be divided with runtime/",
+    "crawlspace.runtime.stores.crawl_store": "opens each kind of store; to be divided with runtime/",
+    "crawlspace.state.sqlite.store": "puts the parts of the store together; goes when state/sqlite is merged",
+}
+"""Modules with more imports, each with its reason."""
+SINGLE_MODULES = {
+    "crawlspace/config/refresh": "goes with the settings on msgspec structs",
+    "crawlspace/index/as_sent": "goes with the sinks",
+    "spiders": "is where Scrapy looks for the spiders of a project",
+}
+"""Packages of one module, each with its reason."""
 ONE_MODULE_EACH = frozenset({"crawlspace/commands"})
 """Folders in which Scrapy looks for a module of each name, so that they cannot be divided."""
+ENGINE = "crawlspace.crawl.engine"
+VALUES_OF_ENGINE = {"collection", "space", "policy", "progress"}
+"""What others may read of the engine's attributes: values, with no effect on the crawl."""
+REACHES_THROUGH = {"crawlspace.runtime.files.reading": "is divided with runtime/"}
+"""Modules that call a part of the engine, each with its reason."""
 KNOWS_SCRAPY = frozenset({"runtime", "addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
@@ -235,6 +268,58 @@ def test_folders_can_be_taken_in_at_a_glance() -> None:
     assert {name: size for name, size in folders.items() if size > MOST_MODULES and name not in ONE_MODULE_EACH} == {}
 
 
+def test_packages_have_several_modules() -> None:
+    paths = modules(*PROJECT).values()
+    sizes = Counter(path.parent for path in paths if path.name != "__init__.py")
+    with_packages = {path.parent.parent for path in paths}
+    single = {folder.relative_to(ROOT).as_posix() for folder, size in sizes.items() if size == 1 and folder not in with_packages}
+    assert single - SINGLE_MODULES.keys() == set()
+
+
+def test_modules_have_few_imports_of_ours() -> None:
+    counts = {name: len(imported) for name, imported in import_graph().items()}
+    assert {name: count for name, count in counts.items() if count > MOST_IMPORTS and name not in MANY_IMPORTS} == {}
+
+
+@cache
+def parts_of_engine() -> frozenset[str]:
+    """Return the names of what the engine is made of, public or not."""
+    tree = ast.parse(modules("crawlspace")[ENGINE].read_text(encoding="utf-8"))
+    targets = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return frozenset(node.attr for node in targets if ast.unparse(node.value) == "self") - VALUES_OF_ENGINE
+
+
+def reached_through_engine(node: ast.AST) -> bool:
+    """Return whether a node reads an attribute of a part of the engine."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Attribute):
+        return False
+    whose = ast.unparse(node.value.value).rpartition(".")[2]
+    return whose in {"engine", "_engine"} and node.value.attr in parts_of_engine()
+
+
+@pytest.mark.parametrize(
+    ("code", "reaches"),
+    [
+        ("engine.frontier.wake_in()", True),
+        ("session.engine.deliveries.hold_up", True),
+        ("self._engine.clock.now()", True),
+        ("engine.wake_in()", False),
+        ("session.engine.collection.name", False),
+        ("Scheduler(session.engine.frontier)", False),
+        ("self._clock = engine.clock", False),
+        ("crawler.engine.downloader.slots", False),
+    ],
+)
+def test_the_search_for_what_is_reached_through_the_engine(code: str, *, reaches: bool) -> None:
+    assert any(map(reached_through_engine, ast.walk(ast.parse(code)))) is reaches
+
+
+def test_nobody_reaches_through_the_engine() -> None:
+    """What runs a crawl calls the engine; what it is made of is handed over when others are made."""
+    reaching = {name for name, path in modules(*PROJECT).items() if any(map(reached_through_engine, nodes(path)))}
+    assert reaching - REACHES_THROUGH.keys() == set()
+
+
 def test_only_the_adapters_know_scrapy() -> None:
     assert not [
         f"{path.relative_to(ROOT)}:{line}: imports {imported}"
@@ -278,8 +363,8 @@ def test_private_names_of_scrapy_and_twisted_are_used_in_one_module() -> None:
 
 
 def long_files(*folders: str) -> set[str]:
-    """Return the dotted names of the Python files that are longer than 600 lines."""
-    return {name for name, path in modules(*folders).items() if len(path.read_text(encoding="utf-8").splitlines()) > 600}
+    """Return the dotted names of the Python files that are longer than MOST_LINES."""
+    return {name for name, path in modules(*folders).items() if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES}
 
 
 def test_modules_are_short() -> None:

@@ -19,8 +19,7 @@ from crawlspace.admin.pending.export import number_of, realm_of
 from crawlspace.admin.pending.lines import ERROR, WAITING, PendingLine, merged
 from crawlspace.admin.pending.realms import NamedValues, Origin, Origins
 from crawlspace.admin.url_changes import is_outside
-from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import CandidateChecker
+from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.rule_changes.folding import UrlDepths, known_by_url
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.decision import Reason

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from crawlspace.crawl.depths.orphans import delete_orphans
-from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, find, last_run, write
+from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, delete_orphans, find, last_run, write
 from crawlspace.plural import counted
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
@@ -30,7 +29,7 @@ STARTS = "start_keys"
 def end_run(engine: Engine) -> None:
     """Settle the link depths, and delete orphans, once nothing is left to do in a run. Raises StoreError."""
     store, collection = engine.store, engine.collection
-    now, run = int(engine.clock.now()), last_run(store) + 1
+    now, run = engine.now(), last_run(store) + 1
     found = find(store, starts=start_keys(collection), run=run)
     effects = write(store, found, now=now)
     _note_limit(store, collection, found)
@@ -44,16 +43,15 @@ def end_run(engine: Engine) -> None:
     store.set_meta(RUN, str(run))
     # What comes back into the crawl space by that was not settled, and may be marked as an orphan.
     engine.fetch_again(effects, linked=True)
-    if engine.results is store and store.get_meta(LOWERED):  # else another worker may have ended before that
+    if engine.is_alone and store.get_meta(LOWERED):  # else another worker may have ended before that
         store.set_meta(LOWERED, "")
     if collection.orphans_after is not None:
-        policy = engine.outcome_policy
         deleted = delete_orphans(
             store,
             after=collection.orphans_after,
             run=run,
             deletion_limit=DeletionLimit(collection.max_deletions_percent, collection.max_deletions),
-            deleted=policy.deleted + policy.deleted_elsewhere,
+            deleted=engine.deleted_by_all,
             now=now,
         )
         if deleted.forgotten or deleted.held:
@@ -65,11 +63,8 @@ def end_run(engine: Engine) -> None:
                 counted(deleted.deletes, "document deleted", "documents deleted"),
                 f"{deleted.held:,}",
             )
-        engine.progress.deletes += deleted.deletes
-        engine.progress.pushes += deleted.pushes
-        policy.deleted += deleted.deletes
-        engine.deliveries.ordered(deleted.deletes + deleted.pushes)
-    engine.discovery.forget_known()  # a crawl that goes on may find again, or nearer, what it has found before
+        engine.orphans_deleted(pushes=deleted.pushes, deletes=deleted.deletes)
+    engine.forget_known()  # a crawl that goes on may find again, or nearer, what it has found before
 
 
 def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rules_changed: bool) -> None:

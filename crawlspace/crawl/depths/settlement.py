@@ -10,16 +10,23 @@ Killed half-way, the next settlement does the same again: the marks are removed 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Protocol
 
-from crawlspace.crawl.depths.orphans import OrphanStore, release_linked
-from crawlspace.model import OUT_OF_SPACE, NewUrl, UrlState
-from crawlspace.state.changes import Effects
+from msgspec import structs
+
+from crawlspace.crawl.admission import CandidateChecker
+from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
+from crawlspace.rules.limits import Limits
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, PageLinks, UrlDepth, least_reach
+from crawlspace.state.lifecycle import pending_again
 from crawlspace.state.metadata import Named, get_integer
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.views import Counts
 
 RUN = "run"
 """Meta: the number of the last run that came to its end."""
@@ -30,6 +37,10 @@ DEEPER = "depths_beyond_limit"
 BATCH = 5_000
 """URLs or pages read or written at once."""
 _FAR = 1 << 30
+HELD_AS_ORPHAN = 1
+"""As `held_mark` beside `Held.MANY`: the deletion is held because no way leads to the URL, and no longer than that."""
+ORPHANS_AT_ONCE = 500
+"""URLs changed in one transaction."""
 
 
 class DepthReader(Protocol):
@@ -42,6 +53,13 @@ class DepthReader(Protocol):
     def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
     def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
     def get_meta(self, name: str) -> str | None: ...
+
+
+class OrphanStore(Protocol):
+    def orphans(self) -> list[UrlDepth]: ...
+    def get_by_id(self, id: int) -> UrlState | None: ...
+    def counts(self) -> Counts: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
 
 
 class DepthWriter(DepthReader, OrphanStore, Protocol):
@@ -146,16 +164,6 @@ def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
     return effects
 
 
-def _lower(store: DepthWriter, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
-    """Lower URLs, and what they lead to; return the (id, depth before, depth) of all that are nearer and were crawled already."""
-    lowered: list[tuple[int, int, int]] = []
-    for first in range(0, len(urls), BATCH):
-        part = urls[first : first + BATCH]
-        nearer = [_found_again(state, depth, page) for id, depth, page in part if (state := store.get_by_id(id)) is not None]
-        lowered += store.discover(nearer, now=now).lowered
-    return lowered
-
-
 class _Marked:
     """The URLs whose depths are found anew; `depth` and `page` are the best so far, by index."""
 
@@ -183,6 +191,109 @@ class _Marked:
             if index not in but and (depth, page) < (self.depth[index], self.page[index]):
                 self.depth[index], self.page[index] = depth, page
                 yield index
+
+
+def fetch_again(
+    lowered: Iterable[tuple[int, int, int]],
+    store: OrphanStore,
+    *,
+    discovery: CandidateChecker,
+    limits: Limits,
+    now: int,
+    linked: bool = False,
+) -> tuple[list[Change], Effects]:
+    """Record and return the changes for URLs with a smaller depth, given as (id, old depth, new depth), and the effects.
+
+    A page at the maximal depth is fetched again for its links, which were too deep before. A page that was too deep is crawled.
+    `linked`: a way leads to all of them from a start URL, so that none is an orphan any more.
+    """
+    deepest = limits.max_link_depth
+    changes: list[Change] = []
+    if deepest is None:
+        return changes, Effects()
+    for id, before, _ in lowered:
+        state = store.get_by_id(id)
+        if state is None or before < deepest or state.lease_until is not None or state.held is Held.FOLDED:
+            continue
+        if state.status in OUT_OF_SPACE:
+            if before > deepest and discovery.recheck(state).admitted:
+                changes.append(Change(pending_again(state)))
+        elif state.held is Held.RULES:  # whatever its state: it is never due while it is held
+            if discovery.recheck(state).admitted:
+                due = at_once(now, state.fetched_at)
+                changes.append(Change(structs.replace(state, next_fetch=due, rules=0, held=None, held_mark=0)))
+        elif state.state in (State.DONE, State.EXCLUDED):
+            changes.append(Change(structs.replace(state, next_fetch=at_once(now, state.fetched_at), rules=0)))
+    if linked:
+        for change in changes:
+            change.state.orphaned = None
+    if not changes:
+        return changes, Effects()
+    by_id = {change.state.id: change for change in changes}
+    return changes, store.revise(by_id, lambda state: by_id[state.id], now=now)
+
+
+@dataclass(slots=True)
+class DeletedOrphans:
+    """What became of them: documents deleted, documents whose deletion is held, and URLs forgotten."""
+
+    deletes: int = 0
+    held: int = 0
+    forgotten: int = 0
+    pushes: int = 0
+
+
+def delete_orphans(
+    store: OrphanStore, *, after: int, run: int, deletion_limit: DeletionLimit, deleted: int, now: int
+) -> DeletedOrphans:
+    """Forget the URLs that have been orphans for that many runs, with their documents; or hold the deletions, all if they are too many.
+
+    `run` is the number of the run that ends, `deleted` how many documents it has deleted before. What is held, or outside the crawl
+    space, stays as it is.
+    """
+    found = DeletedOrphans()
+    due = [one.id for one in store.orphans() if one.orphaned is not None and run - one.orphaned + 1 >= after]
+    states = [state for id in due if (state := store.get_by_id(id)) is not None and _may_be_deleted(state)]
+    indexed = sum(state.indexed for state in states)
+    too_many = not deletion_limit.allows(indexed + deleted, indexed=store.counts().indexed + deleted)
+
+    def change(state: UrlState) -> Change | None:
+        if not _may_be_deleted(state):
+            return None
+        if too_many and state.indexed:
+            found.held += 1
+            return Change(structs.replace(state, held=Held.MANY, held_mark=HELD_AS_ORPHAN), keep_in_index=True)
+        found.forgotten += 1
+        return Change(state, forget=True)
+
+    for first in range(0, len(states), ORPHANS_AT_ONCE):
+        effects = store.revise([state.id for state in states[first : first + ORPHANS_AT_ONCE]], change, now=now)
+        found.deletes += effects.deletes
+        found.pushes += effects.pushes
+    return found
+
+
+def release_linked(store: OrphanStore, ids: Sequence[int], *, now: int) -> None:
+    """Drop the held deletions of orphans that a way leads to again. What is held for another reason stays held."""
+
+    def change(state: UrlState) -> Change | None:
+        if state.held is not Held.MANY or state.held_mark != HELD_AS_ORPHAN or state.lease_until is not None:
+            return None
+        return Change(structs.replace(state, held=None, held_mark=0), keep_in_index=True)
+
+    if store.counts().held:
+        for first in range(0, len(ids), ORPHANS_AT_ONCE):
+            store.revise(ids[first : first + ORPHANS_AT_ONCE], change, now=now)
+
+
+def _lower(store: DepthWriter, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
+    """Lower URLs, and what they lead to; return the (id, depth before, depth) of all that are nearer and were crawled already."""
+    lowered: list[tuple[int, int, int]] = []
+    for first in range(0, len(urls), BATCH):
+        part = urls[first : first + BATCH]
+        nearer = [_found_again(state, depth, page) for id, depth, page in part if (state := store.get_by_id(id)) is not None]
+        lowered += store.discover(nearer, now=now).lowered
+    return lowered
 
 
 def _roots(store: DepthReader, marks: dict[int, DepthMark], found: FoundDepths) -> tuple[list[UrlDepth], set[int]]:
@@ -325,3 +436,7 @@ def _found_again(state: UrlState, depth: int, page: int) -> NewUrl:
         host_as_written=state.host_as_written,
         depth_from=page,
     )
+
+
+def _may_be_deleted(state: UrlState) -> bool:
+    return state.orphaned is not None and state.held is None and state.lease_until is None and state.status not in OUT_OF_SPACE

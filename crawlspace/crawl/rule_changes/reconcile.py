@@ -4,7 +4,7 @@ Both check every known URL once, with the same function. URLs that leave the cra
 become pending. If the deletions exceed the limit, all of them are held. The change is made in many transactions; `reconciling` in
 the store's meta has the decision made before the first of them, so that a start after a kill continues with the same decision.
 
-Address rules apply to hosts with known addresses (known_addresses). A URL of another host that only an address rule excludes
+Address rules apply to hosts with known addresses (`KnownAddresses`). A URL of another host that only an address rule excludes
 can't be distinguished from a readmitted one: it becomes pending after every change.
 """
 
@@ -17,13 +17,12 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Protocol
 
+from crawlspace.crawl.conditional import generation, set_generation
 from crawlspace.crawl.depths.settlement import ANY_GIVER, DEEPER
-from crawlspace.crawl.host_limit import has_room, note_kept_out
 from crawlspace.crawl.rule_changes.folding import FoldingStore, fold_known
-from crawlspace.crawl.rule_changes.generation import generation, set_generation
-from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, Rediscovery, begin_judging
-from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Survey, SurveyedStore, survey
+from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan, Survey, SurveyedStore, survey
+from crawlspace.crawl.sites import has_room, note_kept_out
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.space import CrawlSpace
@@ -31,6 +30,7 @@ from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.metadata import get_table
+from crawlspace.state.store import MetaStore
 
 RULES_HASH = "rules_hash"
 """Meta: the hash of the rules last applied to the store."""
@@ -38,12 +38,11 @@ RECONCILING = "reconciling"
 """Meta: the decision about a change in progress; empty if there is none."""
 
 
-class ReclassifiedStore(SurveyedStore, FoldingStore, Protocol):
+class ReclassifiedStore(SurveyedStore, FoldingStore, MetaStore, Protocol):
     """The same, with the changes that `reconcile` makes."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
     def drop_inherited(self) -> None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
 
 
 def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import msgspec
 
-from crawlspace.crawl.rule_changes.generation import begin_generation
+from crawlspace.crawl.conditional import begin_generation
 from crawlspace.decision import Reason
 from crawlspace.model import State, Status
 from crawlspace.rules.loosened import loosened
-from crawlspace.state.metadata import damaged
+from crawlspace.state.metadata import Named, damaged
 from crawlspace.state.refused_links import has_any, letters_of
+from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
 
 CHECKS = "checks"
@@ -23,14 +24,6 @@ JUDGING = "judging"
 """Meta: of which pages the links are to be judged from the archive, see `Judging`; empty where there are none."""
 _STATUSES = {Reason.MIME_TYPE: Status.WRONG_TYPE, Reason.ROBOTS: Status.ROBOTS_FORBIDDEN, Reason.NOINDEX: Status.NOINDEX}
 """The status of a URL that was refused for itself."""
-
-
-class NotedChecks(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-
-
-class AppliedChecks(NotedChecks, Protocol):
-    def set_meta(self, name: str, value: str) -> None: ...
 
 
 class SpiderCode(NamedTuple):
@@ -107,7 +100,7 @@ def _has_stored_links(known: KnownUrl, letters: frozenset[str]) -> bool:
     return known.state == State.DONE and known.archived is not None and has_any(known.refused, letters)
 
 
-def judging(store: NotedChecks) -> Judging | None:
+def judging(store: Named) -> Judging | None:
     """Return which pages are to be judged from the archive; None where there are none. Raises StoreDamaged."""
     value = store.get_meta(JUDGING)
     if not value:
@@ -118,11 +111,11 @@ def judging(store: NotedChecks) -> Judging | None:
         raise damaged(JUDGING, value) from error
 
 
-def note_judging(store: AppliedChecks, wanted: Judging) -> None:
+def note_judging(store: MetaStore, wanted: Judging) -> None:
     store.set_meta(JUDGING, msgspec.json.encode(wanted).decode())
 
 
-def begin_judging(store: AppliedChecks, looser: LoosenedChecks, *, now: int) -> None:
+def begin_judging(store: MetaStore, looser: LoosenedChecks, *, now: int) -> None:
     """Have the links of archived pages judged by the crawl. What an earlier start has left is judged with them."""
     note_judging(store, (judging(store) or Judging("", now)).with_others(looser.letters))
 
@@ -142,7 +135,7 @@ class Rediscovery:
     from_archive: bool = False
     """Links of archived pages can be judged without fetching."""
 
-    def loosened(self, store: NotedChecks) -> LoosenedChecks:
+    def loosened(self, store: Named) -> LoosenedChecks:
         """Return the checks that admit more than at the last start; none where there was no start."""
         before = store.get_meta(CHECKS)
         if not self.is_wanted or before is None:
@@ -150,11 +143,11 @@ class Rediscovery:
         reasons, is_other_spider = loosened(before, self.checks), self.is_other_spider(store)
         return LoosenedChecks(reasons, self.starts, is_other_spider=is_other_spider, from_archive=self.from_archive)
 
-    def is_other_spider(self, store: NotedChecks) -> bool:
+    def is_other_spider(self, store: Named) -> bool:
         """Return whether the code of the spider has changed since the last start."""
         return bool(self.spider) and store.get_meta(SPIDER) not in (None, self.spider)
 
-    def applied(self, store: AppliedChecks) -> None:
+    def applied(self, store: MetaStore) -> None:
         """Store the description of the present checks; with another spider, each page needs one unconditional GET."""
         if self.is_other_spider(store):
             begin_generation(store)

@@ -1,10 +1,10 @@
-"""The known URLs that a change of the rules concerns: one pass over all of them, for `plan` and for `reconcile`."""
+"""The effects of a rule change on the known URLs: one pass over all of them, for `plan` and for `reconcile`."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge, nlargest
 from itertools import chain, islice, repeat
@@ -12,10 +12,10 @@ from types import MappingProxyType
 from typing import Protocol
 
 from crawlspace.crawl.rule_changes.folding import KnownFolds
-from crawlspace.crawl.rule_changes.plan import DELETIONS, DUE, EXCLUDED, FOLDED, JUDGED, KEPT, OTHERS, RETURNED, UNINDEXED
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
 from crawlspace.decision import Actions, Reason
 from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
+from crawlspace.plural import counted
 from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.refused_links import has_any, letters_of
@@ -23,12 +23,106 @@ from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
 from crawlspace.urls import Url
 
+EXCLUDED, KEPT, RETURNED, UNINDEXED, DUE, DELETIONS = "excluded", "kept", "returned", "unindexed", "due", "deletions"
+FOLDED, JUDGED = "folded", "judged"
+OTHERS = "(others)"
+"""Stands for all hosts except those with the most changes."""
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
 _TOO_DEEP = letters_of([Reason.LINK_DEPTH])
 """A page that is nearer than the limit had links that were too deep before it was: they are not any more."""
 BATCH, BATCH_IN_INDEX = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The effects of a change of the rules, in numbers of URLs. All 0 if the rules have not changed."""
+
+    changed: bool
+    """The rules differ from those last applied to the store, or applying them was not finished."""
+    known: int
+    indexed: int
+    """Documents in the index before the change."""
+    excluded: int
+    """URLs that become 760, deletions included."""
+    kept: int
+    """URLs that become 761: their documents stay in the index."""
+    returned: int
+    """URLs that become pending again, or lose a hold and are due at once."""
+    deletions: int
+    """Documents deleted from the index."""
+    held: int
+    """Equal to `deletions` if they exceed the deletion limit; then they are held, and their URLs don't change."""
+    by_rule: Mapping[str, Mapping[str, int]]
+    """`crawl.rules:7`, or the reason if no rule decided, to numbers by kind. Without `returned`, which have no rule."""
+    by_host: Mapping[str, Mapping[str, int]]
+    """The 20 hosts with the most changes, and OTHERS for the rest, to numbers by kind."""
+    examples: Mapping[str, Sequence[str]]
+    """The first few URLs of each kind."""
+    due: int = 0
+    """URLs that are due at once: links of theirs, or they themselves, were refused by a check that admits more now; start URLs."""
+    judged: int = 0
+    """Pages whose links were refused by such a check and are judged from the archive: they need no request."""
+    unindexed: int = 0
+    """URLs that stay in the crawl space and are not to be indexed any more (2004), deletions included."""
+    folded: int = 0
+    """URLs that the URL options fold into others."""
+    folded_into: int = 0
+    """These others, known or not."""
+    pushed: int = field(default=0, compare=False)
+    """Documents sent to the index in place of equal ones that were deleted or held. Known after the change only."""
+    replaced: int = field(default=0, compare=False)
+    """Documents of folded URLs deleted from the index, because the other URL has a document. Known after the change only."""
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether any known URL is affected."""
+        return bool(self.excluded or self.kept or self.returned or self.unindexed or self.due or self.judged or self.folded)
+
+    def sentence(self) -> str:
+        """Return the effects in one line."""
+        parts = [f"{number:,} {what}" for number, what in self._numbers() if number]
+        known = counted(self.known, "known URL")
+        return f"of {known} {', '.join(parts)}" if parts else f"none of {known} is concerned"
+
+    def _numbers(self) -> list[tuple[int, str]]:
+        one = self.deletions == 1
+        happens = "held in" if self.held else "leaves" if one else "leave"
+        return [
+            (self.excluded, f"excluded ({int(Status.EXCLUDED)})"),
+            (self.kept, f"left to another crawler ({int(Status.EXCLUDED_HERE)})"),
+            (self.unindexed, f"crawled for their links only ({int(Status.NOINDEX)})"),
+            (self.returned, "back in the crawl space"),
+            (self.folded, f"folded into {self.folded_into:,}"),
+            (
+                self.due,
+                "due at once, because the rules may admit links that they refused before, or because the spider has changed",
+            ),
+            (self.judged, "with links to be judged again from the archive, without a request"),
+            (self.deletions, f"{'document' if one else 'documents'} {happens} the index"),
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """Return all values for `json.dumps`."""
+        return {
+            "changed": self.changed,
+            "known": self.known,
+            "indexed": self.indexed,
+            EXCLUDED: self.excluded,
+            KEPT: self.kept,
+            RETURNED: self.returned,
+            UNINDEXED: self.unindexed,
+            DUE: self.due,
+            JUDGED: self.judged,
+            FOLDED: self.folded,
+            "folded_into": self.folded_into,
+            DELETIONS: self.deletions,
+            "held": self.held,
+            "by_rule": {rule: dict(numbers) for rule, numbers in self.by_rule.items()},
+            "by_host": {host: dict(numbers) for host, numbers in self.by_host.items()},
+            "examples": {kind: list(urls) for kind, urls in self.examples.items()},
+        }
 
 
 class SurveyedStore(Protocol):
@@ -120,7 +214,7 @@ class Survey:
         self.returned.append(known.id)
         self._count(RETURNED, known, None)
 
-    def look_again(self, known: KnownUrl) -> None:
+    def make_due(self, known: KnownUrl) -> None:
         """Add a page whose links, or which itself, a check has refused that admits more now."""
         self.due.append(known.id)
         self._count(DUE, known, None)
@@ -231,9 +325,9 @@ def survey(
             if again:
                 found.come_back(known)
             elif loosens and looser.concern(known):
-                (found.judge if looser.is_judged(known) else found.look_again)(known)
+                (found.judge if looser.is_judged(known) else found.make_due)(known)
             elif deepest is not None and depth < deepest and has_any(known.refused, _TOO_DEEP):
-                found.look_again(known)
+                found.make_due(known)
         found.known += len(page)
         last = page[-1].id
     return found

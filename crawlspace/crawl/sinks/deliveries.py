@@ -1,20 +1,27 @@
-"""The sinks of a crawl: what each is sent, what waits for it, and when the crawl waits for one."""
+"""The sinks of a crawl: what each is sent, what waits for it, and when the crawl waits for one.
+
+A sink gets a document whole, or a reference to it in the archive instead of a large text.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from crawlspace.archive.places import file_and_offset
 from crawlspace.clock import Clock
-from crawlspace.config.content_references import ALL_WHOLE
+from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
-from crawlspace.crawl.sinks.references import NumberedFiles, references_of
+from crawlspace.index.by_reference import by_reference
 from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
+from crawlspace.model import IndexOrder
 from crawlspace.plural import counted
 from crawlspace.state.metadata import Named, get_table
+from crawlspace.state.store import MetaStore
 
 logger = logging.getLogger(__name__)
 
@@ -24,16 +31,17 @@ _FILLING = "filling:"
 """Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none.
 
 Another id may follow: that of the last URL whose document was ordered, where some of before are awaited."""
-
 _TAKEN_OVER = -1
 """As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
 
 
-class SinkMeta(Named, Protocol):
-    def set_meta(self, name: str, value: str) -> None: ...
+class NumberedFiles(Protocol):
+    """The files of an archive, by number."""
+
+    def archive_files(self) -> dict[int, str]: ...
 
 
-class SinkStore(OrderSource, SinkMeta, NumberedFiles, Protocol):
+class SinkStore(OrderSource, MetaStore, NumberedFiles, Protocol):
     def withdraw(self, sink: str, *, deletes: bool) -> None: ...
 
 
@@ -74,8 +82,8 @@ class Deliveries:
             self._waiting[sink] += number
         self._relieve()
 
-    def look(self, known: Mapping[str, int] | None = None) -> None:
-        """Count anew what waits, where it is not known."""
+    def recount(self, known: Mapping[str, int] | None = None) -> None:
+        """Count again what waits, where it is not known."""
         for drain in self.drains:
             self._waiting[drain.sink] = drain.backlog() if known is None else known.get(drain.sink, 0)
 
@@ -126,7 +134,7 @@ def known_sinks(store: Named) -> dict[str, str]:
     return {name: str(kind) for name, kind in (get_table(store, SINKS) or {}).items()}
 
 
-def note_sinks(store: SinkMeta, sinks: Mapping[str, str]) -> None:
+def note_sinks(store: MetaStore, sinks: Mapping[str, str]) -> None:
     """Have these be the sinks that orders are given to: names and types."""
     written = json.dumps(dict(sinks), sort_keys=True)
     if store.get_meta(SINKS) != written:
@@ -138,7 +146,7 @@ def lacks_documents(store: Named, sink: str) -> bool:
     return bool(store.get_meta(_FILLING + sink))
 
 
-def have_filled(store: SinkMeta, sink: str, *, after: int = 0, reached: int | None = None) -> str:
+def have_filled(store: MetaStore, sink: str, *, after: int = 0, reached: int | None = None) -> str:
     """Have a sink be sent all documents of the URLs with larger ids than that; return how that is noted.
 
     `reached` is the id up to which those were sent, too, that can be by now.
@@ -148,7 +156,7 @@ def have_filled(store: SinkMeta, sink: str, *, after: int = 0, reached: int | No
     return noted
 
 
-def filled(store: SinkMeta, sink: str) -> None:
+def filled(store: MetaStore, sink: str) -> None:
     """Note that a sink lacks no documents any more."""
     store.set_meta(_FILLING + sink, "")
 
@@ -164,13 +172,43 @@ def filled_up_to(store: Named, sink: str) -> int:
     return max(0, int(after or 0))
 
 
-def take_over_filling(store: SinkMeta, sink: str) -> None:
+def take_over_filling(store: MetaStore, sink: str) -> None:
     """Note that a command sends a sink all documents that it lacks. A crawl that finds some lacking all the same sends them again."""
     if lacks_documents(store, sink):
         have_filled(store, sink, after=_TAKEN_OVER)
 
 
-def end_filling(store: SinkMeta, sink: str) -> None:
+def end_filling(store: MetaStore, sink: str) -> None:
     """Note that the command has: the sink lacks no documents, unless a crawl has found some lacking since."""
     if store.get_meta(_FILLING + sink) == str(_TAKEN_OVER):
         filled(store, sink)
+
+
+class ArchiveReferences:
+    """The documents of a collection in its archive. Raises StoreError."""
+
+    def __init__(self, store: NumberedFiles, settings: ReferenceSettings) -> None:
+        self._store = store
+        self._settings = settings
+        self._files: dict[int, str] = {}
+
+    def of(self, orders: Sequence[IndexOrder]) -> tuple[IndexOrder, ...]:
+        """Return the orders with where their documents are, and those of documents that are too large without the text."""
+        return tuple(map(self._of, orders))
+
+    def _of(self, order: IndexOrder) -> IndexOrder:
+        if order.document is None or order.archived is None:
+            return order
+        number, offset = file_and_offset(order.archived)
+        if number not in self._files:
+            self._files = self._store.archive_files()
+        name = self._files.get(number)
+        if name is None:
+            return order
+        known = replace(order, content_place=f"{name}:{offset}", content_url=self._settings.url_of(order.url))
+        return (by_reference(known) or known) if self._settings.is_too_large(order.document.text) else known
+
+
+def references_of(store: NumberedFiles, sink: str, settings: ReferenceSettings) -> ArchiveReferences | None:
+    """Return what the documents for a sink are referred to with; None for one that gets all whole."""
+    return ArchiveReferences(store, settings) if settings.is_archived and sink != EMBEDDED else None

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from crawlspace.clock import Clock
-from crawlspace.crawl.sinks.deliveries import SinkMeta, filled, filled_up_to, filling_noted, have_filled
-from crawlspace.crawl.sinks.index_repair import unsent
+from crawlspace.crawl.sinks.deliveries import filled, filled_up_to, filling_noted, have_filled
+from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.index.as_sent.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.model import Document, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
+from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ MOST_WAITING = 1_000
 """Orders that may wait for a sink while it is filled."""
 
 
-class FilledFrom(SinkMeta, Protocol):
+class FilledFrom(MetaStore, Protocol):
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]: ...
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...

@@ -1,19 +1,27 @@
-"""Background work in many short steps, made at intervals so that pages are fetched in between."""
+"""Background work in many short steps, made at intervals so that pages are fetched in between.
+
+Where several workers share a store, one of them makes each step of a pass over all known URLs. The position of the pass is kept in the
+store, so that another worker, or the next start, continues where one was killed. Each step may be made twice.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Generic, TypeVar
 
 from crawlspace.clock import Clock
-from crawlspace.state.hastening import Due
+from crawlspace.state.hastening import Due, Hastened
+from crawlspace.state.store import MetaStore
 
 STEP_EVERY_S = 0.1
 """Interval of the steps."""
-
 T = TypeVar("T")
+_CLAIM_S = 15
+"""For so long a worker makes the steps alone; then any may take over."""
+_CHECK_EVERY_S = 1.0
+"""Interval in which the others look whether the pass is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Steps(Generic[T]):
         self._made_at = -inf
 
     @property
-    def are_left(self) -> bool:
+    def has_remaining(self) -> bool:
         """Whether steps remain."""
         return self._left is not None
 
@@ -55,3 +63,45 @@ class Steps(Generic[T]):
         if step is None:
             self._left = None
         return step
+
+
+class SharedPass:
+    """A pass that is to be made while the value `name` of the store begins with `what`; behind that stands the last id it has come to."""
+
+    def __init__(self, store: MetaStore, clock: Clock, name: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._name = name
+        self._asked_for: int | None = None
+        self._has_turn = False
+
+    def begin(self, what: str) -> None:
+        """Note that the pass is to be made from the beginning."""
+        self._store.set_meta(self._name, f"{what} 0")
+
+    def what(self) -> str | None:
+        """Return what the pass is for that is to be made; None if there is none."""
+        what, _, after = (self._store.get_meta(self._name) or "").rpartition(" ")
+        return what if what and after.isdigit() else None
+
+    def steps(self, what: str, change: Callable[[int], Hastened], *, done: str) -> Iterator[TimedStep]:
+        """Make the steps that are this worker's; `change` makes the one behind an id, `done` is the value afterwards."""
+        while (after := self._position(what)) is not None:
+            if not self._takes_turn():
+                looked_at = self._clock.monotonic()
+                while self._clock.monotonic() - looked_at < _CHECK_EVERY_S:
+                    yield TimedStep()
+                continue
+            step = change(after)
+            self._store.set_meta(self._name, f"{what} {step.last}" if step.last else done)
+            yield TimedStep(due=step.due)
+
+    def _position(self, what: str) -> int | None:
+        found, _, after = (self._store.get_meta(self._name) or "").rpartition(" ")
+        return int(after) if found == what and after.isdigit() else None
+
+    def _takes_turn(self) -> bool:
+        turn = int(self._clock.now()) // _CLAIM_S
+        if turn != self._asked_for:
+            self._asked_for, self._has_turn = turn, self._store.claim(f"{self._name} {turn}", seconds=2 * _CLAIM_S)
+        return self._has_turn

@@ -1,20 +1,34 @@
-"""Work that depends on the time, besides each URL's own interval: cycles, schedules, and corrections of the times that are stored."""
+"""Work that depends on the time, besides each URL's own interval: cycles, schedules, and corrections of the stored due times.
+
+Where the clock was set back, or the longest interval reduced, URLs are made due within that interval from now. A robots.txt that was read
+later than now is read again: once that time has come, it would count as new.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.timed.clock_changes import ClockWatch
-from crawlspace.crawl.timed.cycles import Cycles
-from crawlspace.crawl.timed.schedule import ScheduledRefresh
-from crawlspace.crawl.timed.smart_refresh import SmartRefresh
-from crawlspace.crawl.timed.steps import TimedStep
+from crawlspace.crawl.timed.refreshes import Cycles, ScheduledRefresh, SmartRefresh
+from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import UrlState
+from crawlspace.state.by_age import NOT_BY_AGE
 from crawlspace.state.changes import Change
+from crawlspace.state.hastening import AT_ONCE, Due, Hastened
+from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import Store
+from crawlspace.state.views import Counts
+
+SEEN_AT = "seen_at"
+"""Meta: the clock at the last check."""
+LONGEST = "longest_interval"
+"""Meta: the longest interval at the last check, in seconds."""
+_SET_BACK_S = 60
+"""Minimal difference of a clock that was set back; time servers cause smaller ones."""
+_CHECK_EVERY_S = 300.0
 
 
 class PassingTime:
@@ -54,15 +68,78 @@ class PassingTime:
         """Pass over a leased URL that is not due any more; return whether it is such a one."""
         return self._smart.drop(state, changes)
 
-    def go_on(self, *, is_idle: Callable[[], bool]) -> Iterator[TimedStep]:
+    def resume(self, *, is_idle: Callable[[], bool]) -> Iterator[TimedStep]:
         """Make a part of the work that is due, and yield its effects."""
-        step = self._cycles.go_on(is_idle=is_idle) if self._continuous else None
-        for one in (step, self._smart.go_on(), self._schedule.go_on()):
+        step = self._cycles.resume(is_idle=is_idle) if self._continuous else None
+        for one in (step, self._smart.resume(), self._schedule.resume()):
             if one is not None:
                 yield one
-        if due := self._watch.glance():
+        if due := self._watch.step():
             yield TimedStep(due=due)
 
     def end(self) -> None:
         """Check the clock at the end of a crawl."""
-        self._watch.look()
+        self._watch.check()
+
+
+class DueTimeStore(Protocol):
+    def counts(self) -> Counts: ...
+    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, until: int | None = None) -> Hastened: ...
+    def hasten_retries(self, latest: int) -> int: ...
+    def forget_robots(self, *, read_after: int) -> None: ...
+    def get_meta(self, name: str) -> str | None: ...
+    def set_meta(self, name: str, value: str) -> None: ...
+
+
+class ClockWatch:
+    """Checks the clock at a start, every few minutes of a crawl, and at its end."""
+
+    def __init__(self, store: DueTimeStore, clock: Clock, *, longest_s: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._longest_s = longest_s
+        self._checked_at = clock.monotonic()
+        self._steps: Steps[Hastened] = Steps(clock)
+
+    def start(self, *, longest_retry_s: int) -> int:
+        """Make the first check, and make the retries of earlier runs due within the longest wait for a retry.
+
+        A longer wait that a site requested (Retry-After) is stored with the site.
+        """
+        if self._store.counts().retrying:
+            self._store.hasten_retries(int(self._clock.now()) + longest_retry_s)
+        return self.check()
+
+    def check(self) -> int:
+        """Make URLs due within the longest interval from now, if the clock or the setting was reduced; return their number."""
+        return sum(step.number for step in self._all_steps())
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether steps of the last check remain."""
+        return self._steps.has_remaining
+
+    def step(self) -> Sequence[Due]:
+        """Check if the last check is long ago, and make one step; return the queues with URLs that are due sooner."""
+        if not self._steps.has_remaining and self._clock.monotonic() - self._checked_at >= _CHECK_EVERY_S:
+            self._steps.begin(self._all_steps())
+        step = self._steps.next()
+        return () if step is None else step.due
+
+    def _all_steps(self) -> Iterator[Hastened]:
+        now = int(self._clock.now())
+        seen_at, longest = get_integer(self._store, SEEN_AT), get_integer(self._store, LONGEST)
+        set_back = seen_at is not None and now < seen_at - _SET_BACK_S
+        shortened = longest is not None and self._longest_s < longest
+        if set_back:
+            self._store.forget_robots(read_after=now)
+        has_more, after = set_back or shortened, 0
+        while has_more:
+            step = self._store.hasten(now + self._longest_s, after=after, until=NOT_BY_AGE)
+            after = step.last
+            has_more = after > 0
+            yield step
+        if longest != self._longest_s:
+            self._store.set_meta(LONGEST, str(self._longest_s))
+        self._store.set_meta(SEEN_AT, str(now))
+        self._checked_at = self._clock.monotonic()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crawlspace.config.site_access import SiteAccess
-from crawlspace.crawl.access.kept import KeptCookie
+from crawlspace.crawl.sessions import KeptCookie
 from crawlspace.errors import SettingError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.middlewares.cookies import BaseCookies

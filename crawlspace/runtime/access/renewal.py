@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from crawlspace.config.site_access import SiteAccess
-    from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
+    from crawlspace.crawl.sessions import Carried
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.utils.python import to_unicode
 from yarl import URL
 
-from crawlspace.crawl.access.sessions import LONGEST_LOGIN_S
 from crawlspace.crawl.logins import entry_hosts_of
+from crawlspace.crawl.sessions import LONGEST_LOGIN_S
 from crawlspace.index.json_client import unreachable
 from crawlspace.printable import printable
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.config.rendering import SiteRendering
-    from crawlspace.crawl.access.kept import KeptCookie
+    from crawlspace.crawl.sessions import KeptCookie
     from crawlspace.rules.domain import DomainMatcher
     from crawlspace.runtime.browser.loopback_proxy import Streams
     from crawlspace.runtime.browser.tab import Dom
@@ -65,7 +65,7 @@ class CrawlBrowser:
         self._sites = session.collection.sites
         self._hosts: Recent[tuple[str, ...], DomainMatcher] = Recent(_MATCHERS)
         self._resources = Resources(
-            partial(_download, crawler), is_named=self._is_named, pace=session.engine.site_delays.of, connect=self._connect
+            partial(_download, crawler), is_named=self._is_named, pace=session.site_delays.of, connect=self._connect
         )
         self._certificate = make_certificate()
         self._verifies = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
@@ -116,7 +116,7 @@ class CrawlBrowser:
         header = (request.headers.get("Cookie") or b"").decode("latin-1")
         if not header:
             return []
-        logins, middleware = self._session.engine.logins, self._crawler.get_downloader_middleware(CookiesMiddleware)
+        logins, middleware = self._session.logins, self._crawler.get_downloader_middleware(CookiesMiddleware)
         kept: list[KeptCookie] = []
         if SESSION in request.meta:
             access = logins.entry(request.meta[SESSION][0])
@@ -191,7 +191,7 @@ class CrawlBrowser:
         return context
 
     def _robots_verdict(self, url: Url) -> RobotsVerdict:
-        return self._session.engine.robots.ask(url.text, site=url.site)
+        return self._session.robots.ask(url.text, site=url.site)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         resolver = self._session.resolver()

@@ -23,7 +23,7 @@ from twisted.internet.threads import deferToThreadPool
 from zope.interface import implementer
 
 from crawlspace.cache import Recent
-from crawlspace.crawl.rule_changes.known_addresses import LookUps
+from crawlspace.crawl.addresses import LookUps
 from crawlspace.decision import Decision, Reason, of_all_addresses
 from crawlspace.urls import MalformedUrl, parse
 

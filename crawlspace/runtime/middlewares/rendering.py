@@ -52,7 +52,7 @@ class BaseRendering:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         session = getattr(crawler.spider, "session", None)
-        rendering = None if session is None else session.engine.rendering
+        rendering = None if session is None else session.rendering
         if session is None or rendering is None or not crawler.crawling:
             raise NotConfigured
         from crawlspace.runtime.browser.crawl_browser import CrawlBrowser  # noqa: PLC0415 - it needs the extra
@@ -153,7 +153,7 @@ class BaseRendering:
         return url if LoggedOut(login).is_login_address(url) and not LoggedOut(login).is_login_address(request.url) else ""
 
     def _session_login(self, request: Request) -> SessionLogin | None:
-        access = self._session.engine.logins.access(request.meta[STATE].site)
+        access = self._session.logins.access(request.meta[STATE].site)
         return None if access is None else access.session
 
 

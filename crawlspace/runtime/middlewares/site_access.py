@@ -13,7 +13,7 @@ from scrapy.http import TextResponse
 
 from crawlspace.cache import Recent
 from crawlspace.config.proxies.table import Proxies
-from crawlspace.crawl.access.sessions import LookedOut
+from crawlspace.crawl.sessions import LookedOut
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
     from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
-    from crawlspace.crawl.access.sessions import Carried
     from crawlspace.crawl.logins import Logins
+    from crawlspace.crawl.sessions import Carried
     from crawlspace.runtime.access.digest import Challenge
     from crawlspace.runtime.access.session_check import Download
     from crawlspace.runtime.access.signs import LoggedOut
@@ -95,20 +95,20 @@ class BaseSiteAccess:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         session = getattr(crawler.spider, "session", None)
-        if session is None or not session.engine.logins:
+        if session is None or not session.logins:
             raise NotConfigured
         verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
 
         async def download(request: Request) -> Response:
             assert crawler.engine is not None
             if (found := site_of(request)) is not None:
-                session.engine.frontier.record_other_request(found[0])
+                session.engine.note_request(found[0])
             return await crawler.engine.download_async(request)
 
         def may_start(url: Url, access: SiteAccess) -> bool:
             if session.collection.sites.of(url.host, url.port).access is not access or not access.carries(url.scheme):
                 return False
-            robots = session.engine.robots
+            robots = session.robots
             return not session.collection.robots_obey or robots.ask(url.text, site=url.site) is RobotsVerdict.ALLOWED
 
         def starts(access: SiteAccess) -> Iterable[str]:
@@ -116,7 +116,7 @@ class BaseSiteAccess:
             return islice((url.text for url in urls if may_start(url, access)), MOST_STARTS)
 
         return cls(
-            session.engine.logins,
+            session.logins,
             proxies=session.collection.proxies,
             user_agent=session.collection.user_agent,
             verify=verify,

@@ -49,10 +49,10 @@ class OwnAnswers:
                 "the answer to a form sets a cookie, as that of a log-in does, and it is not kept, because COOKIES_ENABLED is False: %s",
                 printable(request.url),
             )
-        wait_s = retry_after_of(response, now=self._session.engine.clock.now()) if response.status in (429, 503) else None
+        wait_s = retry_after_of(response, now=self._session.clock.now()) if response.status in (429, 503) else None
         if wait_s:
             longest_s = self._session.engine.policy.retry_after_max_s
-            self._session.engine.frontier.wait_site(parse(request.url).site, min(wait_s, longest_s))
+            self._session.engine.wait_for_site(parse(request.url).site, min(wait_s, longest_s))
         following: Response | Request = response
         if self._redirects is not None:
             following = self._redirects.process_response(request, response)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
-    from crawlspace.crawl.engine import Engine
+    from crawlspace.crawl.sites import SiteDelays
+    from crawlspace.frontier.frontier import Frontier
     from crawlspace.model import UrlState
     from crawlspace.runtime.items import Fetched
 
@@ -86,9 +87,10 @@ class Own:
 class OwnRequests:
     """The requests that wait for their turn."""
 
-    def __init__(self, engine: Engine, *, sent_ago_s: Callable[[str], float]) -> None:
+    def __init__(self, frontier: Frontier, site_delays: SiteDelays, *, sent_ago_s: Callable[[str], float]) -> None:
         """`sent_ago_s` returns when the last request to a site was written, in seconds before now."""
-        self._engine = engine
+        self._frontier = frontier
+        self._site_delays = site_delays
         self._sent_ago_s = sent_ago_s
         self._waiting: dict[tuple[str, int], list[tuple[int, int, Request]]] = {}
         """By site and page, the request with the highest priority first."""
@@ -110,7 +112,7 @@ class OwnRequests:
 
     def take(self) -> Request | None:
         """Return a request that may be sent now; the delay of its site counts from now."""
-        if not self._waiting or self._engine.site_delays.is_suspended():
+        if not self._waiting or self._site_delays.is_suspended():
             return None
         for key in list(self._waiting):
             self._drop_closed(key)
@@ -128,10 +130,9 @@ class OwnRequests:
         """Return the seconds until `take` may return a request; None if that depends on requests in flight."""
         if not self._waiting:
             return None
-        if self._engine.site_delays.is_suspended():
+        if self._site_delays.is_suspended():
             return SUSPENDED_S
-        frontier = self._engine.frontier
-        return min((frontier.next_turn_in(site) or BLOCKED_S for site, _ in self._waiting), default=None)
+        return min((self._frontier.next_turn_in(site) or BLOCKED_S for site, _ in self._waiting), default=None)
 
     def ended(self, own: Own) -> None:
         """A request has ended, with an answer or without."""
@@ -147,18 +148,18 @@ class OwnRequests:
         site, page = key[0], self._waiting[key][0][2].meta[OWN].page
         if not site:
             return True
-        if self._engine.frontier.next_turn_in(site) > 0 or self._engine.frontier.is_blocked(site):
+        if self._frontier.next_turn_in(site) > 0 or self._frontier.is_blocked(site):
             return False
         if page is not None and page.state.site == site:
             return not page.is_sending
         in_flight = self._in_flight[site]
-        return not in_flight or in_flight < self._engine.site_delays.of(site).concurrency
+        return not in_flight or in_flight < self._site_delays.of(site).concurrency
 
     def _begin(self, own: Own, site: str) -> None:
         own.site = site
         if not site:
             return
-        self._engine.frontier.record_other_request(site)
+        self._frontier.record_other_request(site)
         if own.page is not None and own.page.state.site == site:
             own.page.is_sending = True
         else:
@@ -168,7 +169,7 @@ class OwnRequests:
         site, own.site = own.site, None
         if not site:
             return
-        self._engine.frontier.record_other_request(site, sent_ago_s=self._sent_ago_s(site))
+        self._frontier.record_other_request(site, sent_ago_s=self._sent_ago_s(site))
         if own.page is not None and own.page.state.site == site:
             own.page.is_sending = False
         else:

@@ -68,19 +68,19 @@ class OtherRobots:
         return failed_at is not None and monotonic() - failed_at < AGAIN_S
 
     async def _fetch(self, fetch: FetchRobots) -> None:
-        engine = self._session.engine
+        robots = self._session.robots
         assert self._crawler.engine is not None
-        engine.frontier.record_other_request(fetch.site)
+        self._session.engine.note_request(fetch.site)
         try:
             response = await self._crawler.engine.download_async(robots_request(fetch, callback=NO_CALLBACK, errback=None))
         except Exception as error:  # noqa: BLE001 - whatever a download raises
             meaning = meaning_of(error, url=fetch.url, resolver=self._session.resolver())
             if meaning.status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
-                engine.robots.pass_over(fetch.site, fetch.scheme)  # the request itself fails for that
+                robots.pass_over(fetch.site, fetch.scheme)  # the request itself fails for that
                 return
             why = printable(str(error))
         else:
-            if engine.robots.save(fetch.site, fetch.scheme, status=response.status, body=robots_body(response)):
+            if robots.save(fetch.site, fetch.scheme, status=response.status, body=robots_body(response)):
                 return
             why = f"status {response.status}"
         self._failed_at.put(fetch.url, monotonic())

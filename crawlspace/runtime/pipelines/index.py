@@ -51,7 +51,7 @@ class BaseDrainIndex:
 
     def open_spider(self) -> None:
         if self._session is not None:
-            for drain in self._session.engine.deliveries.drains:
+            for drain in self._session.deliveries.drains:
                 self._idle[drain.sink] = asyncio.Event()
                 self._idle[drain.sink].set()
             self._loop = create_looping_call(self._tick)
@@ -77,12 +77,12 @@ class BaseDrainIndex:
         if session.shared is not None:
             session.shared.settle()
         try:
-            session.engine.folded.finish()
+            session.engine.finish_moving()
         except CrawlspaceError as fault:
             session.fail(fault, self._crawler)
             return
         session.end_run(self._crawler)
-        drains = session.engine.deliveries.drains
+        drains = session.deliveries.drains
         fills = (
             session.engine.is_done()
         )  # else the next crawl does; what is to be fetched for one sink does not keep others waiting
@@ -94,7 +94,7 @@ class BaseDrainIndex:
         if session.shared is not None or session.error is not None:
             return  # the summary shows what is left
         for drain in drains:
-            left = session.engine.deliveries.waiting(drain.sink)
+            left = session.deliveries.waiting(drain.sink)
             if left:
                 name = "the index" if drain.sink == EMBEDDED else f"the sink {drain.sink}"
                 logger.warning(
@@ -113,7 +113,7 @@ class BaseDrainIndex:
         session = self._session
         if self._closing or session is None or session.error is not None:
             return
-        for drain in session.engine.deliveries.drains:
+        for drain in session.deliveries.drains:
             if self._idle[drain.sink].is_set():
                 self._idle[drain.sink].clear()
                 run_soon(self._send_some(drain))
@@ -129,7 +129,7 @@ class BaseDrainIndex:
             await self._check_mark(drain)
             while not self._closing:
                 has_more = session.fill(drain)
-                if not await self._send_one(drain) or not (has_more or session.engine.deliveries.waiting(drain.sink) >= BATCH):
+                if not await self._send_one(drain) or not (has_more or session.deliveries.waiting(drain.sink) >= BATCH):
                     break
         except CrawlspaceError as error:
             session.fail(error, self._crawler)
@@ -182,4 +182,4 @@ class BaseDrainIndex:
         delivery = await maybe_deferred_to_future(deferToThread(drain.deliver, batch))
         if session.error is not None:
             return False
-        return session.engine.deliveries.settle(drain, delivery).waiting_s is None
+        return session.deliveries.settle(drain, delivery).waiting_s is None

@@ -89,13 +89,13 @@ class BaseRecordState:
             return
         if engine.uncommitted >= BATCH:
             self._session.commit(self._crawler, waits=engine.uncommitted >= MOST_UNCOMMITTED)
-        if self._timer is None and engine.commits.waits:
+        if self._timer is None and engine.has_uncommitted:
             self._timer = call_later(LONGEST_WAIT_S, self._in_time)
 
     def _in_time(self) -> None:
         self._timer = None
         self._session.commit(self._crawler, waits=False)
         session = self._session
-        if session.shared is None and session.error is None and session.engine.commits.is_writing:
+        if session.shared is None and session.error is None and session.engine.is_writing:
             self._timer = call_later(ARCHIVED_IN_S, self._in_time)
         wake(self._crawler)  # what was recorded may be what was waited for, or the end

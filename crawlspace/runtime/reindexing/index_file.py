@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from crawlspace import private_files
 from crawlspace.admin.reindex import IndexState
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.sinks.index_repair import Resending
+from crawlspace.crawl.sinks.repair import Resending
 from crawlspace.errors import StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.runtime.command import refuse_index_elsewhere

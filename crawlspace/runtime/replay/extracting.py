@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from crawlspace.admin.reindex import Reindexing
     from crawlspace.archive.reader import ArchiveReader
-    from crawlspace.crawl.replay.remade import Remade
+    from crawlspace.crawl.replay import Remade
     from crawlspace.runtime.command import Place
     from crawlspace.runtime.stores.places import OpenStore
 

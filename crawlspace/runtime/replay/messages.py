@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, msgpack
 
-from crawlspace.crawl.replay.remade import Remade
+from crawlspace.crawl.replay import Remade
 from crawlspace.model import UrlState
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
-from crawlspace.crawl.replay.remade import Remade
+from crawlspace.crawl.replay import Remade
 from crawlspace.errors import CrawlspaceError
 from crawlspace.framing import LENGTH_BYTES, framed
 from crawlspace.model import UrlState

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from crawlspace.archive.reader import StoredPage
-    from crawlspace.crawl.replay.remade import Remade
+    from crawlspace.crawl.replay import Remade
     from crawlspace.model import UrlState
     from crawlspace.runtime.replay.session import ReplaySession
     from crawlspace.runtime.spiders.own_parsing import OwnParsing

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.replay.engine import ReplayEngine
+from crawlspace.crawl.replay import ReplayEngine
 from crawlspace.crawl.startup import Startup
 from crawlspace.runtime.session import Session
 from crawlspace.runtime.stores.crawl_store import CrawlStore

@@ -40,11 +40,11 @@ class RunReport:
 
     def as_json(self) -> dict[str, object]:
         session, now = self.session, time.time()
-        progress = RunCounters() if session is None else session.engine.progress
+        progress = RunCounters() if session is None else session.progress
         counts = (None if session is None else session.final_counts) or _NOTHING_COUNTED
         held = {} if session is None else session.final_held
         sites = [] if session is None else session.final_sites
-        rendering = None if session is None else session.engine.rendering
+        rendering = None if session is None else session.rendering
         return {
             "collection": self.collection,
             "outcome": self.outcome,
@@ -57,8 +57,8 @@ class RunReport:
             "outcomes": {kind.value: progress.by_kind[kind] for kind in OutcomeKind},
             "status": {str(code): count for code, count in sorted(progress.by_status.items())},
             "moved": [{"from": old, "to": new, "pages": count} for (old, new), count in progress.moves.most_common(MOST_SITES)],
-            "errors": [] if session is None else [one.as_json() for one in session.engine.findings.error_examples()],
-            "traps": [] if session is None else [one.as_json() for one in session.engine.findings.found.traps.values()],
+            "errors": [] if session is None else [one.as_json() for one in session.findings.error_examples()],
+            "traps": [] if session is None else [one.as_json() for one in session.findings.found.traps.values()],
             "refused": dict(sorted(progress.refused.items())),
             "pending": counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0),
             "index": {

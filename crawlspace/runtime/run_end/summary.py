@@ -29,7 +29,7 @@ EXAMPLES_SHOWN = 5
 
 def summary(session: Session) -> str:
     """Return a summary of this run and of what is left, in a few lines."""
-    progress = session.engine.progress
+    progress = session.progress
     counts = session.final_counts
     how = "done" if session.finish_reason == "finished" and session.error is None else _stopped(session)
     lines = [f"{session.collection.name}: {'; '.join(session.all_faults()) or how}. {_fetched(progress)}."]
@@ -51,11 +51,11 @@ def summary(session: Session) -> str:
         lines.append(
             f"  may need a browser: {counted(shells, 'page')} with scripts and next to no text or links, such as {example}{_renders(session)}"
         )
-    traps = list(session.engine.findings.found.traps.values())
+    traps = list(session.findings.found.traps.values())
     lines += [f"  {trap.sentence}" for trap in traps[:SITES_SHOWN]]
     if len(traps) > SITES_SHOWN:
         lines.append(f"  and {len(traps) - SITES_SHOWN:,} more traps  (scrapy status {session.collection.name} shows them)")
-    if (rendering := session.engine.rendering) is not None and (rendering.counts.pages or rendering.counts.failed):
+    if (rendering := session.rendering) is not None and (rendering.counts.pages or rendering.counts.failed):
         lines.append(f"  in the browser: {counts_sentence(rendering.counts)}")
     name = session.collection.name
     if yielded := progress.own_requests["yielded"]:
@@ -73,7 +73,7 @@ def summary(session: Session) -> str:
     if errors:
         lines.append("  errors: " + ", ".join(f"{count:,} × {code}" for code, count in errors.items()))
     named = {site.row.site for site in session.final_sites[:SITES_SHOWN]}
-    examples = [one for one in session.engine.findings.error_examples() if one.site not in named]
+    examples = [one for one in session.findings.error_examples() if one.site not in named]
     lines += [f"    {one.status}: {one.sentence}" for one in examples[:EXAMPLES_SHOWN]]
     if len(examples) > EXAMPLES_SHOWN:
         lines.append(f"    and of {len(examples) - EXAMPLES_SHOWN:,} more sites  (scrapy status {name} shows some)")
@@ -95,7 +95,7 @@ def _moved(progress: RunCounters) -> list[str]:
 
 def _renders(session: Session) -> str:
     """Return how to have pages rendered that may need it, where none are."""
-    return '  (CRAWLSPACE_RENDER = "auto" renders such pages)' if session.engine.rendering is None else ""
+    return '  (CRAWLSPACE_RENDER = "auto" renders such pages)' if session.rendering is None else ""
 
 
 def _stopped(session: Session) -> str:
@@ -131,7 +131,7 @@ def _left(session: Session, counts: Counts) -> list[str]:
     leaves_due = session.next_due is not None and session.next_due[0] <= time.time()
     if is_over and session.next_due is not None and not (leaves_due or left):
         lines.append(_next_due(session.collection, *session.next_due))
-    elif is_over and not (leaves_due or left) and not session.engine.progress.fetched and not session.collection.refresh.is_ever:
+    elif is_over and not (leaves_due or left) and not session.progress.fetched and not session.collection.refresh.is_ever:
         lines.append(
             "  nothing was due, and nothing will be: smart refresh is off, and there is no schedule (CRAWLSPACE_REFRESH_SCHEDULE);"
             f" scrapy recrawl {session.collection.name} makes URLs due"
@@ -160,7 +160,7 @@ def _next_due(collection: Collection, at: int, site: str) -> str:
 
 def _waiting(session: Session) -> str:
     """Return what orders wait for."""
-    deliveries = session.engine.deliveries
+    deliveries = session.deliveries
     names = [drain.sink for drain in deliveries.drains if deliveries.waiting(drain.sink)]
     if set(names) <= {EMBEDDED}:
         return "the index"
@@ -173,7 +173,7 @@ def _sites(session: Session) -> list[str]:
     if len(session.final_sites) > SITES_SHOWN:
         more = len(session.final_sites) - SITES_SHOWN
         lines.append(f"  unreachable: {more:,} more sites  (scrapy status {session.collection.name} shows them)")
-    others = sorted(session.engine.frontier.given_up_sites - {site.row.site for site in session.final_sites})
+    others = sorted(session.engine.given_up_sites - {site.row.site for site in session.final_sites})
     if others:
         more_others = f" and {len(others) - SITES_SHOWN:,} more" if len(others) > SITES_SHOWN else ""
         lines.append(f"  given up for this run: {', '.join(others[:SITES_SHOWN])}{more_others}")

@@ -64,7 +64,7 @@ class OwnParsing:
         self._responses = responses
         self._logger = spider.logger
         self._tracebacks = Tracebacks()
-        self.requests = OwnRequests(session.engine, sent_ago_s=session.sending.ago_s)
+        self.requests = OwnRequests(session.engine.frontier, session.site_delays, sent_ago_s=session.sending.ago_s)
         self._pages: dict[int, OpenPage] = {}
         """By the id of the URL, while `parse()` runs."""
         self._warned: set[str] = set()
@@ -100,7 +100,7 @@ class OwnParsing:
         if fetched.page is None:
             yield fetched
             return
-        may_follow = self._engine.discovery.recheck(state).follow
+        may_follow = self._engine.recheck(state).follow
         page = OpenPage(state, fetched, response, may_follow=may_follow, complete=self._complete)
         self._pages[state.id] = page
         try:
@@ -280,13 +280,13 @@ class OwnParsing:
             page.at_end_of_lease = call_later(self._lease_left_s(page.state), self._end_in_time, page)
             self._waiting.add(page)
             sent_ago_s = self._session.sending.ago_s(page.state.site)  # the delay counts from the page's sending, not its lease
-            self._engine.frontier.record_other_request(page.state.site, sent_ago_s=sent_ago_s)
+            self._engine.note_request(page.state.site, sent_ago_s=sent_ago_s)
         self._prepare(request, page)
         return request
 
     def inc_value(self, stat: str) -> None:
         """Count for Scrapy and for the summary."""
-        self._engine.progress.own_requests[stat.rpartition("/")[2]] += 1
+        self._session.progress.own_requests[stat.rpartition("/")[2]] += 1
         self._stats.inc_value(stat)
 
     def _prepare(self, request: Request, page: OpenPage | None) -> None:
@@ -333,7 +333,7 @@ class OwnParsing:
 
     def _lease_left_s(self, state: UrlState) -> float:
         lease_s = self._session.collection.lease_s
-        left_s = lease_s if state.lease_until is None else state.lease_until - self._engine.clock.now()
+        left_s = lease_s if state.lease_until is None else state.lease_until - self._session.clock.now()
         return max(1.0, min(left_s, lease_s))
 
     # --- warnings, once each --------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from crawlspace.config.sites import mode_of
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
 from crawlspace.content.documents.contents import FileContents, TextStatus
@@ -20,10 +20,10 @@ from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
-from crawlspace.crawl.files.unreadable import unreadable
+from crawlspace.crawl.conditional import not_modified
+from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
-from crawlspace.crawl.not_modified import not_modified
-from crawlspace.crawl.rendering import mode_of
+from crawlspace.crawl.redirects import location_with_route, names_another, redirect_outcome
 from crawlspace.decision import Decision, Reason, Render
 from crawlspace.model import NO_CONTENT, Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
@@ -148,7 +148,7 @@ class Responses:
             keep_out(fetched)
 
     def _answered(self, response: Response, state: UrlState) -> Fetched:
-        if response.status == 200 and self._names_another(target := location_of(response.headers.get(b"Location")), state):
+        if response.status == 200 and names_another(target := location_of(response.headers.get(b"Location")), state, self._space):
             return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
         if response.status in NO_CONTENT:
             reason = Reason.NO_CONTENT
@@ -170,18 +170,18 @@ class Responses:
         page = (
             self._reader.read(response, mime=mime, declared=declared) if contents is None else self._page_of(contents, response)
         )
-        if self._names_another(target := _refreshed_at_once(page, headers), state):
+        if names_another(target := _refreshed_at_once(page, headers), state, self._space):
             return Fetched(self._redirect(target, state, int(Status.SOFT_REDIRECT), response))
         left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(state))
         if left_out:
-            self._session.engine.discovery.refused.update(left_out)
+            self._session.engine.count_refused(left_out)
             self._report_limits(page, state, left_out)
         if response.status == 200 and self._soft_errors:
             code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
             if code is not None:
                 return Fetched(_error(state, code, detail="a soft error page"))
         directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
-        decision = self._session.engine.discovery.recheck(state)
+        decision = self._session.engine.recheck(state)
         index = directives.index and decision.index
         follow = directives.follow and decision.follow
         outcome = Outcome(
@@ -237,7 +237,7 @@ class Responses:
         collection = self._session.collection
         if not collection.renders:
             return False
-        actions = self._session.engine.discovery.recheck(state).actions
+        actions = self._session.engine.recheck(state).actions
         return mode_of(parse(state.url), actions, collection.sites) is not Render.NEVER
 
     def _page_of(self, contents: FileContents, response: Response) -> Page:
@@ -255,21 +255,13 @@ class Responses:
 
     def redirected(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of a redirect; without a target that is a URL, the page counts as gone, and its links are taken."""
-        target = location_of(response.headers.get(b"Location"))
-        if target and "#" in state.url and "#" not in target:  # it goes with the route (RFC 9110, 10.2.2)
-            target += state.url[state.url.index("#") :]
+        target = location_with_route(location_of(response.headers.get(b"Location")), state)
         return self._redirect(target, state, status, response)
 
     def _redirect(self, target: str, state: UrlState, status: int, response: Response) -> Outcome:
-        url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
-        if url is None:
-            detail = printable(target) if target else _without_target(status)
-            outcome = Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=detail)
+        outcome = redirect_outcome(state, target, status, self._space, sets_cookie=b"Set-Cookie" in response.headers)
+        if outcome.kind is OutcomeKind.GONE:
             self._add_links(outcome, response, state)
-            return outcome
-        # As written, because domain rules may heed the case of a host.
-        outcome = Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=printable(url.text))
-        outcome.sets_cookie = b"Set-Cookie" in response.headers
         return outcome
 
     def _add_links(self, outcome: Outcome, response: Response, state: UrlState) -> None:
@@ -279,20 +271,15 @@ class Responses:
             return
         page = self._reader.read(response, mime=essence(headers.content_type), declared=headers.content_type)
         directives = page.robots & headers.robots if self._obey_meta_robots else NO_LIMITS
-        if directives.follow and self._session.engine.discovery.recheck(state).follow:
+        if directives.follow and self._session.engine.recheck(state).follow:
             outcome.links = self._links(page, headers)
             outcome.base = page.base if page.base != state.url else ""
-
-    def _names_another(self, target: str, state: UrlState) -> bool:
-        """Return whether a target is a URL, and not that of the page itself."""
-        url = self._space.decide(target, base=state.url, base_host_as_written=state.host_as_written)[0] if target else None
-        return url is not None and url.text != state.url
 
     def error(self, response: Response, state: UrlState, status: int) -> Outcome:
         """Return the outcome of an error status, or of 304."""
         if status == 304:
             return not_modified(state, self._headers(response, state), conditional=is_conditional(response.request))
-        logins = self._session.engine.logins
+        logins = self._session.logins
         offered = schemes(response.headers.getlist(b"WWW-Authenticate")) if status == 401 else []
         if logins.is_refusal(state.site, status, response.body):
             why = logins.refusal(state.site, state.url, status, offered)
@@ -300,7 +287,7 @@ class Responses:
         if offered:
             logins.wanted(state.site, offered)
         detail = f"it asks for a log-in: {', '.join(map(printable, offered))}" if offered else ""
-        return _error(state, status, wait_s=retry_after_of(response, now=self._session.engine.clock.now()), detail=detail)
+        return _error(state, status, wait_s=retry_after_of(response, now=self._session.clock.now()), detail=detail)
 
     def _headers(self, response: Response, state: UrlState) -> PageHeaders:
         return read_headers(
@@ -326,7 +313,7 @@ class Responses:
             self._spider.logger.warning(
                 "%s: the last %d characters of its text are left out, and not found by a search", state.url, page.text_left_out
             )
-        if Reason.NEEDS_BROWSER in left_out and self._session.engine.progress.may_need_browser(state):
+        if Reason.NEEDS_BROWSER in left_out and self._session.progress.may_need_browser(state):
             self._spider.logger.warning(
                 "%s has scripts and next to no text or links: it may show its content in a browser only, so documents may be missing;"
                 ' render = "auto" for its site in CRAWLSPACE_SITES has such pages rendered. The same may apply to other pages of %s, for'
@@ -373,12 +360,6 @@ def _left_out(page: Page, *, needs_browser: bool) -> dict[Reason, int]:
 def _on_disk(response: Response) -> FileBody | None:
     body: FileBody | None = response.meta.get(FILE)
     return body if body is not None and body.path is not None and not body.is_too_large else None
-
-
-def _without_target(status: int) -> str:
-    if status == HTTPStatus.MULTIPLE_CHOICES:
-        return f"it offers several pages ({status}) and prefers none: its links are taken"
-    return f"it redirects ({status}) without naming a target"
 
 
 def _error(state: UrlState, status: int, *, wait_s: float | None = None, detail: str = "") -> Outcome:

@@ -31,15 +31,12 @@ def take_robots_txt(response: Response, session: Session, *, stop: Stop) -> None
     """Give the engine a robots.txt that has come, after its redirects (the robots middleware follows them)."""
     fetch = response.request.meta[ROBOTS]  # type: ignore[union-attr]
     is_own = fetch.target_site == fetch.site
-    if is_own and session.engine.logins.is_refusal(fetch.site, response.status, response.body):
-        session.engine.frontier.unblock(fetch.site, answered=True)
+    if is_own and session.logins.is_refusal(fetch.site, response.status, response.body):
         offered = schemes(response.headers.getlist(b"WWW-Authenticate"))
-        why = session.engine.logins.refusal(fetch.site, fetch.url, response.status, offered)
-        session.engine.logins.refused(fetch.site, why)
-        session.engine.frontier.give_up(fetch.site)
+        session.engine.refuse_login(fetch, session.logins.refusal(fetch.site, fetch.url, response.status, offered))
         return
     body = robots_body(response)
-    wait_s = retry_after_of(response, now=session.engine.clock.now())
+    wait_s = retry_after_of(response, now=session.clock.now())
     _take(session, stop, fetch, status=response.status, body=body, wait_s=wait_s)
 
 
@@ -48,11 +45,10 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
     request = failure.request  # type: ignore[attr-defined]
     fetch = request.meta[ROBOTS]
     if has_another_turn(failure, session):
-        session.engine.frontier.unblock(fetch.site)  # it comes again with the site's next turn
+        session.engine.robots_not_sent(fetch)  # it comes again with the site's next turn
         return
     if isinstance(failure.value, LoggedOutError):
-        session.engine.frontier.unblock(fetch.site)
-        session.engine.logins.pause(fetch.site, session.engine.frontier)
+        session.engine.pause_login(fetch)
         return
     meaning = meaning_of_failure(failure, session, url=request.url)
     assert failure.value is not None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from crawlspace.archive.compaction import PlaceStore
     from crawlspace.config.collection import Collection
-    from crawlspace.crawl.archiving import Archiving
+    from crawlspace.crawl.commits import Archiving
     from crawlspace.runtime.stores.places import StorePlace
 
 logger = logging.getLogger(__name__)

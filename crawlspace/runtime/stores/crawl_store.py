@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from crawlspace import private_files
 from crawlspace.archive.new_files import rotated_bytes
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.archiving import Archiving
+from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.startup import build_space, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected

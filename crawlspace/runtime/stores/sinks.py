@@ -8,8 +8,9 @@ from crawlspace import private_files
 from crawlspace.admin.delivery import open_sink
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.sinks import EMBEDDED, SQLITE
-from crawlspace.crawl.sinks.deliveries import SinkMeta, have_filled, known_sinks, note_sinks
-from crawlspace.crawl.sinks.filling import FilledFrom, Filling
+from crawlspace.crawl.sinks.deliveries import have_filled, known_sinks, note_sinks
+from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.state.store import MetaStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from crawlspace.config.sinks import SinkSettings
     from crawlspace.crawl.engine import Engine
     from crawlspace.index.sink import Sink
-    from crawlspace.model import UrlState
+    from crawlspace.state.store import Store
     from crawlspace.state.views import Counts, KnownUrl
 
 
@@ -27,7 +28,7 @@ _EXCLUDED = "excluded logins:"
 """Meta, with the name of a sink: the log-ins whose documents were left out of it; empty when it was sent all."""
 
 
-class OrderedStore(SinkMeta, Protocol):
+class OrderedStore(MetaStore, Protocol):
     """A store that gives orders to sinks."""
 
     def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
@@ -46,19 +47,12 @@ def open_sinks(collection: Collection, undo: ExitStack) -> list[Sink]:
     return sinks
 
 
-def fillings_of(collection: Collection, engine: Engine, store: FilledFrom) -> dict[str, Filling]:
+def fillings_of(collection: Collection, engine: Engine, store: Store) -> dict[str, Filling]:
     """Return what sends the servers among the sinks of a crawl the documents that they lack, by name."""
     archive = collection.archive
-    reader = ArchiveReader(
-        archive.folder, engine.store.archive_files() if archive.is_on else {}, look_up=engine.store.archive_files
-    )
-
-    def due(state: UrlState) -> None:
-        if state.next_fetch is not None:
-            engine.frontier.due(state.site, state.queue, state.next_fetch, retry=True)
-
+    reader = ArchiveReader(archive.folder, store.archive_files() if archive.is_on else {}, look_up=store.archive_files)
     return {
-        one.name: Filling(store, one.name, engine.clock, reader, due, exclusion=collection.sinks.exclusion_of(one.name))
+        one.name: Filling(store, one.name, engine.clock, reader, engine.due, exclusion=collection.sinks.exclusion_of(one.name))
         for one in collection.sinks.servers
     }
 

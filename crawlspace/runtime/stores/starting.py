@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.clock import SystemClock
 from crawlspace.crawl.depths.end_of_run import mark_unknown_depths
-from crawlspace.crawl.sinks.index_repair import Resending, Resent
+from crawlspace.crawl.sinks.repair import Resending, Resent
 from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.model import Candidate, Source
 from crawlspace.runtime.stores.crawl_store import sends_from_here
@@ -16,7 +16,7 @@ from crawlspace.urls import url_key
 
 if TYPE_CHECKING:
     from crawlspace.config.collection import Collection
-    from crawlspace.crawl.archiving import Archiving
+    from crawlspace.crawl.commits import Archiving
     from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
     from crawlspace.index.embedded import EmbeddedIndex
     from crawlspace.index.sink import Sink

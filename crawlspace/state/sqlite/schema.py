@@ -108,7 +108,7 @@ CREATE TABLE url (
     asked           INTEGER NOT NULL DEFAULT 0,
     -- metadata that came with a link to it, as a JSON object
     inherited       TEXT,
-    -- over the fields that rules added to its document, see `document_hash.py`
+    -- over the fields that rules added to its document, see `crawl/conditional.py`
     fields_mark     INTEGER NOT NULL DEFAULT 0,
     -- how many of its links were refused, by reason, see `refused_links.py`
     refused         TEXT,

@@ -86,7 +86,7 @@ class Picky:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Picky:
-        store = crawler.spider.session.engine.results  # type: ignore[union-attr]
+        store = crawler.spider.session.engine._results  # type: ignore[union-attr]
         record = store.record
 
         def picky(changes: Sequence[Change], **given: Any) -> Any:

@@ -10,10 +10,11 @@ from crawlspace.admin.explain import Explanation, Question, explain
 from crawlspace.admin.rendering import RenderingReport, counts_sentence, rendering_report
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
-from crawlspace.crawl.rendering import RenderCounts, Rendered, Rendering
+from crawlspace.crawl.rendering import RenderCounts, Rendering
 from crawlspace.crawl.startup import build_space
 from crawlspace.runtime.explanation_text import decision_lines
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.render_learning import Rendered
 from tests.unit.config.collection_files import settings
 
 HOME = "https://app.example"

@@ -13,8 +13,7 @@ from crawlspace.admin.url_changes import Left, Made, Selection, UrlChanges, read
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED, read_sinks
-from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import CandidateChecker
+from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError

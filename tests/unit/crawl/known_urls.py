@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.rule_changes.generation import generation
+from crawlspace.crawl.conditional import generation
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, reconcile
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.rules.bulk import BulkDecisions

@@ -98,7 +98,7 @@ def test_a_log_in_page_at_every_address(web: TwoHosts) -> None:
     web.pages |= dict.fromkeys(web.theirs, "please log in")
     engine = web.crawl(after=30)
     assert len(web.held()) == PAGES - LIMIT - 1, "one stands for those that have the text"
-    assert (len(web.there), engine.outcome_policy.deleted) == (PAGES - LIMIT, LIMIT)
+    assert (len(web.there), engine.deleted) == (PAGES - LIMIT, LIMIT)
     web.crawl(after=30)
     assert len(web.held()) == PAGES - LIMIT - 1
     web.pages = before
@@ -127,7 +127,7 @@ def test_documents_displaced_by_others_count_too(web: TwoHosts) -> None:
     for url in web.theirs[2:6]:
         web.pages[url] = "text 9"
     engine = web.crawl(after=30)
-    assert (engine.outcome_policy.deleted, engine.outcome_policy.withheld, len(web.there)) == (LIMIT, 1, PAGES - 2 - LIMIT)
+    assert (engine.deleted, engine.withheld, len(web.there)) == (LIMIT, 1, PAGES - 2 - LIMIT)
 
 
 def test_changed_pages_are_not_held_where_nothing_is_lost(web: TwoHosts) -> None:
@@ -135,7 +135,7 @@ def test_changed_pages_are_not_held_where_nothing_is_lost(web: TwoHosts) -> None
     for url in web.theirs:
         web.pages[url] = f"new {web.pages[url]}"
     engine = web.crawl(after=30)
-    assert (web.there, web.held(), engine.outcome_policy.deleted) == (set(web.theirs), {}, 0)
+    assert (web.there, web.held(), engine.deleted) == (set(web.theirs), {}, 0)
     assert {web.sink.documents[url].text for url in web.theirs} == {f"new text {number}" for number in range(PAGES)}
 
 
@@ -148,7 +148,7 @@ def test_missing_pages_and_lost_documents_of_one_transaction_count_together(web:
     for url in missing:
         del web.pages[url]
     engine = web.crawl(after=30)
-    assert (engine.outcome_policy.deleted, len(web.there)) == (LIMIT, PAGES - LIMIT)
+    assert (engine.deleted, len(web.there)) == (LIMIT, PAGES - LIMIT)
 
 
 def test_missing_pages_leave_up_to_the_limit_where_pages_only_changed(web: TwoHosts) -> None:
@@ -156,4 +156,4 @@ def test_missing_pages_leave_up_to_the_limit_where_pages_only_changed(web: TwoHo
     for url in web.theirs[6:8]:
         del web.pages[url]
     engine = web.crawl(after=30)
-    assert (engine.outcome_policy.deleted, web.held()) == (2, {})
+    assert (engine.deleted, web.held()) == (2, {})

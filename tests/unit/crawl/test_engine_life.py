@@ -13,7 +13,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.depths.end_of_run import end_run
-from crawlspace.crawl.engine import LOOK_EVERY_S, Engine
+from crawlspace.crawl.engine import CHECK_EVERY_S, Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import IndexUnavailable
@@ -78,7 +78,7 @@ class Web:
             if fetch is None:
                 engine.commit()
                 engine.deliveries.drains[0].drain_all()
-                wait = engine.frontier.wake_in()
+                wait = engine.wake_in()
                 if wait is None or wait > 3600:
                     return
                 self.clock.advance(wait)
@@ -149,7 +149,7 @@ def test_of_too_many_deletions_in_a_run_the_rest_is_held_until_the_page_answers(
     web.pages = {HOME: "home"}
     engine = web.crawl(after=31)
     assert len(web.indexed) == 6 - 2
-    assert engine.outcome_policy.withheld == 3
+    assert engine.withheld == 3
     held = web.held()
     assert list(held.values()) == [Held.MANY] * 3
     web.crawl(after=31)
@@ -291,11 +291,11 @@ def test_commands_beside_a_crawl_are_noticed(tmp_path: Path) -> None:
     now = int(web.clock.now())
     beside.revise([known.id], lambda state: Change(structs.replace(state, next_fetch=now, rules=0)), now=now)
     beside.discover([new(f"{HOME}1", source=Source.USER)], now=now)
-    web.clock.advance(LOOK_EVERY_S)
+    web.clock.advance(CHECK_EVERY_S)
     web.work(engine)
     assert_same(web.asked, [(f"{HOME}0", False), (f"{HOME}1", False)])
     beside.revise([known.id], lambda state: Change(state, forget=True), now=now)
-    web.clock.advance(LOOK_EVERY_S)
+    web.clock.advance(CHECK_EVERY_S)
     web.work(engine)
     assert_same(web.indexed, ["", "1"])
     store.close()

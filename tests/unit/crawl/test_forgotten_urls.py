@@ -11,8 +11,8 @@ from crawlspace.model import State
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.unit.crawl.test_cycles import work
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
+from tests.unit.crawl.timed.test_cycles import work
 
 DEAD, LAST = f"{HOME}dead", f"{HOME}last"
 

@@ -19,8 +19,8 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import url_key
 from tests.servers import another_client, emptied
+from tests.unit.crawl.rule_changes.test_folding import FoldedSite
 from tests.unit.crawl.test_engine_life import HOME
-from tests.unit.crawl.test_folding import FoldedSite
 
 APP = f"{HOME}app"
 ABOUT, NEWS, BANG = f"{APP}#/about", f"{APP}#/news", f"{APP}#!about"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.host_limit import KEPT_OUT
+from crawlspace.crawl.sites import KEPT_OUT
 from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store

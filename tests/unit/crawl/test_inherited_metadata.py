@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from crawlspace.crawl.document_hash import _hash_of_fields, mark_after
+from crawlspace.crawl.conditional import _hash_of_fields, generation, mark_after
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by, fitting, lacks_fields, packed
-from crawlspace.crawl.rule_changes.generation import generation
 from crawlspace.decision import Actions
 from crawlspace.model import Document, NewUrl, Outcome, OutcomeKind, Source, UrlState
 from crawlspace.state.memory.store import MemoryStore

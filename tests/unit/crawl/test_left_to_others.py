@@ -10,8 +10,8 @@ import pytest
 from crawlspace.admin.report import known, known_urls, report
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Held, State
 from crawlspace.rules.bulk import BulkDecisions
@@ -167,7 +167,7 @@ def test_pages_that_come_back_and_are_no_documents_any_more_count_towards_the_li
     web.pages.update(dict.fromkeys(SALES, status))
     web.write(start=HOME)
     engine = web.crawl()
-    assert (engine.outcome_policy.deleted, engine.outcome_policy.withheld, web.sales) == (MANY - 2, 2, 2)
+    assert (engine.deleted, engine.withheld, web.sales) == (MANY - 2, 2, 2)
     assert [state.held for state in web.store.urls(held=True)] == [Held.MANY] * 2
     web.crawl(after=31)
     assert web.sales == 2, "until it is approved, or the page answers"

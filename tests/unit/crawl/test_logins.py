@@ -65,12 +65,12 @@ def test_others_learn_of_it_and_of_its_end() -> None:
     one, other = logins(store, clock), logins(store, clock)
     assert not other.is_paused(WIKI)
     one.refused(WIKI, "401")
-    other.look()
+    other.recheck()
     assert other.is_paused(WIKI)
     assert logins(store).is_paused(WIKI)
     assert forget_refused(store, PATTERN)
     assert not forget_refused(store, PATTERN)
-    assert (one.look(), other.look()) == ({WIKI}, {WIKI})
+    assert (one.recheck(), other.recheck()) == ({WIKI}, {WIKI})
     assert not other.is_paused(WIKI)
 
 
@@ -134,11 +134,11 @@ def test_a_server_that_is_away_is_told_when_it_is_back() -> None:
     one = logins(store)
     store.is_away = True
     one.refused(WIKI, "401")
-    assert one.look() == set()
+    assert one.recheck() == set()
     assert one.is_paused(WIKI)
     store.is_away = False
     assert refused_logins(store) == {}
-    assert one.look() == set()
+    assert one.recheck() == set()
     assert list(refused_logins(store)) == [PATTERN]
     assert one.is_paused(WIKI)
 
@@ -160,7 +160,7 @@ def test_what_another_worker_has_noted_is_seen_before_a_log_in(caplog: pytest.Lo
     assert other.is_refused_by_now(SHOP)
     assert caplog.text.count("is refused by") == 1
     forget_refused(store, PATTERN)
-    assert other.look() == {SHOP}
+    assert other.recheck() == {SHOP}
 
 
 PLACES = [

@@ -75,7 +75,7 @@ class Linked(Web):
             return Outcome(fetch.state.id, url, OutcomeKind.REDIRECTED, 301, redirect_to=self.moved[url])
         outcome = super()._answer(fetch)
         if outcome.document is not None:
-            reported = self.engine.discovery.recheck(fetch.state).actions
+            reported = self.engine.recheck(fetch.state).actions
             outcome.link_metadata = reported.fields if self.engine.collection.metadata_along_links else ()
             outcome.document.fields = outcome.added = added_by(reported, fetch.state.inherited)
         return outcome
@@ -304,9 +304,9 @@ def test_of_too_many_fields_those_that_fit_are_inherited_with_one_warning(web: L
     both = rules.replace('<AddMeta name="much"', '<AddMeta name="dep" value="hub"/><AddMeta name="much"')
     also = '<Rule><Path val="/r"/><AddMeta name="dep" value="r"/><AddMeta name="a" value="{}"/></Rule></Rules>'
     (web.folder / "demo" / "rules.xml").write_text(both.replace("</Rules>", also.format(much)))
-    with caplog.at_level(logging.WARNING, logger="crawlspace.crawl.discovery"):
+    with caplog.at_level(logging.WARNING, logger="crawlspace.crawl.admission"):
         web.crawl()
-    reported = [record.getMessage() for record in caplog.records if record.name == "crawlspace.crawl.discovery"]
+    reported = [record.getMessage() for record in caplog.records if record.name == "crawlspace.crawl.admission"]
     assert web.fields("hub") == {"dep": "hub", "much": much}
     assert [web.fields(name) for name in "xyz"] == [{"dep": "hub"}, {"dep": "hub"}, {"dep": "r"}]
     assert len(reported) == 1

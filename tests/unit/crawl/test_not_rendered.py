@@ -63,8 +63,8 @@ def test_however_often_it_fails_its_document_stays(tmp_path: Path) -> None:
         crawled = engine(tmp_path, store, clock)
         assert len(fetches(crawled)) == 2
         assert crawled.is_done()
-        assert not crawled.frontier.given_up_sites
-        assert (crawled.progress.deletes, crawled.site_failures.unanswered()) == (0, {})
+        assert not crawled.given_up_sites
+        assert (crawled.progress.deletes, crawled.unanswered_sites()) == (0, {})
     after = row(store, FIRST)
     assert (after.state, after.status, after.errors, after.held, after.indexed) == (State.FAILED, 617, 0, None, True)
     assert (after.checksum, after.interval_s, after.etag) == (before.checksum, before.interval_s, before.etag)
@@ -96,7 +96,7 @@ def test_many_in_a_row_are_no_failure_of_the_site(tmp_path: Path) -> None:
     store, clock = MemoryStore(sinks=(EMBEDDED,)), FakeClock()
     crawled = engine(tmp_path, store, clock, CRAWLSPACE_START_URLS=[f"http://a.example/{number}" for number in range(60)])
     assert len(fetches(crawled)) == 60
-    assert not crawled.frontier.given_up_sites
+    assert not crawled.given_up_sites
 
 
 def test_a_crawl_that_does_not_end_tries_again_after_a_while(tmp_path: Path) -> None:

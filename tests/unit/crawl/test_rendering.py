@@ -11,14 +11,15 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.rendering import RENDERING, Rendered, Rendering, RenderingStore, Turn, learned_rendering
+from crawlspace.crawl.rendering import RENDERING, Rendering, learned_rendering
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Render
 from crawlspace.errors import StoreAway
 from crawlspace.state.changes import Change
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.render_learning import MAX_GROUPS, Needs
+from crawlspace.state.render_learning import MAX_GROUPS, Needs, Rendered, Turn
+from crawlspace.state.store import MetaStore
 from tests.unit.config.collection_files import settings
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 
@@ -28,7 +29,7 @@ SITE = "https://a.example"
 
 
 def rendering(
-    folder: Path, store: RenderingStore, own: dict[str, object], *, clock: FakeClock | None = None, rules: str = ""
+    folder: Path, store: MetaStore, own: dict[str, object], *, clock: FakeClock | None = None, rules: str = ""
 ) -> Rendering | None:
     (folder / "demo").mkdir(exist_ok=True)
     (folder / "demo" / "start_urls.txt").write_text("https://a.example/\n")
@@ -38,7 +39,7 @@ def rendering(
     return Rendering.of(collection, build_space(collection), store, clock=clock or FakeClock())
 
 
-def auto(folder: Path, store: RenderingStore, clock: FakeClock | None = None) -> Rendering:
+def auto(folder: Path, store: MetaStore, clock: FakeClock | None = None) -> Rendering:
     found = rendering(folder, store, AUTO, clock=clock)
     assert found is not None
     return found

@@ -9,8 +9,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess, read_site_access
-from crawlspace.crawl.access.kept import SESSIONS, kept_sessions
-from crawlspace.crawl.access.sessions import LookedOut, Sessions
+from crawlspace.crawl.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
 from crawlspace.errors import StoreFull
 from crawlspace.state.memory.store import MemoryStore
 

@@ -10,8 +10,8 @@ from msgspec import structs
 
 from crawlspace.admin.explain import Question, explain
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.rule_changes.plan import Plan
 from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Outcome, OutcomeKind, Source, State, Status

@@ -9,8 +9,8 @@ from hashlib import blake2b
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.findings.kept import RunFindings, kept_findings, kept_routes, kept_traps
-from crawlspace.crawl.findings.traps import CHAIN, PATTERNS, WINDOW, Trap, TrapWatch, patterns_of, stopping_rule, without_dates
+from crawlspace.crawl.findings import RunFindings, kept_findings, kept_routes, kept_traps
+from crawlspace.crawl.traps import CHAIN, PATTERNS, WINDOW, Trap, TrapWatch, patterns_of, stopping_rule, without_dates
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Outcome, OutcomeKind, State, UrlState
 from crawlspace.rules.url_options import NO_OPTIONS, UrlFolding

@@ -47,7 +47,7 @@ class Sites(Web):
             fetch = engine.next_fetch()
             if fetch is None:
                 engine.commit()
-                wait = engine.frontier.wake_in()
+                wait = engine.wake_in()
                 if wait is None or wait >= 3600 or engine.is_done():
                     return
                 self.clock.advance(max(wait, 0.001))
@@ -64,7 +64,7 @@ class Sites(Web):
         began = self.clock.monotonic()
         self.work(engine)
         assert engine.is_done()
-        self.warnings = dict(engine.site_failures.causes)
+        self.warnings = dict(engine._site_failures.causes)
         engine.close()
         return self.clock.monotonic() - began
 
@@ -132,14 +132,14 @@ def test_urls_of_another_scheme_bring_back_a_site_that_was_given_up(store: Store
     sites.links = {home: [f"{HTTP}x"]}
     sites.pages[home] = "another"
     engine = sites.open().engine
-    while store.schemes(A) == {"https"} or A not in engine.frontier.given_up_sites:  # given up before the link is found
+    while store.schemes(A) == {"https"} or A not in engine.given_up_sites:  # given up before the link is found
         fetch = engine.next_fetch()
         if isinstance(fetch, FetchRobots):
             engine.robots_read(fetch, status=614 if fetch.site == A else 404, body="")
         elif fetch is None:
-            if A in engine.frontier.given_up_sites:
+            if A in engine.given_up_sites:
                 break
-            sites.clock.advance(max(0.001, engine.frontier.wake_in() or 0))
+            sites.clock.advance(max(0.001, engine.wake_in() or 0))
         else:
             raise AssertionError(fetch)
     engine.enter([new(f"{HTTP}x")])

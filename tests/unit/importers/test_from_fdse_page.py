@@ -15,8 +15,7 @@ from crawlspace.admin.pending.lines import read_lines
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.crawl.admission import Admission
-from crawlspace.crawl.discovery import CandidateChecker
+from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.startup import build_space
 from crawlspace.state.memory.store import MemoryStore
 from tests.conftest import assert_same

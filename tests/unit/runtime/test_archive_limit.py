@@ -13,8 +13,7 @@ from crawlspace.archive.files import size_of
 from crawlspace.archive.new_files import rotated_bytes
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.archiving import Archiving
-from crawlspace.crawl.batch import Commits
+from crawlspace.crawl.commits import Archiving, Commits
 from crawlspace.distributed.connection import connected
 from crawlspace.exchange import Exchange
 from crawlspace.model import Document, Outcome, OutcomeKind, State

@@ -16,10 +16,10 @@ def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatc
     """A loop with a clock of milliseconds wakes a moment early, and again until it is time."""
     now, done = 1000.0, SimpleNamespace(fetched=0, discovered=0, first_fetches=0, errors=0)
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    engine = SimpleNamespace(
-        progress=done, deliveries=SimpleNamespace(most_waiting=0), frontier=SimpleNamespace(given_up_sites=())
+    session = SimpleNamespace(
+        progress=done, deliveries=SimpleNamespace(most_waiting=0), engine=SimpleNamespace(given_up_sites=())
     )
-    shown = Progress(SimpleNamespace(spider=SimpleNamespace(session=SimpleNamespace(engine=engine))))  # type: ignore[arg-type]
+    shown = Progress(SimpleNamespace(spider=SimpleNamespace(session=session)))  # type: ignore[arg-type]
     lines = set()
     for _ in range(6):
         now, done.fetched = now + 10, done.fetched + 200
@@ -33,8 +33,8 @@ def test_a_long_wait_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pyt
     passed, waits = 0.0, Wait("a.example:80", 29.0, "is paused", 1)
     monkeypatch.setattr(progress, "time", lambda: 1_000.0 + passed)
     monkeypatch.setattr(progress, "is_busy", lambda crawler: crawler.busy)
-    frontier = SimpleNamespace(paused=lambda: waits)
-    spider = SimpleNamespace(name="demo", session=SimpleNamespace(engine=SimpleNamespace(frontier=frontier)))
+    engine = SimpleNamespace(paused=lambda: waits)
+    spider = SimpleNamespace(name="demo", session=SimpleNamespace(engine=engine))
     crawler = SimpleNamespace(spider=spider, busy=False)
     shown = Progress(crawler)  # type: ignore[arg-type]
 

@@ -121,7 +121,7 @@ def test_a_state_file_that_is_gone_before_the_first_transaction(
 
 
 def test_what_cannot_be_written_at_the_end_is_the_error_of_the_crawl(session: Session) -> None:
-    store = session._store
+    store = session.store
     assert isinstance(store, SqliteStore)
     store._file.db.pragma("query_only", "on")  # as where the disk has become read-only
     session.close()
@@ -145,6 +145,6 @@ def test_no_answer_is_not_taken_for_no_address(session: Session, site: str, addr
     def located(site: str, address: str | None, *, certain: bool = True) -> None:
         received.append((site, address, certain))
 
-    assert session.engine.locating is not None
-    session.engine.locating._locate(site, located)
+    assert session.engine._locating is not None
+    session.engine._locating._locate(site, located)
     assert received == [(site, address, certain)]

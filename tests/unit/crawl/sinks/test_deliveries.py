@@ -1,22 +1,27 @@
-"""What waits for the sinks of a crawl, and what happens when that is too much."""
+"""What waits for the sinks of a crawl, what happens when that is too much, and what is sent without its text."""
 
 from __future__ import annotations
 
 import pytest
 
+from crawlspace.archive.places import place_of
 from crawlspace.clock import FakeClock
+from crawlspace.config.content_references import ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sinks.deliveries import (
+    ArchiveReferences,
     Deliveries,
     end_filling,
     filled_up_to,
     have_filled,
     lacks_documents,
+    references_of,
     take_over_filling,
 )
 from crawlspace.errors import IndexUnavailable
-from crawlspace.model import State
+from crawlspace.model import Document, IndexOrder, Op, State
 from crawlspace.state.memory.store import MemoryStore
+from crawlspace.urls import document_id
 from tests.contract.conftest import NOW, Known
 from tests.contract.sinks import MemorySink
 
@@ -93,11 +98,11 @@ def test_they_are_dropped_where_others_have_ordered_them(scene: Scene) -> None:
     drain = scene.deliveries.drains[1]
     scene.deliveries.relieve(drain)
     assert not lacks_documents(scene.store, "search"), "it is not known yet that so many wait"
-    scene.deliveries.look({"search": 3})
+    scene.deliveries.recount({"search": 3})
     scene.deliveries.relieve(drain)
     assert lacks_documents(scene.store, "search")
     assert scene.store.backlog("search") == 0
-    scene.deliveries.look({"search": 3})  # another worker has not seen it yet
+    scene.deliveries.recount({"search": 3})  # another worker has not seen it yet
     have_filled(scene.store, "search", after=2)
     scene.deliveries.relieve(drain)
     assert filled_up_to(scene.store, "search") == 2
@@ -136,3 +141,54 @@ def test_a_command_that_fills_a_sink_ends_no_filling_that_a_crawl_has_begun_sinc
             have_filled(store, "search", after=0 if happens == "dropped" else 7)
         end_filling(store, "search")
         assert lacks_documents(store, "search") is lacks, happens
+
+
+URL = "http://a.example/"
+SETTINGS = ReferenceSettings(is_archived=True, max_bytes=1_000, url="http://c.example/{id}")
+SMALL, LARGE = Document(URL, "title", text="a" * 1_000), Document(URL, "title", text="a" * 1_001)
+CONTENT = ("two.warc.gz:4711", f"http://c.example/{document_id(URL)}")
+NONE = ("", "")
+PLACE, UNKNOWN = place_of(2, 4711), place_of(3, 0)
+
+
+class Files:
+    def __init__(self) -> None:
+        self.names = {1: "one.warc.gz", 2: "two.warc.gz"}
+
+    def archive_files(self) -> dict[int, str]:
+        return dict(self.names)
+
+
+# a document and its place; where it is then, and whether it is without its text
+ORDERS = [
+    (SMALL, PLACE, CONTENT, False),
+    (LARGE, PLACE, CONTENT, True),
+    (LARGE, None, NONE, False),
+    (LARGE, UNKNOWN, NONE, False),
+    (None, PLACE, NONE, False),
+]
+
+
+@pytest.mark.parametrize(("document", "place", "content", "is_by_reference"), ORDERS)
+def test_orders(document: Document | None, place: int | None, content: tuple[str, str], *, is_by_reference: bool) -> None:
+    order = IndexOrder(1, Op.PUSH if document else Op.DELETE, URL, document, 7, archived=place)
+    (found,) = ArchiveReferences(Files(), SETTINGS).of([order])
+    assert ((found.content_place, found.content_url), found.is_by_reference) == (content, is_by_reference)
+    assert found.document == (Document(URL, "title") if is_by_reference else document)
+    assert (found.sequence, found.version, found.url) == (1, 7, URL)
+
+
+def test_a_file_that_was_begun_meanwhile_is_found() -> None:
+    files = Files()
+    references = ArchiveReferences(files, SETTINGS)
+    order = IndexOrder(1, Op.PUSH, URL, SMALL, archived=UNKNOWN)
+    assert references.of([order])[0].content_place == ""
+    files.names[3] = "three.warc.gz"
+    (found,) = references.of([order])
+    assert found.content_place == "three.warc.gz:0"
+
+
+def test_the_embedded_index_has_all_texts_and_nothing_is_referred_to_without_an_archive() -> None:
+    assert references_of(Files(), EMBEDDED, SETTINGS) is None
+    assert references_of(Files(), "search", ReferenceSettings(max_bytes=1_000)) is None
+    assert references_of(Files(), "search", SETTINGS) is not None

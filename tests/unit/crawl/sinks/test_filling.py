@@ -9,7 +9,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.sinks.deliveries import filled_up_to, have_filled, lacks_documents
 from crawlspace.crawl.sinks.filling import Filling
-from crawlspace.crawl.sinks.index_repair import UNSENT
+from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.model import Document, UrlState
 from crawlspace.state.memory.store import MemoryStore

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from crawlspace.asked import Asked
 from crawlspace.crawl.run import FetchPage
-from crawlspace.crawl.timed.schedule import RUNNING
+from crawlspace.crawl.timed.refreshes import RUNNING
 from crawlspace.model import Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.crawl.timed.smart_refresh import AGE
+from crawlspace.crawl.timed.refreshes import AGE
 from crawlspace.model import Held, State, Status
 from crawlspace.state.by_age import is_by_age, real_time
 from crawlspace.state.changes import Change

@@ -1,0 +1,157 @@
+"""What an outcome changes: the state of its URL, its links and its document, added to the batch that is written next."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+from msgspec import structs
+
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.admission import Admission, CandidateChecker, EndedUrls
+from crawlspace.crawl.commits import Commits
+from crawlspace.crawl.conditional import mark_after
+from crawlspace.crawl.outcomes import OutcomePolicy
+from crawlspace.crawl.redirects import Redirects, RedirectStore, Target
+from crawlspace.crawl.rule_changes.folding import FoldedDocuments
+from crawlspace.model import NewUrl, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.state.changes import Change
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.refused_links import packed
+
+_LINKS_STAY = (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
+"""Outcomes after which the links of the last fetch are not replaced."""
+
+
+class OutcomeRecorder:
+    """Turns outcomes into changes, one at a time, in order of arrival."""
+
+    def __init__(
+        self,
+        collection: Collection,
+        store: RedirectStore,
+        *,
+        admission: Admission,
+        checker: CandidateChecker,
+        outcomes: OutcomePolicy,
+        folded: FoldedDocuments,
+        commits: Commits,
+        clock: Clock,
+        deepest: int | None,
+        run_ends: bool,
+    ) -> None:
+        """`deepest` is the limit of link depth; `run_ends`: the crawl is not continuous."""
+        self._admission = admission
+        self._checker = checker
+        self._outcomes = outcomes
+        self._folded = folded
+        self._commits = commits
+        self._clock = clock
+        self._deepest = deepest
+        self._ended = EndedUrls(checker, run_ends=run_ends, starts=(start.url for start in collection.start_urls))
+        self._redirects = Redirects(
+            store,
+            uncommitted=self._uncommitted,
+            most=collection.max_redirects,
+            keeps_cookies=collection.keeps_cookies,
+            folding=collection.url_folding,
+        )
+
+    def drop(self, state: UrlState, changes: list[Change]) -> bool:
+        """Forget a leased URL again if it was forgotten in this run and a link has inserted it; return whether it was."""
+        return self._ended.drop(state, changes)
+
+    def is_leaving(self, state: UrlState) -> bool:
+        """Return whether the document of a URL leaves in the batch that is written next, for what a redirect of it leads to."""
+        return state.id in self._redirects.leaving
+
+    def recorded(self, ids: Iterable[int]) -> None:
+        """Note that the outcomes of URLs are recorded."""
+        self._redirects.recorded(ids)
+
+    def check_redirect(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
+        """Turn the outcome of a redirect that leads back into an error; return other URLs that are to be requested in this run."""
+        return self._redirects.check(state, outcome)
+
+    def request_again(self, urls: Iterable[UrlState], *, together_with: UrlState) -> None:
+        """Have URLs be fetched in this run because of what a redirect leads to; `together_with` is the one that redirects."""
+        for state in urls:
+            due = structs.replace(state, next_fetch=at_once(int(self._clock.now()), state.fetched_at), lease_until=None)
+            self._commits.batch.changes.append(Change(due, together_with=together_with.id))
+
+    def add(
+        self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, generation: int, in_flight: Container[int]
+    ) -> None:
+        """Add the change that an outcome makes, and those of other URLs that follow from it; `state` is that of the URL before.
+
+        `generation` is the present one of the rules; `in_flight` are the ids of URLs with an outcome to come.
+        """
+        new, keys, refused, sample = self._admission.of_page(state, outcome)
+        canonical = self._admission.canonical_key(state, outcome)
+        folded = self._folded.of(state)
+        target = self._redirects.target(state, outcome, new[0] if new else None)
+        transition = self._outcomes.follow(state, outcome, policy=policy, canonical=canonical, folded=folded, target=target)
+        after = transition.state
+        if outcome.doubted:
+            self._keep_page(after, outcome, target, new)
+        if outcome.doubted or (outcome.status == Status.REDIRECT_LOOP and after.checksum is not None):
+            keys, new = self._links_of_kept(state, after, new if outcome.redirect_to is not None else [])
+        elif outcome.kind not in _LINKS_STAY:
+            after.rules = generation
+            after.refused = packed(refused or {})
+        elif after.state is State.GONE:
+            after.refused = None
+        wanted = transition.order is not None or after.canonical != state.canonical
+        has_other_fields = False
+        if not outcome.doubted:
+            after.fields_mark, has_other_fields = mark_after(outcome, after, before=state.fields_mark)
+        document = outcome.document if (wanted or has_other_fields) and after.checksum is not None else None
+        change = Change(
+            after,
+            document=document,
+            links=keys,
+            discovered=new,
+            forget=transition.forget,
+            keep_in_index=outcome.status == Status.EXCLUDED_HERE,
+            refused_links=sample if after.refused and keys is not None else (),
+        )
+        batch = self._commits.batch
+        self._commits.add(self._ended.follow(change, policy=policy, now=int(self._clock.now())), outcome, state)
+        batch.changes += self._outcomes.replaced(folded, change, outcome, policy=policy)
+        self._release_waiting(after, policy=policy, generation=generation, in_flight=in_flight)
+        batch.new += new
+
+    def _keep_page(self, after: UrlState, outcome: Outcome, target: Target | None, new: Sequence[NewUrl]) -> None:
+        """Keep what is known of a page whose outcome is not believed yet; it may wait for the target of its redirect."""
+        outcome.document = None
+        if target is not None and new and not target.is_settled:
+            self._redirects.wait(after, target, link=new[0])
+
+    def _links_of_kept(
+        self, state: UrlState, after: UrlState, new: Sequence[NewUrl]
+    ) -> tuple[Sequence[int] | None, list[NewUrl]]:
+        """Return the links of a page that stays although it redirects, and the target as one of them; None: those of the last fetch."""
+        if not new:
+            return None, []
+        self._checker.forget(new[0].key)  # a link to it may have a smaller depth
+        keys, target = self._redirects.links_of_kept(state, new[0], deepest=self._deepest)
+        after.etag = after.last_modified = None  # its links are to be read again
+        return keys, [target, *new[1:]]
+
+    def _release_waiting(self, after: UrlState, *, policy: RecrawlPolicy, generation: int, in_flight: Container[int]) -> None:
+        """Have the documents leave that wait for what becomes of a URL; `after` is its state."""
+        if not self._redirects.is_awaited(after.url):
+            return
+        after = self._outcomes.as_indexed(after)
+        leaving = self._redirects.settle(
+            after, in_flight=in_flight, leave=lambda one: self._outcomes.follow_waiting(one, after, policy=policy)
+        )
+        for change in leaving:
+            change.state.rules, change.state.refused = generation, packed({})
+        self._commits.batch.changes += leaving
+
+    def _uncommitted(self, url: str) -> UrlState | None:
+        """Return the state of a URL after an outcome that is not recorded yet; None: there is none."""
+        state = self._commits.uncommitted(url)
+        return None if state is None else self._outcomes.as_indexed(state)

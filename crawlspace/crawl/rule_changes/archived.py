@@ -1,0 +1,311 @@
+"""What a crawl does from the archive after a change, while it fetches other pages: judge links again, move documents of folded URLs.
+
+A start notes which checks admit more (`rediscovery.note_judging`), and a crawl judges the links of the archived pages again, a few at a
+step, without fetching the pages. The position is stored after what was found: so the next start continues after a kill. A page whose
+response the archive does not have is due at once, as without an archive; one that was fetched since then has had its links judged by that.
+
+A start folds URLs and leaves their documents in the index (`folding.py`). A crawl goes through these as well: what the archive has becomes
+the document of the URL that it was folded into, which is due at once, with an unconditional GET, all the same. In that transaction the
+folded URLs are forgotten and their documents deleted, so the index follows the options at once, however long it takes to fetch. What the
+archive does not have, or the rules of the other URL keep out of the index, waits for the fetch.
+
+Several workers may do both at the same time: each continues from where one of them is, and what two of them find is inserted once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import structs
+
+from crawlspace.crawl.rule_changes.rediscovery import JUDGING, Judging, judging, note_judging
+from crawlspace.decision import Reason
+from crawlspace.model import Document, Outcome, State, UrlState
+from crawlspace.plural import counted
+from crawlspace.state.changes import Change, Effects
+from crawlspace.state.inherited_metadata import unpacked
+from crawlspace.state.lifecycle import status_of_document
+from crawlspace.state.once_a_run import at_once
+from crawlspace.state.refused_links import packed
+from crawlspace.state.store import MetaStore
+from crawlspace.state.views import KnownUrl
+from crawlspace.urls import Url
+
+if TYPE_CHECKING:
+    from crawlspace.crawl.engine import Engine
+
+logger = logging.getLogger(__name__)
+
+PAGES_AT_ONCE = 8
+"""Their links are judged between two turns of the crawl, some milliseconds each."""
+_URLS_AT_ONCE = 200
+"""URLs looked at in one step."""
+DOCUMENTS_AT_ONCE = 8
+"""They are read and pushed between two turns of the crawl, about a millisecond each."""
+_LONGEST_STEP_S = 0.02
+"""Or fewer, where they are large."""
+
+
+class JudgedStore(MetaStore, Protocol):
+    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
+    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
+    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+
+
+class LinkJudging:
+    """What is left to be judged of one collection. Raises StoreError."""
+
+    def __init__(self, engine: Engine, read: Callable[[UrlState], Outcome | None]) -> None:
+        """`read` returns the outcome that a page had when it was archived, with its links; None where the archive has no such page."""
+        self._engine = engine
+        self._store: JudgedStore = engine.store
+        self._read = read
+        self._judged = 0
+        self._found = 0
+        self._due = 0
+        engine.is_judging = judging(self._store) is not None
+
+    def step(self) -> bool:
+        """Judge the links of some pages. Return False when all are judged."""
+        left = judging(self._store)
+        urls = [] if left is None else self._store.scan(left.after, _URLS_AT_ONCE)
+        if left is None or not urls:
+            self._end()
+            return False
+        concerned = [known.id for known in urls if left.concerns(known)]
+        ids = concerned[:PAGES_AT_ONCE]
+        now = self._engine.now()
+        self._judge([state for state in self._store.get_by_ids(ids) if not _is_fetched(state, left, now)], now)
+        note_judging(self._store, structs.replace(left, after=ids[-1] if len(concerned) > len(ids) else urls[-1].id))
+        return True
+
+    def _judge(self, states: Sequence[UrlState], now: int) -> None:
+        passed_on = self._store.link_metadata([state.id for state in states])
+        changes = {state.id: (state, self._change(state, now, passed_on.get(state.id))) for state in states}
+        written: dict[int, Change] = {}
+
+        def unless_changed(state: UrlState) -> Change | None:
+            """Return the change of a URL as it is now; a store asks again about one that was changed meanwhile."""
+            written.pop(state.id, None)
+            seen, change = changes[state.id]
+            if state == seen:
+                written[state.id] = change
+            elif state.lease_until is None and state.state is State.DONE:  # else its next fetch judges them, if there is one
+                written[state.id] = _due_at_once(state, now)
+            return written.get(state.id)
+
+        effects = self._store.revise(changes, unless_changed, now=now)
+        new = [url for _, change in changes.values() for url in change.discovered]
+        self._engine.links_judged(new, effects)
+        self._found += effects.discovered
+        for change in written.values():
+            state = change.state
+            if change.links is None and state.next_fetch is not None:
+                self._due += 1
+                self._engine.due(state)
+            else:
+                self._judged += 1
+
+    def _change(self, state: UrlState, now: int, passed_on: str | None) -> Change:
+        """Return the change of a page whose links are judged.
+
+        `passed_on`: what its links inherit since its last fetch; what the rules add by now follows with the next one.
+        """
+        outcome = None if state.held is not None else self._read(state)  # what is held has an older response at its place
+        if outcome is None or outcome.links is None:
+            return _due_at_once(state, now)
+        outcome.link_metadata = tuple(unpacked(passed_on).items())
+        new, keys, refused, sample = self._engine.page_urls(state, outcome)
+        after = structs.replace(state, refused=packed(refused or {}))
+        if refused and Reason.URLS_PER_HOST in refused:
+            after.etag = after.last_modified = None  # as when it is fetched: no 304 prevents finding these links again
+        return Change(after, links=keys, discovered=new, refused_links=sample if after.refused else ())
+
+    def _end(self) -> None:
+        self._store.set_meta(JUDGING, "")
+        self._engine.is_judging = False
+        if self._judged or self._due:
+            logger.info(
+                "the links of %s were judged again from the archive, without a request: %s found%s",
+                counted(self._judged, "page"),
+                counted(self._found, "URL"),
+                f"; {counted(self._due, 'page')} not in the archive, or changed meanwhile: to be fetched" if self._due else "",
+            )
+
+
+class MovedStore(Protocol):
+    def get(self, url: str) -> UrlState | None: ...
+    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
+
+
+class DocumentMoving:
+    """The documents of one collection that wait for other URLs. Raises StoreError."""
+
+    def __init__(
+        self, engine: Engine, read: Callable[[UrlState], Document | None], checksum: Callable[[Document, str], bytes | None]
+    ) -> None:
+        """`read` returns the document that the archive has of a URL. `checksum` returns that of a document under another URL; None where only
+        a fetch can tell."""
+        self._engine = engine
+        self._store: MovedStore = engine.store
+        self._read = read
+        self._checksum = checksum
+        self._seen = 0
+        self._leased: list[Url] = []
+        """URLs that were leased when it was their turn: mostly `before_fetch` moves what waits for them."""
+        self.moved = 0
+        """How many have been moved."""
+        self._told = 0
+        self._folded, self._deliveries, self._clock = engine.folded, engine.deliveries, engine.clock
+        self._folded.is_moving, self._folded.moved = bool(self._folded), self.before_fetch
+        self._folded.finish = self.finish
+        engine.documents_move()
+
+    def step(self) -> bool:
+        """Move some documents, unless too many wait to be sent. Return False when there are no more."""
+        folded = self._folded
+        if self._deliveries.hold_up:
+            return folded.is_moving
+        waiting = folded.ahead(self._seen, DOCUMENTS_AT_ONCE) if folded.is_moving else []
+        if not waiting:
+            folded.is_moving = False
+            self.tell()
+            return False
+        began = self._clock.monotonic()
+        for into in waiting:
+            if into is not None:
+                self._move(into)
+            self._seen += 1
+            if self._clock.monotonic() - began > _LONGEST_STEP_S:
+                break
+        return True
+
+    def again(self) -> bool:
+        """Look once more at what was leased when it was its turn; return whether some of it still is."""
+        leased, self._leased = self._leased, []
+        for into in leased:
+            self._move(into)
+        self.tell()
+        return bool(self._leased)
+
+    def finish(self) -> None:
+        """Move, at the end of a crawl, what waits for URLs that were leased and are not being fetched, as where a site has failed."""
+        leased, self._leased = self._leased, []
+        for into in leased:
+            self._move(into, is_last=True)
+        self.tell()
+
+    def before_fetch(self, other: UrlState) -> Sequence[Change]:
+        """Return the changes that move a document to a leased URL; nothing if none waits for it, or it cannot be moved."""
+        change, waiting = self._moving_to(other) if _lacks_a_document(other) else (None, ())
+        if change is None:
+            return ()
+        self.moved += 1
+        return (change, *(Change(state, forget=True, together_with=other.id) for state in waiting))
+
+    def _move(self, into: Url, *, is_last: bool = False) -> None:
+        """Push a document under a URL for which some wait, unless that is leased; where it `is_last`, unless it is being fetched."""
+        other = self._store.get(into.text)
+        if other is None or not _lacks_a_document(other):
+            return
+        if self._engine.is_awaited(other.id) or (other.lease_until is not None and not is_last):
+            self._leased.append(into)
+            return
+        change, waiting = self._moving_to(other)
+        if change is not None:
+            self._write(other, change, waiting, is_last=is_last)
+
+    def _moving_to(self, other: UrlState) -> tuple[Change | None, Sequence[UrlState]]:
+        """Return what gives a URL the document of a folded one, and all folded ones that wait for it; None where that cannot be."""
+        waiting = self._folded.of(other)
+        if waiting:
+            decision = self._engine.recheck(other)
+            if decision.admitted and decision.actions.index:
+                changes = (self._change(other, state) for state in sorted(waiting, key=_place))
+                return next(filter(None, changes), None), waiting
+        return None, waiting
+
+    def _change(self, other: UrlState, state: UrlState) -> Change | None:
+        if "#" in state.url and "#" not in other.url:  # a route that is not followed any more: its page shows something else
+            return None
+        document = self._read(state) if state.indexed else None
+        checksum = None if document is None else self._checksum(document, other.url)
+        if document is None or checksum is None:
+            return None
+        after = structs.replace(
+            other,
+            state=State.DONE,
+            status=status_of_document(state),
+            fetched_at=state.fetched_at,
+            next_fetch=at_once(self._now(), state.fetched_at),
+            lease_until=None,
+            interval_s=state.interval_s,
+            retries=0,
+            errors=0,
+            held=None,
+            held_mark=0,
+            checksum=checksum,
+            fields_mark=state.fields_mark,
+            rules=0,
+        )
+        return Change(after, document=replace(document, url=other.url), archived=state.archived)
+
+    def _write(self, other: UrlState, change: Change, waiting: Iterable[UrlState], *, is_last: bool) -> None:
+        ids, now = [state.id for state in waiting], self._now()
+        left: set[int] = set()
+        is_as_seen = False
+
+        def if_as_seen(state: UrlState) -> Change | None:
+            """Return the change of the other URL, which comes first, and those of the folded ones; None where that was changed meanwhile."""
+            nonlocal is_as_seen
+            if state.id == other.id:
+                is_as_seen = state == other
+                left.clear()
+                left.update(ids if is_as_seen else ())
+                return change if is_as_seen else None
+            if state.id not in left:
+                return None
+            left.remove(state.id)
+            return Change(state, forget=True)
+
+        effects = self._store.revise([other.id, *ids], if_as_seen, now=now)
+        self._engine.documents_moved(effects)
+        if is_as_seen:
+            self.moved += 1
+            if not is_last:  # else the next start fetches it
+                self._engine.due(change.state, at=now)
+
+    def _now(self) -> int:
+        return self._engine.now()
+
+    def tell(self) -> None:
+        """Log how many have been moved since the last call."""
+        new, self._told = self.moved - self._told, self.moved
+        if new:
+            logger.info(
+                "the URL options have folded known URLs: %s pushed under the new URLs, as archived, until these are fetched",
+                counted(new, "document is", "documents are"),
+            )
+
+
+def _due_at_once(state: UrlState, now: int) -> Change:
+    return Change(structs.replace(state, rules=0, next_fetch=at_once(now, state.fetched_at)))
+
+
+def _is_fetched(state: UrlState, left: Judging, now: int) -> bool:
+    """Whether the links of a page are judged by a fetch: one since the change, one that is being made, or one with an unconditional GET that is due."""
+    is_due = state.rules == 0 and state.next_fetch is not None and state.next_fetch <= now
+    return is_due or state.lease_until is not None or (state.fetched_at or 0) > left.since
+
+
+def _lacks_a_document(other: UrlState) -> bool:
+    """Return whether a URL has none and may have one: no answer of its page says that there is none."""
+    return other.state in (State.PENDING, State.FAILED) and other.checksum is None
+
+
+def _place(state: UrlState) -> tuple[int, int]:
+    return state.rank, state.id
