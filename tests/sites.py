@@ -323,9 +323,10 @@ async def _serve_until(server: Server, listener: socket.socket, stop: asyncio.Ev
 
     listening = await asyncio.start_server(accepted, sock=listener, limit=1 << 20, ssl=server.tls)
     await stop.wait()
-    listening.close()
-    for _ in range(100):  # what has just been accepted takes a few rounds of the loop until it is known here
+    asyncio.get_running_loop().remove_reader(listener)  # closed at once, it would leave what has just been accepted open for ever
+    for _ in range(100):  # which takes a few rounds of the loop until it is known here
         await asyncio.sleep(0)
+    listening.close()
     while talks or writers:  # one that is known only now has its talk begun and its transport open, too
         left = list(talks)
         for task in left:
