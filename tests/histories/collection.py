@@ -194,13 +194,14 @@ class Collection:
         left |= {url for url in self._returned if _has_failed(states.get(url))}
         left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}
         tomorrow = {url for url, state in states.items() if state.next_fetch and state.next_fetch % DAY == 0}
+        inherited = [self._crawler.inherited_from(url) for url in sorted(forbidden & states.keys())]
         if self._other is None:
-            return Past(kept, self._elsewhere, left, returned=self._returned, due_tomorrow=tomorrow)
+            return Past(kept, self._elsewhere, left, returned=self._returned, due_tomorrow=tomorrow, forbidden=inherited)
         changed = self._other._has_had  # by the other collection, whose document it was after this one's, or deleted by it
         elsewhere = {url: None if url in changed else was for url, was in self._elsewhere.items()}
         of_other = {url for url, owner in self._crawler.owners().items() if owner != self._crawler.name} | self._lost.keys()
         held_by_other = {url for url in of_other if url in self._other._known and self._other._known[url].held is not None}
-        return Past(kept, elsewhere, left, of_other, self._returned, held_by_other, tomorrow)
+        return Past(kept, elsewhere, left, of_other, self._returned, held_by_other, tomorrow, inherited)
 
     def _is_as_discarded(self, state: UrlState | None) -> bool:
         return state is not None and state.checksum is None and state.fetched_at == self._discarded[state.url]

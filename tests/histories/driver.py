@@ -236,6 +236,10 @@ class SimulatedCrawler(IndexFile):
         why = state.held.label if state.held is not None else ""
         return Kept(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 
+    def inherited_from(self, url: str) -> dict[str, set[str]]:
+        """Return the values of the field that links of a page have inherited since it was first read, as `Kept.inherited`."""
+        return self._inherited.along_links_of(url)
+
     # --- a crawl --------------------------------------------------------------------------------------------------
 
     def _open_store(self, collection: Collection) -> SqliteStore | MemoryStore | RedisStore:

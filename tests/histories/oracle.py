@@ -211,7 +211,8 @@ class Oracle:
             document.url, web=self._web, configuration=self._configuration, pages=self._all_pages(), is_crawled=is_crawled
         )
         # what is held stays as it was (spec 10), and so does what its links inherited; how often it was read before that is not known
-        may |= {value for one in past.kept for value in one.inherited.get(document.url, ())}
+        inherited = [*(one.inherited for one in past.kept), *past.forbidden]
+        may |= {value for one in inherited for value in one.get(document.url, ())}
         if has.field not in may:
             yield f"FIELD   {document.url}: {has.field!r}, must be {' or '.join(map(repr, sorted(may)))}"
 

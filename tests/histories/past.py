@@ -41,6 +41,9 @@ class Past:
     due_tomorrow: Collection[str] = ()
     """Addresses that inherit something else now, and were fetched for that today already: they are fetched again the next day."""
 
+    forbidden: Sequence[Mapping[str, Collection[str]]] = ()
+    """What links of pages have inherited that lead to the log-in though somebody is logged in, as `Kept.inherited`: all that is known of them stays."""
+
     @property
     def held(self) -> set[str]:
         """The addresses of `kept`."""
