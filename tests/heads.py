@@ -11,8 +11,8 @@ from twisted.web._newclient import Request
 from twisted.web.client import URI
 from twisted.web.http_headers import Headers
 
-from crawlspace.runtime.download.header_limits import LimitedFactory
-from crawlspace.runtime.download.plain_head import plain_head
+from crawlspace.runtime.http.header_limits import LimitedFactory
+from crawlspace.runtime.http.plain_head import plain_head
 
 
 def as_twisted_reads(data: bytes) -> Any:

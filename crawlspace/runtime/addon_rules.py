@@ -20,7 +20,7 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority
 from crawlspace.printable import printable
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.download.resolver import GuardedResolver, as_in_urls
+from crawlspace.runtime.http.resolver import GuardedResolver, as_in_urls
 from crawlspace.runtime.rule_middleware import (
     RULES,
     AddressRefusals,

@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.http.cookies import use_bundled_suffixes
 from middlewares.cookies import Cookies
 from tests.command_line import ROOT
 from tests.components.opened import NOTHING_IS_SENT
@@ -24,7 +24,7 @@ from scrapy import Request
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.http.cookies import use_bundled_suffixes
 
 asked = []
 

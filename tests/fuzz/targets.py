@@ -39,7 +39,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
-from crawlspace.runtime.download.retry_after import retry_after_s
+from crawlspace.runtime.http.retry_after import retry_after_s
 from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import MalformedUrl, document_id, join, parse
 from tests.heads import differs

@@ -55,13 +55,7 @@ ONE_MODULE_EACH = frozenset({"crawlspace/commands"})
 KNOWS_SCRAPY = frozenset({"runtime", "addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
-INTERNALS = {
-    "crawlspace.runtime.scrapy_internals",
-    "crawlspace.runtime.download.http_internals",
-    "crawlspace.runtime.download.tunnels",
-    "crawlspace.runtime.shortcuts.downloads",
-    "crawlspace.runtime.shortcuts.scraping",
-}
+INTERNALS = {"crawlspace.runtime.scrapy_internals"}
 """Where private names of libraries are used, each with its reason."""
 OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 

@@ -18,7 +18,7 @@ from crawlspace.crawl.logins import entry_hosts_of
 from crawlspace.index.json_client import unreachable
 from crawlspace.printable import printable
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
-from crawlspace.runtime.download.proxy_failures import is_of_proxy, refusal
+from crawlspace.runtime.http.proxies import is_of_proxy, refusal
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -24,7 +24,7 @@ from crawlspace.runtime.browser.renderer import Renderer
 from crawlspace.runtime.browser.resources import Resources, headers_given
 from crawlspace.runtime.browser.tab import PageJob
 from crawlspace.runtime.collection_rules import checks_of_a_resource
-from crawlspace.runtime.download.host_addresses import addresses_of
+from crawlspace.runtime.http.host_addresses import addresses_of
 from crawlspace.runtime.other_requests.robots import OtherRobots
 from crawlspace.runtime.requests import SESSION, STATE, OfPage
 from crawlspace.runtime.rule_middleware import refusal

@@ -16,7 +16,7 @@ from crawlspace.config.proxies.table import Proxies
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.access.digest import DigestLogin
-from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.runtime.requests import (
     CARRIED,
     CHECK,

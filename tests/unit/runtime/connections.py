@@ -19,9 +19,9 @@ from twisted.web._newclient import Request
 from twisted.web.client import URI, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 
-from crawlspace.runtime.download import handler as module
-from crawlspace.runtime.download.handler import SendingTimes, watch_connections
-from crawlspace.runtime.download.kept_connections import no_second_sending
+from crawlspace.runtime.http import handler as module
+from crawlspace.runtime.http.handler import SendingTimes, watch_connections
+from crawlspace.runtime.http.kept_connections import no_second_sending
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 

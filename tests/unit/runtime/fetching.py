@@ -16,9 +16,9 @@ from scrapy.signalmanager import SignalManager
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from crawlspace.runtime.download.handler import TimingHandler
-from crawlspace.runtime.download.http_internals import pool_of
-from crawlspace.runtime.download.kept_connections import SecondTurns
+from crawlspace.runtime.http.handler import TimingHandler
+from crawlspace.runtime.http.http_internals import pool_of
+from crawlspace.runtime.http.kept_connections import SecondTurns
 from crawlspace.runtime.requests import EXCHANGE, STATE
 from tests.unit.runtime.connections import Network
 

@@ -21,8 +21,8 @@ from twisted.web._newclient import ParseError, ResponseFailed
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.causes import Cause, Certificate
-from crawlspace.runtime.download.errors import (
+from crawlspace.runtime.http.causes import Cause, Certificate
+from crawlspace.runtime.http.errors import (
     CertificateRefused,
     ClosedInHandshake,
     HeadersTooLarge,
@@ -31,8 +31,8 @@ from crawlspace.runtime.download.errors import (
     ProxyFailed,
     UndecodableBody,
 )
-from crawlspace.runtime.download.failures import detail_of, meaning_of
-from crawlspace.runtime.download.kept_connections import SecondTurns
+from crawlspace.runtime.http.failures import detail_of, meaning_of
+from crawlspace.runtime.http.kept_connections import SecondTurns
 
 URL = "http://a.example/"
 PERMANENT, TEMPORARY, KEPT_OUT = OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.EXCLUDED

@@ -10,7 +10,7 @@ import pytest
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.runtime.addon_rules import SharedResolver
-from crawlspace.runtime.download.resolver import Guard, GuardedResolver, HostNames
+from crawlspace.runtime.http.resolver import Guard, GuardedResolver, HostNames
 from tests.unit.runtime.look_ups import answer_look_ups
 from tests.unit.runtime.test_resolver import Reactor, Receiver
 

@@ -20,10 +20,10 @@ from twisted.web.http_headers import Headers
 
 from crawlspace.model import OutcomeKind, Status
 from crawlspace.printable import MESSAGE
-from crawlspace.runtime.download.errors import HeadersTooLarge
-from crawlspace.runtime.download.failures import meaning_of
-from crawlspace.runtime.download.header_limits import MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
-from crawlspace.runtime.download.tunnels import TunnelEndpoint
+from crawlspace.runtime.http.errors import HeadersTooLarge
+from crawlspace.runtime.http.failures import meaning_of
+from crawlspace.runtime.http.header_limits import MAX_HEADER_BYTES, LimitedFactory, limit_connect_answer
+from crawlspace.runtime.http.tunnels import TunnelEndpoint
 from crawlspace.runtime.logformat import make_libraries_printable
 
 OK = b"HTTP/1.1 200 OK\r\n"

@@ -9,8 +9,8 @@ import pytest
 from twisted.internet.task import Clock
 from twisted.web.client import HTTPConnectionPool
 
-from crawlspace.runtime.download.http_internals import bound_idle_connections
-from crawlspace.runtime.download.kept_connections import LoopTimers
+from crawlspace.runtime.http.http_internals import bound_idle_connections
+from crawlspace.runtime.http.kept_connections import LoopTimers
 
 MOST = 3
 

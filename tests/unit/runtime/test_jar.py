@@ -11,7 +11,7 @@ from scrapy.http import Response
 from crawlspace.config.site_access import read_site_access
 from crawlspace.errors import SettingError
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.http.cookies import use_bundled_suffixes
 
 
 def sent(cookies: SessionCookies, url: str) -> str:

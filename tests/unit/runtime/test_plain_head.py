@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawlspace.runtime.download.plain_head import MOST_BYTES, MOST_LINES, plain_head
+from crawlspace.runtime.http.plain_head import MOST_BYTES, MOST_LINES, plain_head
 from tests.heads import as_read_in_one_go, as_twisted_reads, differs
 
 OK = b"HTTP/1.1 200 OK\r\n"

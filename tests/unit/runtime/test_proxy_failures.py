@@ -10,8 +10,8 @@ from twisted.internet import error as tx
 from twisted.python.failure import Failure
 from twisted.web.client import ResponseFailed
 
-from crawlspace.runtime.download.errors import HeadersTooLarge, KeptConnectionClosed, ProxyFailed, TunnelRefused
-from crawlspace.runtime.download.proxy_failures import answered_by_proxy, failed_through_proxy, not_connected
+from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, ProxyFailed, TunnelRefused
+from crawlspace.runtime.http.proxies import answered_by_proxy, failed_through_proxy, not_connected
 from crawlspace.runtime.requests import set_proxy
 
 PROXY = "http://proxy.example.com:3128"

@@ -14,9 +14,9 @@ import scrapy
 from scrapy.settings import Settings
 from twisted.web._newclient import ResponseFailed, ResponseNeverReceived
 
-from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
-from crawlspace.runtime.download.handler import TimingHandler, site_of
-from crawlspace.runtime.download.http_internals import pool_of
+from crawlspace.runtime.http.errors import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.http.handler import TimingHandler, site_of
+from crawlspace.runtime.http.http_internals import pool_of
 from crawlspace.urls import parse
 from tests.unit.runtime.connections import Network
 

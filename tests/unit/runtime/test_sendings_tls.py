@@ -11,8 +11,8 @@ import pytest
 from twisted.internet.ssl import CertificateOptions
 from twisted.protocols.tls import TLSMemoryBIOFactory
 
-from crawlspace.runtime.download.errors import NotAsked
-from crawlspace.runtime.download.kept_connections import TLS_END_S
+from crawlspace.runtime.http.errors import NotAsked
+from crawlspace.runtime.http.kept_connections import TLS_END_S
 from tests.certificates import certificate
 from tests.unit.runtime.connections import ANSWER, Network
 

@@ -14,7 +14,7 @@ import pytest
 
 from crawlspace import settings as defaults
 from crawlspace.decision import Reason
-from crawlspace.runtime.download.resolver import GuardedResolver, HostNames
+from crawlspace.runtime.http.resolver import GuardedResolver, HostNames
 from crawlspace.runtime.session import Session
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.unit.runtime.look_ups import answer_look_ups

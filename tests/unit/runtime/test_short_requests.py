@@ -15,7 +15,7 @@ from scrapy.exceptions import DownloadTimeoutError
 from twisted.internet.testing import MemoryReactorClock
 from twisted.web.client import URI, Agent
 
-from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.http.errors import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.shortcuts import exchanges
 from crawlspace.runtime.shortcuts.exchanges import sent_in_short
 from tests.unit.runtime.connections import ANSWER

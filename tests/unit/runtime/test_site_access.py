@@ -11,7 +11,7 @@ from crawlspace.config.sites import read_sites
 from crawlspace.crawl.logins import Logins
 from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.jar import SessionCookies
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.http.cookies import use_bundled_suffixes
 from crawlspace.runtime.middlewares.site_access import BaseSiteAccess
 from crawlspace.runtime.requests import OWN, detached
 from crawlspace.state.memory.store import MemoryStore

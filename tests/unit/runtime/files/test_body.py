@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.content.fingerprint import checksum_of_bytes
-from crawlspace.runtime.files.body import FileBody, remove_left
+from crawlspace.runtime.http.file_body import FileBody, remove_left
 
 HTML = b"<!doctype html>" + b"x" * 100
 PDF = b"%PDF-1.4" + b"x" * 100

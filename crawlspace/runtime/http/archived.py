@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.config.credential_headers import is_credential
 from crawlspace.exchange import Exchange
-from crawlspace.runtime.files.body import FileBody
+from crawlspace.runtime.http.file_body import FileBody
 from crawlspace.runtime.requests import FILE
 
 if TYPE_CHECKING:
@@ -27,9 +27,13 @@ def exchange_of(request: Request, response: Response) -> Exchange:
         list(dict.items(response.headers)),  # not by Scrapy's method, which looks each of them up in turn
         response.body if file is None or file.path is None else file.kept(),
         time(),
-        response.protocol or "HTTP/1.1",
+        _PROTOCOLS.get(response.protocol or "", "HTTP/1.1"),
         None if response.ip_address is None else str(response.ip_address),
     )
+
+
+_PROTOCOLS = {"HTTP/1.0": "HTTP/1.0"}
+"""A record in WARC has the form of HTTP/1.1, also of what came by HTTP/2."""
 
 
 @lru_cache(100)

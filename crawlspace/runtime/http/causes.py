@@ -67,14 +67,14 @@ class Certificate:
     """0: that of the site; 1: that of its issuer, and so on."""
 
 
-_NO_CERTIFICATE = Certificate()
+NO_CERTIFICATE = Certificate()
 
 
 def sentence(
     cause: Cause,
     *,
     host: str = "",
-    certificate: Certificate = _NO_CERTIFICATE,
+    certificate: Certificate = NO_CERTIFICATE,
     received: int | None = None,
     expected: int | None = None,
     limit: int | None = None,
@@ -107,6 +107,14 @@ _OF_CERTIFICATES = frozenset(
         Cause.OTHER_CERTIFICATE,
     }
 )
+CAUSES_OF_TLS = _OF_CERTIFICATES | {
+    Cause.OLD_PROTOCOL,
+    Cause.NO_COMMON_CIPHER,
+    Cause.WEAK_KEY,
+    Cause.NO_TLS,
+    Cause.CLIENT_CERTIFICATE,
+    Cause.OTHER_HANDSHAKE,
+}
 _SENTENCES = {
     Cause.OLD_PROTOCOL: (
         "the server speaks only an old version of TLS, which is not accepted",

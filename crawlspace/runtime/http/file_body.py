@@ -1,4 +1,8 @@
-"""The body of a file while it comes: in memory up to a size, then on disk, so that a large file costs no memory."""
+"""The body of a file while it comes: in memory up to a size, then on disk, so that a large file costs no memory.
+
+What the headers say decides whether a response may be a file; what comes decides the rest. A body that is compressed for the transfer is
+kept in memory, and has the limit of pages.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +13,21 @@ import weakref
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from crawlspace import private_files
-from crawlspace.content.documents.kinds import FIRST_BYTES, is_html
+from crawlspace.content.documents.converters import converter_for
+from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, is_html
 from crawlspace.content.fingerprint import BytesChecksum
 from crawlspace.content.mime import SNIFFED_BYTES
+from crawlspace.content_type import essence, is_generic
 from crawlspace.exchange import BodyFile
+from crawlspace.runtime.http.headers import declared_type
+
+if TYPE_CHECKING:
+    from scrapy.http import Headers
+
+    from crawlspace.config.collection import Collection
 
 IN_MEMORY = 1024 * 1024
 """Bytes beyond which a file is on disk."""
@@ -24,7 +36,7 @@ SUFFIX = ".part"
 
 
 class FileBody:
-    """Takes the place of the buffer in which Scrapy keeps a body. A page stays in memory, whatever its headers say."""
+    """Takes a body that may be a file. A page stays in memory, whatever its headers say."""
 
     def __init__(self, folder: Path, *, is_declared: bool, limit: int, page_limit: int, in_memory: int = IN_MEMORY) -> None:
         """`is_declared`: the headers say that it is a file; else its first bytes decide. `page_limit` is that of a page; 0: none."""
@@ -75,11 +87,6 @@ class FileBody:
         self._file.close()
         return b""
 
-    def truncate(self, size: int) -> None:
-        """Drop the body, as when its download is given up."""
-        self._buffer.truncate(size)
-        self.drop()
-
     def kept(self) -> BodyFile:
         """Return a body on disk as a file of its own, which stays when this one is dropped. Raises OSError."""
         assert self.path is not None
@@ -114,6 +121,25 @@ class FileBody:
         assert self._file is not None
         self._file.write(data)
         self._checksum.update(data)
+
+
+def files_folder(collection: Collection) -> Path:
+    """Return the folder in which files are kept until they are read."""
+    return collection.data_folder / "files"
+
+
+def file_body_for(collection: Collection, headers: Headers, *, length: int | None, page_limit: int) -> FileBody | None:
+    """Return what takes the body of a response that may be a file, by its headers; None for a page. `page_limit`: bytes; 0: none."""
+    if b"Content-Encoding" in headers:
+        return None
+    files, header = collection.files, declared_type(headers)
+    kind = essence(header)
+    is_declared = kind in FILE_TYPES or bool(files.converters and converter_for(kind, files.converters))
+    if not is_declared and not is_generic(header):
+        return None
+    body = FileBody(files_folder(collection), is_declared=is_declared, limit=files.max_bytes, page_limit=page_limit)
+    body.is_too_large = is_declared and length is not None and length > files.max_bytes
+    return body
 
 
 def prefix() -> str:

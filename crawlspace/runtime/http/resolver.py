@@ -2,20 +2,24 @@
 
 The check is made on the very addresses that are then connected to, so a second look-up cannot circumvent it. A process has one
 resolver, and maybe several crawls, each with rules of its own: a crawl whose rules forbid an address must not reach it because
-another crawl may, and must not lose its pages because another crawl may not. So a crawl marks its own look-ups.
+another crawl may, and must not lose its pages because another crawl may not. So each crawl has a resolver with its own rules, which
+shares the answers of that of the process.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IHostnameResolver, IHostResolution
@@ -28,6 +32,7 @@ from crawlspace.decision import Decision, Reason, of_all_addresses
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
     from twisted.internet.base import ReactorBase
     from twisted.python.failure import Failure
 
@@ -64,12 +69,18 @@ class HostNames:
         self._in_flight: dict[str, list[Deferred[Answer]]] = {}
         """The waiting questions by name that is being looked up."""
 
+    @classmethod
+    def from_settings(cls, settings: BaseSettings, reactor: ReactorBase) -> HostNames:
+        """Return the look-ups with Scrapy's settings for them."""
+        size = max(0, settings.getint("DNSCACHE_SIZE")) if settings.getbool("DNSCACHE_ENABLED") else 0
+        return cls(reactor, cache_size=size, timeout_s=settings.getfloat("DNS_TIMEOUT"))
+
     def ask(self, host: str, callback: Callable[[Answer], None]) -> None:
         """Have `callback` called with the answer: at once if it is cached."""
         now = self.reactor.seconds()
-        known = self._answers.get(host) if self._answers is not None else None
-        if known is not None and known[0] > now:
-            callback(known[1])
+        known = self.cached(host)
+        if known is not None:
+            callback(known)
             return
         waiting = self._in_flight.get(host)
         begins = waiting is None
@@ -91,6 +102,20 @@ class HostNames:
             looked_up = deferToThreadPool(self.reactor, self.reactor.getThreadPool(), _look_up, host)
             looked_up.addCallbacks(Answer, _why_nothing).addCallback(self._answered, host, waiting, now)
 
+    def cached(self, host: str) -> Answer | None:
+        """Return the answer for a host that is an address, or the one that is cached; None if there is none."""
+        literal = _of_address(host)
+        if literal is not None:
+            return literal
+        known = self._answers.get(host) if self._answers is not None else None
+        return known[1] if known is not None and known[0] > self.reactor.seconds() else None
+
+    async def answer(self, host: str) -> Answer:
+        """Return the answer for a host, after looking it up if it is not cached."""
+        found: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.ask(host, lambda answer: None if found.done() else found.set_result(answer))
+        return await found
+
     def _answered(self, answer: Answer, host: str, waiting: list[Deferred[Answer]], since: float) -> None:
         if not waiting:
             return  # too late for all questions: it must not replace the result of a later look-up
@@ -102,6 +127,25 @@ class HostNames:
     def _keep(self, host: str, answer: Answer, *, since: float) -> None:
         if self._answers is not None:
             self._answers.put(host, (since + (self.ttl_s if answer.error is None else self.no_answer_ttl_s), answer))
+
+
+class LoopNames:
+    """Looks names up in the threads of the running event loop, where there is no reactor; nothing is remembered."""
+
+    def __init__(self, *, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+
+    def cached(self, host: str) -> Answer | None:
+        """Return the answer for a host that is an address."""
+        return _of_address(host)
+
+    async def answer(self, host: str) -> Answer:
+        """Return the answer for a host."""
+        try:
+            looked_up = asyncio.get_running_loop().run_in_executor(None, _look_up, host)
+            return Answer(await asyncio.wait_for(looked_up, self._timeout_s))
+        except (OSError, UnicodeError) as error:
+            return _of_error(error)
 
 
 def as_in_urls(host: str) -> str | None:
@@ -139,12 +183,13 @@ class _Resolution:
 class GuardedResolver:
     """Twisted's name resolver. Where it is not known which crawl asks, an address is returned only if every guard allows it."""
 
-    def __init__(self, names: HostNames, *, of_process: GuardedResolver | None = None) -> None:
+    def __init__(self, names: HostNames | LoopNames, *, of_process: GuardedResolver | None = None) -> None:
         """`of_process`: the resolver of the process, which clients without a crawl use."""
         self._names = names
         self._of_process = of_process
         self._guards: list[Guard] = []
-        self._asker: tuple[GuardedResolver, bool] | None = None
+        self._admitted: Recent[tuple[str, int, bool], tuple[Answer, Found]] = Recent(10_000)
+        """Which of the addresses of an answer may be connected to."""
         self.look_ups = LookUps()
         """The addresses found, for the crawl to store."""
         self._refused: Recent[tuple[str, int], Decision] = Recent(10_000)
@@ -156,11 +201,10 @@ class GuardedResolver:
 
     @classmethod
     def from_crawler(cls, crawler: Any, reactor: ReactorBase) -> GuardedResolver:
-        settings = crawler.settings
-        size = max(0, settings.getint("DNSCACHE_SIZE")) if settings.getbool("DNSCACHE_ENABLED") else 0
-        return cls(HostNames(reactor, cache_size=size, timeout_s=settings.getfloat("DNS_TIMEOUT")))
+        return cls(HostNames.from_settings(crawler.settings, reactor))
 
     def install_on_reactor(self) -> None:
+        assert isinstance(self._names, HostNames)
         self._names.reactor.installNameResolver(self)
 
     # --- guards ---------------------------------------------------------------------------------------------------
@@ -178,18 +222,6 @@ class GuardedResolver:
         own = GuardedResolver(self._names, of_process=self)
         own.add(guard)
         return own
-
-    @contextmanager
-    def answers_of(self, own: GuardedResolver, *, is_proxy: bool = False) -> Iterator[None]:
-        """Have `own` answer the question asked within the block, by a client that knows only the reactor's resolver.
-
-        `is_proxy`: a proxy is to be connected to, which a person has named: any of its addresses may be.
-        """
-        self._asker = own, is_proxy
-        try:
-            yield
-        finally:
-            self._asker = None
 
     def decide(self, host: str, port: int, address: str) -> Decision:
         """Return whether a connection may be made by the rules of all guards."""
@@ -227,28 +259,55 @@ class GuardedResolver:
         addressTypes: Sequence[type] | None = None,  # noqa: N803
         transportSemantics: str = "TCP",  # noqa: N803
     ) -> Any:
-        own, is_proxy = self._asker or (self, False)
-        self._asker = None  # what an answer leads to is a question of its own
         hostName = as_in_urls(hostName) or hostName  # noqa: N806
         resolution = _Resolution(hostName)
         resolutionReceiver.resolutionBegan(resolution)
-        self._names.ask(hostName, lambda answer: own._tell(resolutionReceiver, hostName, portNumber, answer, is_proxy=is_proxy))
+        assert isinstance(self._names, HostNames)
+        self._names.ask(hostName, lambda answer: self._tell(resolutionReceiver, hostName, portNumber, answer))
         return resolution
 
-    def _tell(self, receiver: Any, host: str, port: int, answer: Answer, *, is_proxy: bool) -> None:
+    def _tell(self, receiver: Any, host: str, port: int, answer: Answer) -> None:
+        for family, address in self._check(host, port, answer, is_proxy=host in self._proxies):
+            kind = IPv6Address if family == socket.AF_INET6 else IPv4Address
+            receiver.addressResolved(kind("TCP", address, port))
+        receiver.resolutionComplete()
+
+    def cached(self, host: str, port: int, *, is_proxy: bool = False) -> Found | None:
+        """Return the addresses of a host (as in URLs in normal form) that may be connected to; None where it must be looked up first.
+
+        `is_proxy`: a proxy is to be connected to, which a person has named: any of its addresses may be.
+        """
+        answer = self._names.cached(host)
+        if answer is None:
+            return None
+        key = host, port, is_proxy
+        last = self._admitted.get(key)
+        if last is not None and last[0] is answer:
+            return last[1]
+        found = self._check(host, port, answer, is_proxy=is_proxy)
+        self._admitted.put(key, (answer, found))
+        return found
+
+    async def addresses(self, host: str, port: int, *, is_proxy: bool = False) -> Found:
+        """Return the addresses of a host that may be connected to, after looking it up. See `cached`."""
+        return self._check(host, port, await self._names.answer(host), is_proxy=is_proxy)
+
+    def refuse(self, host: str, port: int, decision: Decision) -> None:
+        """Note why an address of a host may not be connected to that was not looked up here."""
+        self._refused.put((host, port), decision)
+
+    def _check(self, host: str, port: int, answer: Answer, *, is_proxy: bool) -> Found:
+        """Return the addresses of an answer that the guards allow; note the answer, and why it has none that may be connected to."""
         refused: Decision | None = None
-        allowed = 0
-        is_proxy = is_proxy or host in self._proxies
+        allowed: Found = []
         if self._of_process is not None and not is_proxy:
             self.look_ups.note(host, [address for _, address in answer.found])
         for family, address in answer.found:
             decision = _ADMITTED if is_proxy else self.decide(host, port, address)
-            if not decision.admitted:
+            if decision.admitted:
+                allowed.append((family, address))
+            else:
                 refused = decision if refused is None else of_all_addresses([refused, decision])
-                continue
-            allowed += 1
-            kind = IPv6Address if family == socket.AF_INET6 else IPv4Address
-            receiver.addressResolved(kind("TCP", address, port))
         if not allowed and refused is not None:
             self._refused.put((host, port), refused)
         else:
@@ -257,7 +316,7 @@ class GuardedResolver:
             self._errors.put(host, answer.error)
         else:
             self._errors.drop(host)
-        receiver.resolutionComplete()
+        return allowed
 
 
 _PLAIN = re.compile(r"(?:[a-z0-9_-]+\.)*[a-z_-][a-z0-9_-]*")
@@ -269,14 +328,38 @@ _NO_SUCH_HOST: frozenset[object] = frozenset(
 )
 
 
+@lru_cache(1_000)
+def _of_address(host: str) -> Answer | None:
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return None
+    return Answer([(int(socket.AF_INET6 if address.version == 6 else socket.AF_INET), str(address))])
+
+
 def _look_up(host: str) -> Found:
     """Runs in a thread. Raises socket.gaierror; UnicodeError for what can be no name, as with a label of 64 letters or an empty one."""
     answers = socket.getaddrinfo(host.strip("[]"), 0, type=socket.SOCK_STREAM)
     return list(dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in answers))
 
 
+def resolver_of_process(settings: BaseSettings) -> GuardedResolver:
+    """Return the resolver that all crawls of the process share; one without rules where it has another."""
+    if not is_reactor_installed():
+        return GuardedResolver(LoopNames(timeout_s=settings.getfloat("DNS_TIMEOUT")))
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it installs it
+
+    installed = getattr(reactor, "nameResolver", None)
+    if isinstance(installed, GuardedResolver):
+        return installed
+    return GuardedResolver(HostNames.from_settings(settings, reactor))
+
+
 def _why_nothing(failure: Failure) -> Answer:
-    error = failure.value
+    return NO_ANSWER if failure.value is None else _of_error(failure.value)
+
+
+def _of_error(error: BaseException) -> Answer:
     if isinstance(error, UnicodeError):
         return Answer([], socket.EAI_NONAME)
     return Answer([], error.errno) if isinstance(error, socket.gaierror) and error.errno is not None else NO_ANSWER
