@@ -124,6 +124,14 @@ def failed_through_proxy(request: Request, error: BaseException, reached: Reache
         return ProxyFailed(f"the proxy {proxy} cannot be reached ({why}): correct its certificate or {where}")
     if isinstance(error, AnswerFailed) and error.cause in _NO_ANSWER and is_https and not reached.tunnel_status:
         return ProxyFailed(sentence(request, 0))
+    if (
+        isinstance(error, AnswerFailed)
+        and error.cause in _CUT
+        and is_https
+        and not reached.tunnel_status
+        and not _is_socks(request)
+    ):
+        return ProxyFailed(f"the proxy {proxy} cannot be reached ({_why(error)}): start it, or correct {where}")
     if isinstance(error, ResponseDataLossError) or (isinstance(error, AnswerFailed) and error.cause in _CUT):
         return ProxyFailed(f"the proxy {proxy} ({where}) has cut the connection: look for the reason in its log, or at the site")
     if isinstance(error, DownloadTimeoutError):
@@ -176,6 +184,10 @@ def refusal(status: int, *, proxy: str, where: str, site: str) -> str:
     if not status:
         return f"the proxy {proxy} does not answer as one: correct {where}"
     return f"the proxy {proxy} ({where}) refuses what is asked of {site} ({status}): have it allow the site, or have the site requested directly"
+
+
+def _is_socks(request: Request) -> bool:
+    return str(request.meta["proxy"]).startswith("socks")
 
 
 def _of_socks(request: Request, code: int) -> str:

@@ -217,10 +217,11 @@ class GuardedResolver:
         if guard in self._guards:
             self._guards.remove(guard)
 
-    def for_one(self, guard: Guard) -> GuardedResolver:
-        """Return a resolver with that guard alone. What was looked up is shared."""
+    def for_one(self, *guards: Guard) -> GuardedResolver:
+        """Return a resolver with these guards alone. What was looked up is shared."""
         own = GuardedResolver(self._names, of_process=self)
-        own.add(guard)
+        for guard in guards:
+            own.add(guard)
         return own
 
     def decide(self, host: str, port: int, address: str) -> Decision:

@@ -404,8 +404,8 @@ def _name(raw: bytes) -> bytes:
 
 @lru_cache(500)
 def _status(line: bytes) -> tuple[str, int]:
-    """Return the protocol and the status of a status line, which libcurl has accepted."""
+    """Return the protocol and the status of a status line, which libcurl has accepted; it takes the first three digits of more."""
     protocol, _, rest = line.partition(b" ")
-    code = rest.split(None, 1)[0][:3] if rest.strip() else b"0"
+    code = rest.split(None, 1)[0] if rest.strip() else b"0"
     name = protocol.decode("ascii", "replace")
-    return ("h2" if name.startswith("HTTP/2") else name), int(code) if code.isdigit() else 0
+    return ("h2" if name.startswith("HTTP/2") else name), int(code) if code.isdigit() and len(code) < 10 else 0
