@@ -57,7 +57,7 @@ _PERMITTED = Permission()
 class Download:
     """What came of a request, beside its body. `error`: the body is not complete, because of that."""
 
-    answer: AnswerHead
+    head: AnswerHead
     address: IPv4Address | IPv6Address | None
     certificate: Certificate | None
     is_stopped: bool
@@ -77,12 +77,17 @@ class HttpClient:
         tls_of: Callable[[str, int], SiteTls | None] = lambda _host, _port: None,
         permission: Permission = _PERMITTED,
         bind_address: object = None,
+        decodes: bool = False,
         negotiates: Callable[[Request], bool] = lambda _: False,
     ) -> None:
-        """`tls_of` returns the certificates that the settings have for a host and port; `negotiates`: whether a request logs in by Kerberos."""
+        """`tls_of` returns the certificates that the settings have for a host and port; `decodes`: whether bodies are decompressed.
+
+        `negotiates` returns whether a request logs in by Kerberos.
+        """
         self._tls, self._tls_of = tls, tls_of
         self._permission = permission
         self._bind_address = bind_address
+        self._decodes = decodes
         self._negotiates = negotiates
         self._transfers = Transfers(most_idle=min(MOST_IDLE, _most_files() // 2))
         self._handles: dict[Hashable, list[EasyHandle]] = {}
@@ -193,6 +198,8 @@ class HttpClient:
             if proxy.scheme == "https":
                 options += self._tls.of_proxy(self._tls_of(proxy.host, proxy.port))
             options += proxy.options(authorization, timeout_s=attempt.timeout_s, tunnels=is_https)
+        if self._decodes:
+            options.append((pycurl.ACCEPT_ENCODING, ""))  # whatever libcurl can
         if bind:
             host, port = (bind, 0) if isinstance(bind, str) else bind
             options += [(pycurl.INTERFACE, f"host!{host}"), (pycurl.LOCALPORT, int(port))]
@@ -234,16 +241,16 @@ class HttpClient:
         if transfer.is_stale:
             return None
         error = None if code == 0 or transfer.is_stopped else self._error(attempt, transfer, code, message)
-        answer = transfer.answer
-        if answer is None or (error is not None and not isinstance(error, ResponseDataLossError)):
+        head = transfer.head
+        if head is None or (error is not None and not isinstance(error, ResponseDataLossError)):
             raise error or DownloadFailedError(message or "there is no answer")
         curl = transfer.curl
         if attempt.origin.scheme == "https":
             self._answered.put(attempt.origin.site, 1)
-        is_partial = error is not None and answer.length is None and _UNCONFIRMED in message
-        is_partial = is_partial and b"Transfer-Encoding" not in answer.headers
+        is_partial = error is not None and head.length is None and _UNCONFIRMED in message
+        is_partial = is_partial and b"Transfer-Encoding" not in head.headers
         return Download(
-            answer,
+            head,
             _address(curl.getinfo(pycurl.PRIMARY_IP)),
             self._certificate(curl) if attempt.origin.scheme == "https" else None,
             transfer.is_stopped,

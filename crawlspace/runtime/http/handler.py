@@ -60,7 +60,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
         self._archives = session is not None and session.collection.archive.is_on
         self._resolver: GuardedResolver | None = None
         self._reported: set[str] = set()
-        tls, bind_address = TlsOptions(settings), settings.get("DOWNLOAD_BIND_ADDRESS")
+        tls, bind_address = TlsOptions.from_settings(settings), settings.get("DOWNLOAD_BIND_ADDRESS")
         if session is None:
             self._client = HttpClient(tls, bind_address=bind_address)
             return
@@ -101,15 +101,15 @@ class CurlDownloadHandler(BaseDownloadHandler):
             file_for=self._file_for if is_page else None,
         )
         try:
-            reply = await self._client.fetch(
+            done = await self._client.fetch(
                 request,
                 body,
                 self.resolver(),
                 timeout_s=float(meta.get("download_timeout") or self._timeout_s),
                 needs_new=session is not None and session.second_attempts.begins(request_id(request)),
             )
-            meta["download_latency"] = reply.latency_s
-            response = self._response(request, reply, body)
+            meta["download_latency"] = done.latency_s
+            response = self._response(request, done, body)
         except ProxyFailed as failed:
             body.drop()
             self._report(failed)
@@ -121,34 +121,34 @@ class CurlDownloadHandler(BaseDownloadHandler):
             meta[EXCHANGE] = exchange_of(request, response)
         return response
 
-    def _file_for(self, request: Request, answer: AnswerHead) -> FileBody | None:
+    def _file_for(self, request: Request, head: AnswerHead) -> FileBody | None:
         """Return what takes the body of a response that may be a file."""
         assert self._session is not None
         limit = request.meta.get("download_maxsize", self._most)
-        body = file_body_for(self._session.collection, answer.headers, length=answer.length, page_limit=limit)
+        body = file_body_for(self._session.collection, head.headers, length=head.length, page_limit=limit)
         if body is not None:
             request.meta[FILE] = body
-            if answer.length is None or answer.length > IN_MEMORY:
+            if head.length is None or head.length > IN_MEMORY:
                 request.meta["dont_cache"] = True  # Scrapy's cache would keep it without its body
         return body
 
-    def _response(self, request: Request, reply: Download, body: ResponseBody) -> Response:
-        flags = [STOPPED] * reply.is_stopped + ["partial"] * reply.is_partial
-        if reply.error is not None:
+    def _response(self, request: Request, done: Download, body: ResponseBody) -> Response:
+        flags = [STOPPED] * done.is_stopped + ["partial"] * done.is_partial
+        if done.error is not None:
             if request.meta.get("download_fail_on_dataloss", self._fails_on_dataloss):
-                raise reply.error
+                raise done.error
             flags.append("dataloss")
-        answer, content = reply.answer, body.content()
-        kind = responsetypes.from_args(headers=answer.headers, url=request.url, body=content)
+        head, content = done.head, body.content()
+        kind = responsetypes.from_args(headers=head.headers, url=request.url, body=content)
         response: Response = kind(
             url=request.url,
-            status=answer.status,
-            headers=answer.headers,
+            status=head.status,
+            headers=head.headers,
             body=content,
             flags=flags,
-            certificate=reply.certificate,
-            ip_address=reply.address,
-            protocol=answer.protocol,
+            certificate=done.certificate,
+            ip_address=done.address,
+            protocol=head.protocol,
         )
         if body.stop is not None and body.stop.fail:
             body.stop.response = response

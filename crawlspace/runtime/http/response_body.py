@@ -47,13 +47,13 @@ class ResponseBody:
         self.stop: StopDownload | None = None
         """What a receiver of a signal has raised."""
 
-    def begin(self, answer: AnswerHead) -> bool:
-        length = answer.length
-        self._send(signals.headers_received, headers=answer.headers, body_length=length)
+    def begin(self, head: AnswerHead) -> bool:
+        length = head.length
+        self._send(signals.headers_received, headers=head.headers, body_length=length)
         if self.stop is not None:
             return False
         if self._file_for is not None:
-            self.file = self._file_for(self._request, answer)
+            self.file = self._file_for(self._request, head)
         if self.file is not None:
             return not self.file.is_too_large
         if length is not None and self._request.method != "HEAD":

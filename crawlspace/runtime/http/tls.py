@@ -33,19 +33,37 @@ _OLD = frozenset({"TLSv1.0", "TLSv1.1"})
 
 
 class TlsOptions:
-    """The options of a crawl's TLS connections. Raises SettingError for what Scrapy's settings cannot have."""
+    """The options of TLS connections."""
 
-    def __init__(self, settings: BaseSettings) -> None:
-        self._verifies = settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
+    def __init__(
+        self,
+        *,
+        verifies: bool = True,
+        least: str | None = None,
+        most: str | None = None,
+        ciphers: str = "DEFAULT",
+        are_logged: bool = False,
+    ) -> None:
+        """`least` and `most` are versions, as "TLSv1.2"; None: as libcurl has it. `are_logged`: what a handshake agrees on."""
+        self.verifies, self.are_logged = verifies, are_logged
+        self._version = (_VERSIONS[least][0] if least else pycurl.SSLVERSION_DEFAULT) | (_VERSIONS[most][1] if most else 0)
+        self._ciphers = f"{ciphers}:@SECLEVEL=0" if least in _OLD and "@SECLEVEL" not in ciphers else ciphers
+        self._authorities = [*_authorities()] if verifies else []
+
+    @classmethod
+    def from_settings(cls, settings: BaseSettings) -> TlsOptions:
+        """Return the options that Scrapy's settings ask for. Raises SettingError for a value that they cannot have."""
         least, most = (_version(settings, name) for name in ("DOWNLOAD_TLS_MIN_VERSION", "DOWNLOAD_TLS_MAX_VERSION"))
         method = str(settings["DOWNLOADER_CLIENT_TLS_METHOD"] or "TLS")
         if least is None and most is None and method in _VERSIONS:
             least = most = method
-        self._version = (_VERSIONS[least][0] if least else pycurl.SSLVERSION_DEFAULT) | (_VERSIONS[most][1] if most else 0)
-        ciphers = str(settings["DOWNLOADER_CLIENT_TLS_CIPHERS"] or "DEFAULT")
-        self._ciphers = f"{ciphers}:@SECLEVEL=0" if least in _OLD and "@SECLEVEL" not in ciphers else ciphers
-        self.are_logged = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
-        self._authorities = [*_authorities()] if self._verifies else []
+        return cls(
+            verifies=settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES"),
+            least=least,
+            most=most,
+            ciphers=str(settings["DOWNLOADER_CLIENT_TLS_CIPHERS"] or "DEFAULT"),
+            are_logged=settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING"),
+        )
 
     def of_site(self, tls: SiteTls | None) -> Options:
         """Return the options of connections to a site; `tls`: what CRAWLSPACE_SITES has for it."""
@@ -54,7 +72,7 @@ class TlsOptions:
             options.append((pycurl.SSL_CIPHER_LIST, self._ciphers))
         if tls is not None and tls.ca_file is not None:
             options += [(pycurl.CAINFO, str(tls.ca_file)), (pycurl.CAPATH, None)]
-        elif self._verifies:
+        elif self.verifies:
             options += self._authorities
         else:
             options += [(pycurl.SSL_VERIFYPEER, 0), (pycurl.SSL_VERIFYHOST, 0)]
@@ -67,7 +85,7 @@ class TlsOptions:
         options: Options = [(pycurl.PROXY_SSLVERSION, self._version)]
         if tls is not None and tls.ca_file is not None:
             options += [(pycurl.PROXY_CAINFO, str(tls.ca_file)), (pycurl.PROXY_CAPATH, None)]
-        elif self._verifies:
+        elif self.verifies:
             options += [(_OF_PROXY.get(option, option), value) for option, value in self._authorities]
         else:
             options += [(pycurl.PROXY_SSL_VERIFYPEER, 0), (pycurl.PROXY_SSL_VERIFYHOST, 0)]

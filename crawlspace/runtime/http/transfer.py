@@ -73,7 +73,7 @@ class AnswerHead(NamedTuple):
 class Body(Protocol):
     """Takes what comes of an answer. What it raises ends the transfer."""
 
-    def begin(self, answer: AnswerHead) -> bool:
+    def begin(self, head: AnswerHead) -> bool:
         """Take the head of the answer; return whether the body is to be read."""
 
     def write(self, data: bytes) -> bool:
@@ -176,7 +176,7 @@ class Transfer:
         """The body was not read to its end, because it is not to be."""
         self.is_stale = False
         """The connection that was kept for it cannot be used: it has not been sent, and may be on another one."""
-        self.answer: AnswerHead | None = None
+        self.head: AnswerHead | None = None
         self.sent_at = 0.0
         """When the request was written, by time.monotonic(); 0: it was not."""
         self.answered_at = 0.0
@@ -275,9 +275,9 @@ class Transfer:
 
         It would send a request again at once, without the site's delay, where a kept connection was closed before an answer.
         """
-        if self._logs_in and self.answer is not None and self.answer.status == UNAUTHORIZED:
+        if self._logs_in and self.head is not None and self.head.status == UNAUTHORIZED:
             self._sockets.clear()
-            self.answer = None
+            self.head = None
             return True
         if self.error is None:
             self.error = KeptConnectionClosed()
@@ -357,9 +357,9 @@ class Transfer:
         length = int(lengths[0]) if lengths and lengths[0].isdigit() and len(lengths[0]) < 16 else None
         self.answered_at = monotonic()
         self.is_shared = protocol == "h2"
-        self.answer = AnswerHead(status, protocol, headers, length)
+        self.head = AnswerHead(status, protocol, headers, length)
         self._is_begun = not (self._logs_in and status == UNAUTHORIZED)  # else it may not be the last one
-        return not self._is_begun or self._body.begin(self.answer)
+        return not self._is_begun or self._body.begin(self.head)
 
     def write(self, data: bytes) -> int:
         """Take a part of the body."""
@@ -371,10 +371,10 @@ class Transfer:
 
     def _begin_late(self) -> bool:
         """Begin the body of an answer that libcurl could have answered; return whether it is to be read."""
-        if self._is_begun or self.answer is None:
+        if self._is_begun or self.head is None:
             return True
         self._is_begun = True
-        return self._body.begin(self.answer)
+        return self._body.begin(self.head)
 
     def _stop(self) -> int:
         self.is_stopped = True

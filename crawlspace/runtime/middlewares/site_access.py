@@ -16,7 +16,12 @@ from crawlspace.config.proxies.table import Proxies
 from crawlspace.crawl.access.sessions import LookedOut
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.access.digest import DigestLogin
+from crawlspace.runtime.access.renewal import Renewal
+from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
+from crawlspace.runtime.access.session_check import SessionCheck
+from crawlspace.runtime.access.signs import LoggedOut
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.tls import TlsOptions
 from crawlspace.runtime.requests import (
     CARRIED,
     CHECK,
@@ -48,7 +53,7 @@ if TYPE_CHECKING:
     from crawlspace.crawl.logins import Logins
     from crawlspace.runtime.access.digest import Challenge
     from crawlspace.runtime.access.session_check import Download
-    from crawlspace.runtime.access.signs import LoggedOut
+    from crawlspace.runtime.http.resolver import Guard
     from crawlspace.runtime.requests import OfPage
     from crawlspace.urls import Url
 
@@ -68,7 +73,8 @@ class BaseSiteAccess:
         *,
         proxies: Proxies | None = None,
         user_agent: str = "",
-        verify: bool = True,
+        tls: TlsOptions | None = None,
+        guard: Guard | None = None,
         browser: BrowserSettings | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
         download: Download | None = None,
@@ -82,14 +88,10 @@ class BaseSiteAccess:
         self._challenges: Recent[tuple[str, int | str], tuple[Challenge, bool]] = Recent(SITES)
         """What requests are made once more to answer, by site and what they are for, and whether they have answered one before."""
         if logins.have_sessions:
-            from crawlspace.runtime.access.renewal import Renewal  # noqa: PLC0415 - half a second, which only log-ins with sessions need
-            from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
-            from crawlspace.runtime.access.session_check import SessionCheck  # noqa: PLC0415
-            from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
-
-            sending = LoginRequests(user_agent, logins.sites, proxies or Proxies(logins.sites), verify, browser=browser)
+            proxies = proxies or Proxies(logins.sites)
+            sending = LoginRequests(user_agent, logins.sites, proxies, tls or TlsOptions(), guard, browser=browser)
             self._renewal = Renewal(logins, sending, is_stopping=is_stopping)
-            self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
+            self._signs = {one.pattern: LoggedOut(one.session) for one in logins.accesses if one.session is not None}
             self._check = SessionCheck(logins.sessions, self._signs, download or _no_download, starts)
 
     @classmethod
@@ -97,7 +99,6 @@ class BaseSiteAccess:
         session = getattr(crawler.spider, "session", None)
         if session is None or not session.engine.logins:
             raise NotConfigured
-        verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
 
         async def download(request: Request) -> Response:
             assert crawler.engine is not None
@@ -119,7 +120,8 @@ class BaseSiteAccess:
             session.engine.logins,
             proxies=session.collection.proxies,
             user_agent=session.collection.user_agent,
-            verify=verify,
+            tls=TlsOptions.from_settings(crawler.settings),
+            guard=guard_of_logins(session.space.at_connect),
             browser=session.collection.browser,
             is_stopping=lambda: not crawler.crawling,
             download=download,
