@@ -30,6 +30,7 @@ from crawlspace.model import Held
 from crawlspace.plural import counted
 from crawlspace.runtime.browser.extra import check_browser, check_extra
 from crawlspace.runtime.http.host_addresses import look_up
+from crawlspace.runtime.http.negotiate import prepare_negotiate
 from crawlspace.runtime.http.resolver import GuardedResolver
 from crawlspace.runtime.http.sending import SecondAttempts, SendingTimes
 from crawlspace.runtime.scrapy_internals import end_spider, run_soon
@@ -126,6 +127,7 @@ class Session:
             check_extra()
         collection.proxies.check()
         check_browser(collection.sites.accesses, collection.browser)
+        prepare_negotiate(collection.sites.accesses)
         make_folder(collection)
         opened = open_store(collection, settings)
         with ExitStack() as undo:

@@ -28,6 +28,7 @@ from crawlspace.runtime.http.proxies import Reached, failed_through_proxy, proxy
 from crawlspace.runtime.http.resolver import as_in_urls
 from crawlspace.runtime.http.transfer import EasyHandle, Permission, RequestOrigin, Transfer
 from crawlspace.runtime.http.transfers import Transfers
+from crawlspace.runtime.requests import NEGOTIATE
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
@@ -78,17 +79,12 @@ class HttpClient:
         permission: Permission = _PERMITTED,
         bind_address: object = None,
         decodes: bool = False,
-        negotiates: Callable[[Request], bool] = lambda _: False,
     ) -> None:
-        """`tls_of` returns the certificates that the settings have for a host and port; `decodes`: whether bodies are decompressed.
-
-        `negotiates` returns whether a request logs in by Kerberos.
-        """
+        """`tls_of` returns the certificates that the settings have for a host and port; `decodes`: whether bodies are decompressed."""
         self._tls, self._tls_of = tls, tls_of
         self._permission = permission
         self._bind_address = bind_address
         self._decodes = decodes
-        self._negotiates = negotiates
         self._transfers = Transfers(most_idle=min(MOST_IDLE, _most_files() // 2))
         self._handles: dict[Hashable, list[EasyHandle]] = {}
         """Those that run nothing, by the kind of requests that they are for."""
@@ -166,7 +162,7 @@ class HttpClient:
     def _handle_for(self, attempt: _Attempt) -> tuple[Hashable, EasyHandle]:
         """Return a handle with the options of a request, and the kind of requests it is for; None: for this one only."""
         request, origin, proxy = attempt.request, attempt.origin, attempt.proxy
-        attempt.negotiates = self._negotiates(request)
+        attempt.negotiates = NEGOTIATE in request.meta
         tls = self._tls_of(origin.host, origin.port) if origin.scheme == "https" else None
         bind = request.meta.get("bindaddress") or self._bind_address
         authorization = request.headers.get(b"Proxy-Authorization") if proxy is not None else None

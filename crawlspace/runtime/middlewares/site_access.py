@@ -26,6 +26,7 @@ from crawlspace.runtime.requests import (
     CARRIED,
     CHECK,
     EXCHANGE,
+    NEGOTIATE,
     NONCE,
     OWN,
     RESOURCE,
@@ -146,6 +147,8 @@ class BaseSiteAccess:
         access = self._logins.access(site)
         if access is not None and access.kind == "digest" and access.carries(scheme):
             self._prove(request, self._digest(access, site), site)
+        if access is not None and access.kind == "negotiate" and access.carries(scheme):
+            request.meta[NEGOTIATE] = True
         if access is None or access.session is None or not access.carries(scheme):
             return None
         if request.meta.get(CHECK) == ANONYMOUS:
