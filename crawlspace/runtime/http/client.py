@@ -23,7 +23,9 @@ from twisted.internet.ssl import Certificate
 
 from crawlspace.cache import Recent
 from crawlspace.printable import printable
+from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.codes import Ended, error_of
+from crawlspace.runtime.http.errors import AnswerFailed
 from crawlspace.runtime.http.proxies import Reached, failed_through_proxy, proxy_server
 from crawlspace.runtime.http.resolver import as_in_urls
 from crawlspace.runtime.http.transfer import EasyHandle, Permission, RequestOrigin, Transfer
@@ -239,7 +241,7 @@ class HttpClient:
         error = None if code == 0 or transfer.is_stopped else self._error(attempt, transfer, code, message)
         head = transfer.head
         if head is None or (error is not None and not isinstance(error, ResponseDataLossError)):
-            raise error or DownloadFailedError(message or "there is no answer")
+            raise error or AnswerFailed(Cause.RESET)  # the connection has ended within the head
         curl = transfer.curl
         if attempt.origin.scheme == "https":
             self._answered.put(attempt.origin.site, 1)

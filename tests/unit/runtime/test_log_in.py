@@ -98,10 +98,9 @@ def test_a_further_form_that_is_missing_shows_nothing_of_the_one_before() -> Non
 def test_errors_of_the_client_show_no_query() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    for origin, why in ((nobody, "connection refused"), ("http://wiki.example.com:99999", "its address is not valid")):
-        with pytest.raises(LogInFailedError) as raised:
-            login_requests().get(Request(f"{origin}/login?pw=s3cret"))
-        assert str(raised.value) == f"{origin} cannot be reached: {why}"
+    with pytest.raises(LogInFailedError) as raised:
+        login_requests().get(Request(f"{nobody}/login?pw=s3cret"))
+    assert str(raised.value) == f"{nobody} cannot be reached: connection refused"
 
 
 GUARDED = [
