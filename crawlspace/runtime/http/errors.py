@@ -61,7 +61,7 @@ class AnswerFailed(DownloadFailedError):
 
 
 class KeptConnectionClosed(AnswerFailed):
-    """A connection that was kept from an earlier request was closed before a byte of the answer came."""
+    """A connection that was kept from an earlier request was closed before a line of the answer came."""
 
     def __init__(self) -> None:
         super().__init__(Cause.CLOSED)

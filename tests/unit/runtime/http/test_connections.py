@@ -123,7 +123,7 @@ def test_a_request_on_a_kept_connection_that_is_being_closed_is_not_sent_twice(m
 
 BREAKS = [
     # answer to the request that is not the first of its connection, cause
-    ([b"HTTP/1.1 200", END], Cause.RESET),
+    ([b"HTTP/1.1 200", END], Cause.CLOSED),
     ([OK, END],              Cause.RESET),
 ]  # fmt: skip
 
