@@ -92,8 +92,8 @@ class HttpClient:
         """Those that run nothing, by the kind of requests that they are for."""
         self._answered: Recent[str, int] = Recent(_ORIGINS)
         """Sites that have answered over TLS. The handshakes of others are traced, which tells more of why one fails."""
-        self._certificates: Recent[int, Certificate] = Recent(MOST_IDLE)
-        """Of servers, by the number that libcurl has for the connection."""
+        self._certificates: Recent[int | str, Certificate] = Recent(2 * MOST_IDLE)
+        """Of servers, by the number that libcurl has for the connection, and the last one by site."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -138,7 +138,7 @@ class HttpClient:
             handle,
             origin,
             body,
-            kept_for=(origin.text, proxy),
+            kept_for=(None if _is_shared_by_sites(origin, proxy) else origin.text, proxy),
             transfers=self._transfers,
             permission=self._permission,
             incarnation=incarnation,
@@ -174,11 +174,8 @@ class HttpClient:
         idle = self._handles.get(kind) if is_usual else None
         handle = idle.pop() if idle else EasyHandle(self._options(attempt, tls, authorization, bind))
         curl = handle.curl
-        curl.setopt(pycurl.URL, origin.text + _ORIGIN.sub("", request.url, count=1))
-        to = origin if proxy is None else proxy
-        if attempt.addresses != [to.host]:
-            shown = ",".join(f"[{one}]" if ":" in one else one for one in attempt.addresses)
-            curl.setopt(pycurl.RESOLVE, [f"+{to.host}:{to.port}:{shown}"])
+        curl.setopt(pycurl.URL, origin.text + request.url[_length_of_origin(request.url) :])
+        curl.setopt(pycurl.RESOLVE, _resolved(origin if proxy is None else proxy, attempt.addresses))
         curl.setopt(pycurl.HTTPHEADER, _header_lines(request))
         curl.setopt(pycurl.TIMEOUT_MS, ceil(attempt.left_s * 1000))
         curl.setopt(pycurl.FRESH_CONNECT, int(attempt.needs_new))
@@ -250,7 +247,7 @@ class HttpClient:
         return Download(
             head,
             _address(curl.getinfo(pycurl.PRIMARY_IP)),
-            self._certificate(curl) if attempt.origin.scheme == "https" else None,
+            self._certificate(curl, attempt.origin.site) if attempt.origin.scheme == "https" else None,
             transfer.is_stopped,
             is_partial,
             transfer.answered_at - transfer.sent_at,
@@ -280,13 +277,15 @@ class HttpClient:
         reached = Reached(code, ended.is_connected, tunnel_status, proxy_error)
         return failed_through_proxy(request, error, reached) or error
 
-    def _certificate(self, curl: pycurl.Curl) -> Certificate | None:
+    def _certificate(self, curl: pycurl.Curl, site: str) -> Certificate | None:
+        """Return the certificate of a site; where a session of TLS was resumed, none was sent."""
         number = curl.getinfo(pycurl.CONN_ID)
-        if curl.getinfo(pycurl.NUM_CONNECTS):
-            own = next(_certificates(curl), None)
-            if own is not None:
-                self._certificates.put(number, Certificate.loadPEM(own))
-        return self._certificates.get(number)
+        own = next(_certificates(curl), None) if curl.getinfo(pycurl.NUM_CONNECTS) else None
+        if own is not None:
+            certificate = Certificate.loadPEM(own)
+            self._certificates.put(number, certificate)
+            self._certificates.put(site, certificate)
+        return self._certificates.get(number) or self._certificates.get(site)
 
 
 @dataclass(slots=True)
@@ -325,11 +324,13 @@ def _address(text: str) -> IPv4Address | IPv6Address | None:
 
 def _origin_of(url: str) -> RequestOrigin:
     """Return where a request for a URL is sent. Raises UnsupportedURLSchemeError, and CannotResolveHostError for what is no host."""
-    found = _ORIGIN.match(url)
-    if found is None:
-        raise UnsupportedURLSchemeError(f"{printable(url)} is not fetched")
-    origin = found[0]
+    origin = url[: _length_of_origin(url)]
     return _usual_origin(origin) if len(origin) <= _USUAL_LENGTH else _read_origin(origin)
+
+
+def _length_of_origin(url: str) -> int:
+    found = _ORIGIN.match(url)
+    return 0 if found is None else found.end()
 
 
 def _read_origin(origin: str) -> RequestOrigin:
@@ -351,19 +352,41 @@ def _read_origin(origin: str) -> RequestOrigin:
 _usual_origin = lru_cache(_ORIGINS)(_read_origin)
 
 
+def _is_shared_by_sites(origin: RequestOrigin, proxy: ProxyServer | None) -> bool:
+    """Return whether a connection is one to a proxy that passes on requests for any site."""
+    return proxy is not None and origin.scheme == "http" and not proxy.is_socks
+
+
+def _resolved(to: RequestOrigin | ProxyServer, addresses: list[str]) -> list[str]:
+    """Return what libcurl is to know of a host's addresses (CURLOPT_RESOLVE(3)); an empty list would leave what a handle had before."""
+    if addresses == [to.host]:
+        return _NOTHING_RESOLVED
+    return [f"+{to.host}:{to.port}:{','.join(f'[{one}]' if ':' in one else one for one in addresses)}"]
+
+
+_NOTHING_RESOLVED = ["-nothing.invalid:1"]
+
+
 def _header_lines(request: Request) -> list[bytes]:
     """Return the headers of a request as libcurl sends them: in their order, and without those that it would add."""
     headers: dict[bytes, list[bytes]] = request.headers
     lines = [
         b"%b: %b" % (name, value) if (value := _one_line(given)) else b"%b;" % name
         for name, values in dict.items(headers)
-        if name not in _NOT_SENT
+        if _is_sent(name)
         for given in values
     ]
     lines += [line for name, line in _ADDED.items() if name not in headers]
     return lines
 
 
+@lru_cache(1_000)
+def _is_sent(name: bytes) -> bool:
+    """Return whether a header is sent: not one whose name would begin another line, or end itself."""
+    return name not in _NOT_SENT and not _NO_NAME.search(name)
+
+
+_NO_NAME = re.compile(rb"[\x00-\x20:;\x7f]|^$")
 _NOT_SENT = frozenset({b"Proxy-Authorization", b"Content-Length", b"Transfer-Encoding"})
 """The first is for the proxy; the others are those of the body that is sent."""
 _ADDED = {name: b"%b:" % name for name in (b"Accept", b"Content-Type", b"Expect", b"User-Agent")}

@@ -70,6 +70,7 @@ class Transfers:
         """End all transfers, and close all connections."""
         for transfer in list(self._running.values()):
             self.stop(transfer)
+            transfer.ended(pycurl.E_ABORTED_BY_CALLBACK, "the crawl has ended")
         if self._timer is not None:
             self._timer.cancel()
         self._multi.close()

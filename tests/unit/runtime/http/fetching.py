@@ -137,6 +137,15 @@ async def serving(*answers: Answer, tls: ssl.SSLContext | None = None) -> Any:
             await asyncio.wait_for(server.wait_closed(), 1)
 
 
+class Guarded(CurlDownloadHandler):
+    """One with address rules and without a session, as that of the add-on."""
+
+    def resolver(self) -> GuardedResolver:
+        crawler: Any = self.crawler
+        resolver: GuardedResolver = crawler.resolver
+        return resolver
+
+
 class Crawl:
     """A crawl with our download handler. `owned_for_s`, `incarnation` and `guard` may be changed while it runs."""
 
@@ -170,9 +179,8 @@ class Crawl:
         crawler: Any = SimpleNamespace(spider=spider, settings=Settings({"DOWNLOAD_TIMEOUT": LONGEST_S, **settings}))
         crawler.signals = SignalManager(crawler)
         self.signals = crawler.signals
-        self.handler: Any = CurlDownloadHandler(crawler)
-        if not with_session:
-            self.handler.resolver = lambda: self.resolver
+        crawler.resolver = self.resolver
+        self.handler = (CurlDownloadHandler if with_session else Guarded)(crawler)
 
     def _guard(self, host: str, port: int, address: str) -> Decision:
         return Decision(Reason.ADDRESS if address in self.forbidden else Reason.ADMITTED, None, ())

@@ -18,7 +18,7 @@ from crawlspace.runtime.http import transfer as module
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.errors import AnswerFailed, KeptConnectionClosed, NotAsked
 from crawlspace.runtime.requests import STATE, request_id
-from tests.unit.runtime.http.fetching import END, OK, PAGE, RESET, Answer, Crawl, Loopback, crawling, serving
+from tests.unit.runtime.http.fetching import END, OK, PAGE, RESET, WAIT, Answer, Crawl, Loopback, crawling, serving
 from tests.unit.runtime.look_ups import answer_look_ups
 
 OTHER = PAGE.replace(b"abc", b"xyz")
@@ -312,3 +312,66 @@ def test_the_latency_counts_from_the_writing() -> None:
         assert 0.0 < request.meta["download_latency"] < 30.0
 
     running(run, [PAGE], with_session=True)
+
+
+# --- what is sent ---------------------------------------------------------------------------------------------------
+
+SENT = [
+    # headers of a request, lines of what is sent after the Host header
+    ({},                                                       b""),
+    ({"B": "b", "A": "a"},                                     b"B: b\r\nA: a\r\n"),
+    ({"A": ["1", "2"]},                                        b"A: 1\r\nA: 2\r\n"),
+    ({"A": ""},                                                b"A:\r\n"),
+    ({"A": "1\r\nB: 2\n c\0d"},                                b"A: 1 B: 2 cd\r\n"),
+    ({"A: x\r\nB": "1", "A B": "2", "A;": "3"},                b""),
+    ({"Accept": "*/*", "User-Agent": "me", "Expect": "x"},     b"Accept: */*\r\nUser-Agent: me\r\nExpect: x\r\n"),
+    ({"Content-Length": "9", "Transfer-Encoding": "chunked"},  b""),
+    ({"Proxy-Authorization": "Basic x"},                       b""),
+    ({"X": b"\xfc\xff"},                                       b"X: \xfc\xff\r\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("headers", "lines"), SENT)
+def test_headers_are_sent_as_they_are(headers: dict[str, Any], lines: bytes) -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch(Request(server.url(), headers=headers))
+        assert server.requests == [b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%b\r\n" % (server.port, lines)]
+
+    running(run, [PAGE])
+
+
+TARGETS = [
+    # what follows the port in a URL, what is asked for
+    ("",                   b"/"),
+    ("?a=b",               b"/?a=b"),
+    ("/a/../b/./c",        b"/a/../b/./c"),
+    ("/a//b;c=d?e=%2F&f",  b"/a//b;c=d?e=%2F&f"),
+    ("/?u=http://x/y@z",   b"/?u=http://x/y@z"),
+    ("/a#b",               b"/a"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rest", "target"), TARGETS)
+def test_targets_are_sent_as_they_are(rest: str, target: bytes) -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch(f"http://user:word@127.0.0.1:{server.port}{rest}")
+        assert server.requests[0].startswith(b"GET %b HTTP/1.1\r\n" % target)
+        assert b"authorization" not in server.requests[0].lower()
+
+    running(run, [PAGE])
+
+
+def test_what_waits_at_the_end_of_a_crawl_fails() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        fetching = asyncio.ensure_future(crawl.fetch(server.url()))
+        await asked.wait()
+        await crawl.handler.close()
+        with pytest.raises(AnswerFailed):
+            await fetching
+
+    asked = asyncio.Event()
+
+    async def note() -> None:
+        asked.set()
+
+    running(run, [note, WAIT])

@@ -22,7 +22,7 @@ from tests.certificates import DAY, Authority, certificate
 from tests.unit.runtime.http.fetching import PAGE, crawling, serving
 
 ROOT, BETWEEN = Authority("The root"), Authority("Between")
-VERIFIED = {"DOWNLOAD_VERIFY_CERTIFICATES": True}
+VERIFIED: Any = {"DOWNLOAD_VERIFY_CERTIFICATES": True}
 
 
 def served_with(file: Path) -> ssl.SSLContext:
