@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Protocol
 
 from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface import implementer
 
-from crawlspace.decision import Decision
-
 Address = IPv4Address | IPv6Address
-Guard = Callable[[str, int, str], Decision]
-"""(host, port, address) -> decision."""
 
 
 class NameResolver(Protocol):
@@ -44,36 +38,6 @@ def look_up(resolver: NameResolver, host: str, port: int, answered: Answered) ->
         answered(str(literal), certain=True)
     else:
         resolver.resolveHostName(_Addresses(resolver, host, answered), host, port)
-
-
-async def addresses_of(resolver: NameResolver, guard: Guard, host: str, port: int) -> list[str]:
-    """Return all addresses of a host that may be connected to at a port: of a name those that the resolver gives, checked by its guard."""
-    literal = _address(host.strip("[]"))
-    if literal is not None:
-        return [str(literal)] if guard(host.strip("[]"), port, str(literal)).admitted else []
-    all_known = asyncio.get_running_loop().create_future()
-    resolver.resolveHostName(_AllAddresses(all_known), host, port)
-    found: list[str] = await all_known
-    return found
-
-
-@implementer(IResolutionReceiver)
-class _AllAddresses:
-    """Gathers the addresses of one look-up, for who awaits them."""
-
-    def __init__(self, known: asyncio.Future[list[str]]) -> None:
-        self._known = known
-        self._found: list[str] = []
-
-    def resolutionBegan(self, resolutionInProgress: Any) -> None:  # noqa: N802, N803
-        """Nothing is cancelled."""
-
-    def addressResolved(self, address: Any) -> None:  # noqa: N802
-        self._found.append(str(address.host))
-
-    def resolutionComplete(self) -> None:  # noqa: N802
-        if not self._known.done():
-            self._known.set_result(self._found)
 
 
 @implementer(IResolutionReceiver)
