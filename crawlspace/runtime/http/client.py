@@ -246,7 +246,7 @@ class HttpClient:
         is_partial = is_partial and b"Transfer-Encoding" not in head.headers
         return Download(
             head,
-            _address(curl.getinfo(pycurl.PRIMARY_IP)),
+            _address(transfer.address),
             self._certificate(curl, attempt.origin.site) if attempt.origin.scheme == "https" else None,
             transfer.is_stopped,
             is_partial,
@@ -265,7 +265,7 @@ class HttpClient:
             os_error=curl.getinfo(pycurl.OS_ERRNO),
             is_connected=curl.getinfo(pycurl.CONNECT_TIME) > 0 or transfer.sent_at > 0,
             is_reused=transfer.is_reused,
-            has_answer=transfer.has_status_line,
+            has_answer=transfer.has_status_line or bool(transfer.lines),
             wants_certificate=transfer.wants_certificate,
             verify_result=curl.getinfo(pycurl.SSL_VERIFYRESULT),
             certificates=tuple(_certificates(curl)) if code == pycurl.E_PEER_FAILED_VERIFICATION else (),

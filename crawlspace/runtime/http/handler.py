@@ -143,13 +143,13 @@ class CurlDownloadHandler(BaseDownloadHandler):
         response: Response = kind(
             url=request.url,
             status=head.status,
-            headers=head.headers,
             body=content,
             flags=flags,
             certificate=done.certificate,
             ip_address=done.address,
             protocol=head.protocol,
         )
+        response.headers = head.headers  # as they are: the class would make all of them anew
         if body.stop is not None and body.stop.fail:
             body.stop.response = response
             raise body.stop

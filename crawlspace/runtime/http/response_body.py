@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
+from pydispatch import dispatcher
 from scrapy import signals
 from scrapy.exceptions import StopDownload
 from twisted.python.failure import Failure
@@ -14,15 +15,29 @@ from crawlspace.printable import printable
 from crawlspace.runtime.http.errors import AnswerTooLarge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Mapping
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.signalmanager import SignalManager
 
     from crawlspace.runtime.http.file_body import FileBody
     from crawlspace.runtime.http.transfer import AnswerHead
 
 logger = logging.getLogger(__name__)
+
+
+def is_heard(manager: SignalManager, signal: object) -> bool:
+    """Return whether somebody may listen to a signal. To send one takes ten times as long, and a body comes in many parts."""
+    connections: Mapping[int, Container[object]] = dispatcher.connections
+    for key in (id(manager.sender), _ANYONE):
+        receivers = connections.get(key, ())
+        if signal in receivers or dispatcher.Any in receivers:
+            return True
+    return False
+
+
+_ANYONE = id(dispatcher.Any)
 
 
 class ResponseBody:
@@ -71,9 +86,10 @@ class ResponseBody:
             self._warn(self._size)
         else:
             self.file.write(data)
-        self._send(signals.bytes_received, data=data)
-        if self.stop is not None:
-            return False
+        if is_heard(self._crawler.signals, signals.bytes_received):
+            self._send(signals.bytes_received, data=data)
+            if self.stop is not None:
+                return False
         if self.file is not None and self.file.is_over:
             if not self.file.is_too_large:  # a page
                 raise AnswerTooLarge(expected=None, limit=self._most)

@@ -104,8 +104,15 @@ class EasyHandle:
         if self.transfer is not None:
             self.transfer.traced(kind, data)
 
-    def _header(self, line: bytes) -> int:
-        return _STOPPED if self.transfer is None else self.transfer.header(line)
+    def _header(self, line: bytes) -> int | None:
+        transfer = self.transfer
+        if transfer is None:
+            return _STOPPED
+        lines = transfer.lines  # all here, since there are ten for each page
+        lines.append(line)
+        transfer.head_bytes += len(line)
+        is_usual = len(line) > 2 and len(lines) < transfer.most_lines and transfer.head_bytes <= MAX_HEADER_BYTES
+        return None if is_usual else transfer.end_of_lines()
 
     def _write(self, data: bytes) -> int:
         return _STOPPED if self.transfer is None else self.transfer.write(data)
@@ -192,11 +199,12 @@ class Transfer:
         self._sockets: list[int] = []
         """Those that were opened for it, the one that is used last."""
         self._connection: Connection | None = None
-        self._lines = self._bytes = 0
-        self._status_line = b""
-        self._values: dict[bytes, list[bytes]] = {}
-        self._last: list[bytes] | None = None
-        """The values of the header that came last, until the end of the head."""
+        self.lines: list[bytes] = []
+        """Those of a head, or of trailers, that have come so far."""
+        self.head_bytes = 0
+        """Of all heads and trailers."""
+        self.most_lines = MAX_HEADER_LINES + 3
+        """At so many lines there are too many; the first status line and the empty line are not counted."""
 
     # --- the connection -------------------------------------------------------------------------------------------
 
@@ -313,47 +321,31 @@ class Transfer:
 
     # --- the answer -----------------------------------------------------------------------------------------------
 
-    def header(self, line: bytes) -> int:
-        """Take a line of the head, or of the trailers."""
-        self._lines += 1
-        self._bytes += len(line)
+    def end_of_lines(self) -> int | None:
+        """Take the lines that have come, at the end of a head or of trailers, or where there are too many; return None to go on."""
         try:
-            if self._lines > MAX_HEADER_LINES + 2 or self._bytes > MAX_HEADER_BYTES:  # the status line, and the empty one
+            if len(self.lines) >= self.most_lines or self.head_bytes > MAX_HEADER_BYTES:
                 raise HeadersTooLarge
-            return len(line) if self._take(line) else self._stop()
+            if self.lines[-1] not in _EMPTY:
+                return None
+            lines, self.lines = self.lines, []
+            self.most_lines -= len(lines) - 1
+            if not lines[0].startswith(b"HTTP/"):  # trailers
+                return None
+            return None if self._take_head(lines) else self._stop()
         except Exception as error:  # noqa: BLE001 - it would be lost in libcurl
             self.error = error
             return _STOPPED
 
-    def _take(self, line: bytes) -> bool:
-        if self._last is None:
-            if line.startswith(b"HTTP/"):
-                self.has_status_line = True
-                self._status_line, self._values, self._last = line, {}, []
-            return True  # else a trailer
-        if line in (b"\r\n", b"\n"):
-            self._last = None
-            return self._end_of_head()
-        if line[0] in b" \t":
-            if self._last:
-                self._last[-1] += b" " + line.strip()
-            return True
-        raw, _, value = line.partition(b":")
-        name = _name(raw)
-        self._last = self._values.get(name)
-        if self._last is None:
-            self._last = self._values[name] = []
-        self._last.append(value.strip())
-        return True
-
-    def _end_of_head(self) -> bool:
-        protocol, status = _status(self._status_line)
+    def _take_head(self, lines: list[bytes]) -> bool:
+        protocol, status = _status(lines[0])
+        self.has_status_line = True
         if 100 <= status < 200 and status != 101:
-            self._lines -= 1
             return True
         headers = Headers()
-        dict.update(headers, self._values)
-        lengths = self._values.get(b"Content-Length")
+        values = _read_headers(lines)
+        dict.update(headers, values)
+        lengths = values.get(b"Content-Length")
         length = int(lengths[0]) if lengths and lengths[0].isdigit() and len(lengths[0]) < 16 else None
         self.answered_at = monotonic()
         self.is_shared = protocol == "h2"
@@ -376,6 +368,11 @@ class Transfer:
         self._is_begun = True
         return self._body.begin(self.head)
 
+    @property
+    def address(self) -> str:
+        """That of the server; empty where there was no connection."""
+        return "" if self._connection is None else self._connection[0]
+
     def _stop(self) -> int:
         self.is_stopped = True
         return _STOPPED
@@ -392,14 +389,36 @@ class Transfer:
             self.result.set_result((code, message))
 
 
+_EMPTY = (b"\r\n", b"\n")
+
+
+def _read_headers(lines: list[bytes]) -> dict[bytes, list[bytes]]:
+    """Return the values by name, in Scrapy's spelling, of the lines of a head."""
+    values: dict[bytes, list[bytes]] = {}
+    last: list[bytes] = []
+    for line in lines[1:-1]:
+        raw, _, value = line.partition(b":")
+        if line[0] in b" \t":
+            if last:
+                last[-1] += b" " + line.strip()
+            continue
+        name = _usual_name(raw) if len(raw) <= _USUAL_LENGTH else raw.strip().title()
+        found = values.get(name)
+        if found is None:
+            values[name] = last = [value.strip()]
+        else:
+            found.append(value.strip())
+            last = found
+    return values
+
+
+_USUAL_LENGTH = 60
+"""Of the names that are remembered."""
+
+
 @lru_cache(2_000)
 def _usual_name(raw: bytes) -> bytes:
     return raw.strip().title()
-
-
-def _name(raw: bytes) -> bytes:
-    """Return the name of a header in Scrapy's spelling."""
-    return _usual_name(raw) if len(raw) <= 60 else raw.strip().title()
 
 
 @lru_cache(500)
