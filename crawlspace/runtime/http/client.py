@@ -376,7 +376,7 @@ def _header_lines(request: Request) -> list[bytes]:
         if _is_sent(name)
         for given in values
     ]
-    lines += [line for name, line in _ADDED.items() if name not in headers]
+    lines += [line for name, line in _ADDED.items() if not dict.__contains__(headers, name)]
     return lines
 
 
