@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from crawlspace.runtime.session import Session
 
-_LOOK_EVERY_S = 0.5
+LOOK_EVERY_S = 0.5
 """Whether the crawl ends: nobody waits for a file then."""
 
 
@@ -80,7 +80,7 @@ class FileReading:
         body: FileBody | None = request.meta.get(FILE)
         reading = asyncio.ensure_future(self._read(response, body, kind=kind, declared=declared))
         try:
-            while not (await asyncio.wait({reading}, timeout=_LOOK_EVERY_S))[0]:
+            while not (await asyncio.wait({reading}, timeout=LOOK_EVERY_S))[0]:
                 if is_closing(self._crawler):
                     return
             request.meta[CONTENTS] = reading.result()
