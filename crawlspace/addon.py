@@ -2,8 +2,8 @@
 
     ADDONS = {"crawlspace.addon.CrawlSpaceRules": 500}
 
-Nothing of the project is replaced: two downloader middlewares and a spider middleware come beside its own, and the settings of the
-crawl space get their defaults.
+Nothing of the project is replaced: two downloader middlewares and a spider middleware come beside its own, the settings of the crawl space
+get their defaults, and our download handler takes the place of Scrapy's, so that the address rules hold for connections.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import CloseSpider, NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.utils.misc import load_object
+from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
+from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 
 from crawlspace import settings as defaults
 from crawlspace.config.files import read_own_rules
@@ -38,6 +41,8 @@ from crawlspace.runtime.addon_project.reading import (
     values_of,
 )
 from crawlspace.runtime.addon_rules import (
+    OUR_HANDLER,
+    SCHEMES,
     AddonRules,
     ForbiddenAddresses,
     HasRules,
@@ -95,9 +100,13 @@ class CrawlSpaceRules(HasRules):
             return NothingCrawled(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Add the middlewares to those of the project."""
+        """Add the middlewares to those of the project, and our download handler unless the project has one of its own."""
         for setting, component, order in COMPONENTS:
             settings.setdefault_in_component_priority_dict(setting, component, order)
+        own = dict(settings["DOWNLOAD_HANDLERS"] or {})
+        if _has_asyncio(settings) and not any(scheme in own for scheme in SCHEMES):
+            priority = max(SETTINGS_PRIORITIES["addon"], settings.getpriority("DOWNLOAD_HANDLERS") or 0)
+            settings.set("DOWNLOAD_HANDLERS", {**own, **dict.fromkeys(SCHEMES, OUR_HANDLER)}, priority=priority)
 
 
 class NothingCrawled:
@@ -165,6 +174,18 @@ def _may_name_addresses(file: Path) -> bool:
         return False
     except OSError:
         return True
+
+
+def _has_asyncio(settings: BaseSettings) -> bool:
+    """Return whether the crawl will run on asyncio, which our download handler needs."""
+    if not settings.getbool("TWISTED_REACTOR_ENABLED"):
+        return True
+    reactor = settings["TWISTED_REACTOR"]
+    return (
+        issubclass(load_object(reactor), AsyncioSelectorReactor)
+        if reactor
+        else is_reactor_installed() and is_asyncio_reactor_installed()
+    )
 
 
 def _is_of_a_scrapy_command(spider: Spider) -> bool:

@@ -28,7 +28,7 @@ SPIDER_LOADER_CLASS = "crawlspace.runtime.loader.CollectionLoader"
 SCHEDULER = "crawlspace.runtime.scheduler.FrontierScheduler"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
-TWISTED_DNS_RESOLVER = "crawlspace.runtime.download.resolver.GuardedResolver"
+TWISTED_DNS_RESOLVER = "crawlspace.runtime.http.resolver.GuardedResolver"
 LOG_FORMATTER = "crawlspace.runtime.logformat.QuietLogFormatter"
 ITEM_PROCESSOR = "crawlspace.runtime.item_pipelines.PagePipelines"
 STATS_DUMP = False
@@ -66,9 +66,11 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 # A page is one item, so one task for each response is enough; Scrapy starts this many for each.
 CONCURRENT_ITEMS = 1
+# Bytes of bodies at which Scrapy requests nothing more; files wait for their text meanwhile, those over 1 MB on disk.
+SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024
 DOWNLOAD_HANDLERS = {
-    "http": "crawlspace.runtime.download.handler.TimingHandler",
-    "https": "crawlspace.runtime.download.handler.TimingHandler",
+    "http": "crawlspace.runtime.http.handler.CurlDownloadHandler",
+    "https": "crawlspace.runtime.http.handler.CurlDownloadHandler",
     "file": None,
     "data": None,
     "s3": None,

@@ -14,7 +14,7 @@ from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.archived_responses import response_of, sent_response_of
 from crawlspace.runtime.command import CollectionCommand, EscapingOutput
-from crawlspace.runtime.download.errors import UndecodableBody
+from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.runtime.stores.archive import archive_reader
 
 

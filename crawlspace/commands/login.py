@@ -54,11 +54,14 @@ class Command(CollectionCommand):
         from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415 - the client takes half a second
         from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
         from crawlspace.runtime.browser.extra import check_browser  # noqa: PLC0415
+        from crawlspace.runtime.http.negotiate import prepare_negotiate  # noqa: PLC0415
+        from crawlspace.runtime.http.tls import TlsOptions  # noqa: PLC0415
 
         collection.seal.check()
         check_browser([access], collection.browser)
-        verify = bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"])
-        sending = LoginRequests(collection.user_agent, collection.sites, collection.proxies, verify, browser=collection.browser)
+        prepare_negotiate([access])
+        tls = TlsOptions(verifies=bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
+        sending = LoginRequests(collection.user_agent, collection.sites, collection.proxies, tls, browser=collection.browser)
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")

@@ -78,7 +78,7 @@ WITH_DIFFERENCES: Mapping[str, str] = {
     "DEFAULT_REQUEST_HEADERS": "Credentials go to `CRAWLSPACE_CREDENTIAL_HOSTS` only.",
     "DEPTH_LIMIT": "The depth is that of the shortest way from a start URL, over all runs.",
     "DOWNLOAD_DELAY": "For each host and port, over all processes that crawl the collection.",
-    "DOWNLOAD_HANDLERS": "Another handler for `http` or `https` does not report when a request was sent, and the delay of a site counts from its turn.",
+    "DOWNLOAD_HANDLERS": "Another handler for `http` or `https` does not report when a request was sent, and the delay of a site counts from its turn. Address rules hold for its look-ups only.",
     "FEEDS": "An export that cannot be written ends the crawl with a sentence.",
     "HTTPCACHE_ENABLED": "A page from the cache keeps the delay of its site, and is read like one that was fetched.",
     "ITEM_PIPELINES": "Adds to ours.",

@@ -6,6 +6,7 @@ import base64
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from crawlspace.config.credential_headers import is_credential
 from crawlspace.config.secrets import is_elsewhere, read_secret
@@ -17,8 +18,14 @@ from crawlspace.rules.named_hosts import names_no_site
 
 SITE_KEYS = ("login", "headers", "allow_plain_http")
 """In CRAWLSPACE_SITES."""
-_FIELDS = {"basic": ("user", "password"), "digest": ("user", "password"), "bearer": ("token",)}
+_FIELDS: dict[str, tuple[str, ...]] = {
+    "basic": ("user", "password"),
+    "digest": ("user", "password"),
+    "bearer": ("token",),
+    "negotiate": (),
+}
 """The kinds of log-in that are sent with each request, and what each needs."""
+_OPTIONAL = {"negotiate": ("keytab",)}
 _KINDS = (*_FIELDS, *EXAMPLES)
 CERTIFICATE = "certificate"
 """The kind of a log-in by a client certificate alone."""
@@ -26,6 +33,7 @@ _SECRETS = frozenset({"password", "token"})
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """The name of a header (RFC 9110, 5.6.2)."""
 _LOGIN_EXAMPLE = '{"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}'
+_NEGOTIATE_EXAMPLE = '{"type": "negotiate"}'
 _MOST_ATTEMPTS = 2
 
 
@@ -62,6 +70,12 @@ class SiteAccess:
     @property
     def user(self) -> str:
         return self.login.get("user", "")
+
+    @property
+    def keytab(self) -> Path | None:
+        """The file with the keys of a Kerberos log-in; None: that has a ticket already."""
+        name = self.login.get("keytab")
+        return None if name is None else Path(name).expanduser()
 
     @property
     def sentence(self) -> str:
@@ -105,6 +119,8 @@ class SiteAccess:
         values = [value for header in sorted(self.headers().items()) for value in header]
         if self.kind == "digest":
             values += ["digest", self.user, self.password()]
+        if self.keytab is not None:
+            values += ["negotiate", str(self.keytab)]
         if self.session is not None:
             values += [repr(self.session), *self.session.secrets(f"{self.where}['login']")]
         return values
@@ -175,13 +191,22 @@ def _login(where: str, value: object) -> tuple[str, dict[str, str], SessionLogin
         return str(kind), {}, read_session_login(where, str(kind), given)
     login = _texts(where, value, example=_LOGIN_EXAMPLE)
     kind = login.pop("type", "")
+    if kind.lower() == "ntlm":
+        raise SettingError(
+            f"{where} has the type {quoted(kind)}, which is not supported: use {_NEGOTIATE_EXAMPLE}, which logs in by Kerberos"
+        )
     if kind not in _FIELDS:
         meant = did_you_mean(kind, _KINDS, f"it may be {', '.join(map(quoted, _KINDS))}") if kind else f"as in {_LOGIN_EXAMPLE}"
         raise SettingError(f"{where} has {'the unknown type ' + quoted(kind) if kind else 'no type'}: {meant}")
     needed = _FIELDS[kind]
-    all_needed = f"it needs {', '.join(needed)}"
-    if unknown := sorted(login.keys() - set(needed)):
-        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {did_you_mean(unknown[0], needed, all_needed)}")
+    optional = _OPTIONAL.get(kind, ())
+    known = (*needed, *optional)
+    all_known = f"it needs {', '.join(needed)}" if needed else f"it may have {', '.join(optional)}"
+    if unknown := sorted(login.keys() - set(known)):
+        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {did_you_mean(unknown[0], known, all_known)}")
+    for key in optional:
+        if key in login and not login[key].strip():
+            raise SettingError(f"{where}[{quoted(key)}] must be the path of a file")
     for key in needed:
         if not login.get(key, "").strip():
             raise SettingError(

@@ -46,7 +46,8 @@ def basic_login(name: str, user: str, *, collection: str, kind: str = "basic") -
 
 
 def ntlm() -> SiteLogin:
-    return SiteLogin("", text="NTLM is not spoken; see docs/logins.md for the log-ins that are")
+    why = "NTLM is not supported; where the site offers it, a log-in of type negotiate (Kerberos) takes its place: see docs/logins.md"
+    return SiteLogin("", text=why)
 
 
 def form_login() -> Translation:

@@ -20,7 +20,8 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority
 from crawlspace.printable import printable
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.download.resolver import GuardedResolver, as_in_urls
+from crawlspace.runtime.http.handler import CurlDownloadHandler
+from crawlspace.runtime.http.resolver import GuardedResolver, as_in_urls, resolver_of_process
 from crawlspace.runtime.rule_middleware import (
     RULES,
     AddressRefusals,
@@ -57,7 +58,9 @@ class AddonRules(RequestRules):
         self._sites = sites
         self._requests: Counter[str] = Counter()
         self._requested_hosts: set[str] = set()
-        self._resolver: SharedResolver | None = None
+        self._own: GuardedResolver | None = None
+        self._shared: SharedResolver | None = None
+        """That of the process, where the project has a download handler of its own."""
 
     def count(self, reason: Reason) -> None:
         self.count_stat(f"crawlspace/refused/{reason.value}")
@@ -108,7 +111,7 @@ class AddonRules(RequestRules):
     # --- addresses ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Have the resolver ask these rules from now on, or warn that it cannot. Only address rules need it."""
+        """Have the address rules hold, or warn that they cannot. Where the project has a download handler of its own, look-ups ask them."""
         if not self.space.has_address_rules:
             return
         if variables := proxies_of_environment(is_on=self._crawler.settings.getbool("HTTPPROXY_ENABLED")):
@@ -116,8 +119,10 @@ class AddonRules(RequestRules):
                 "the address rules do not hold for what goes through the proxy of %s, because only that sees the addresses",
                 variables,
             )
-        self._resolver = self._shared_resolver()
-        if self._resolver is None:
+        if self._has_our_handler:
+            return
+        self._shared = self._shared_resolver()
+        if self._shared is None:
             logger.warning(
                 "the address rules of crawl.rules do NOT hold in this crawl, because names are not looked up by %s.%s:"
                 " set TWISTED_DNS_RESOLVER to that, run the spider by `scrapy crawl` or a CrawlerProcess, and keep Twisted's reactor",
@@ -125,18 +130,34 @@ class AddonRules(RequestRules):
                 SharedResolver.__qualname__,
             )
             return
-        self._resolver.add(self.at_connect)
+        logger.warning(
+            "the address rules of crawl.rules hold for the look-ups of names only, because DOWNLOAD_HANDLERS has another handler than %s",
+            OUR_HANDLER,
+        )
+        self._shared.add(self.at_connect)
 
     def stop(self) -> None:
-        if self._resolver is not None:
-            self._resolver.remove(self.at_connect)
+        if self._shared is not None:
+            self._shared.remove(self.at_connect)
+
+    def resolver(self) -> GuardedResolver:
+        """Return what looks names up for our download handler, with the address rules of this crawl alone."""
+        if self._own is None:
+            of_process = resolver_of_process(self._crawler.settings)
+            self._own = of_process.for_one(*([self.space.at_connect] if self.space.has_address_rules else []))
+        return self._own
+
+    @property
+    def _has_our_handler(self) -> bool:
+        handlers = self._crawler.settings.getwithbase("DOWNLOAD_HANDLERS")
+        return all(handlers.get(scheme) == OUR_HANDLER for scheme in SCHEMES)
 
     def will_connect(self, request: Request, checked: CheckedUrl) -> None:
         """Note the host of a request; connections to other hosts, as to a mail server, are not checked.
 
         Beside the host that was checked, that is the one that the downloader reads in the URL, in case they differ.
         """
-        if self._resolver is not None:
+        if self._shared is not None:
             hosts = {urlparse_cached(request).hostname or "", checked.url.host.strip("[]") if checked.url is not None else ""}
             self._requested_hosts.update(as_in_urls(host) or host for host in hosts)
 
@@ -151,9 +172,10 @@ class AddonRules(RequestRules):
 
     def why_unreachable(self, checked: CheckedUrl) -> Decision | None:
         """Return why no address of the URL's host was allowed, if none was."""
-        if self._resolver is None or checked.url is None:
+        resolver = self._own if self._own is not None else self._shared
+        if resolver is None or checked.url is None:
             return None
-        return self._resolver.why_refused(checked.url.host.strip("[]"), checked.url.port)
+        return resolver.why_refused(checked.url.host.strip("[]"), checked.url.port)
 
     def _shared_resolver(self) -> SharedResolver | None:
         if not self._crawler.settings.getbool("TWISTED_REACTOR_ENABLED"):
@@ -162,6 +184,17 @@ class AddonRules(RequestRules):
 
         resolver: Any = getattr(reactor, "nameResolver", None)
         return resolver if isinstance(resolver, SharedResolver) else None
+
+
+class AddonDownloadHandler(CurlDownloadHandler):
+    """Our download handler with the address rules of the add-on."""
+
+    def resolver(self) -> GuardedResolver:
+        return _rules_of(self.crawler).resolver()
+
+
+OUR_HANDLER = f"{AddonDownloadHandler.__module__}.{AddonDownloadHandler.__qualname__}"
+SCHEMES = ("http", "https")
 
 
 class HasRules:

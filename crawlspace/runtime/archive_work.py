@@ -21,8 +21,8 @@ from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, is_marked
 from crawlspace.model import OutcomeKind
 from crawlspace.runtime.archived_responses import response_of
-from crawlspace.runtime.download.errors import UndecodableBody
-from crawlspace.runtime.download.headers import declared_type
+from crawlspace.runtime.http.errors import UndecodableBody
+from crawlspace.runtime.http.headers import declared_type
 from crawlspace.runtime.requests import page_request
 from crawlspace.runtime.scrapy_internals import wake
 from crawlspace.runtime.spiders.responses import HTML_TYPES, Responses

@@ -15,7 +15,7 @@ from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Outcome, OutcomeKind, Status
-from crawlspace.runtime.files.body import FileBody
+from crawlspace.runtime.http.file_body import FileBody
 
 
 @dataclass(slots=True)

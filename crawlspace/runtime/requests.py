@@ -47,6 +47,8 @@ NONCE = "crawlspace_nonce"
 """What a site with a digest log-in has asked for, where a request answers it."""
 STALE = "crawlspace_stale"
 """Whether a request answers what a site has asked for after an answer was given."""
+NEGOTIATE = "crawlspace_negotiate"
+"""Set on a request that logs in by Kerberos."""
 CARRIED = "crawlspace_carried"
 """The headers that CRAWLSPACE_SITES has for the request's site, by name, with a hash of what was set."""
 RESOURCE = "crawlspace_resource"
@@ -55,7 +57,7 @@ PROXIED = "crawlspace_proxied"
 """The proxy that the settings have for the request's site: its URL, as `meta["proxy"]` has it, and the setting that names it."""
 _OF_THE_CRAWL = frozenset(
     {FILE, CONTENTS, STATE, ROBOTS, CONDITIONAL, FETCHED, FAILED, AGAIN, OWN, PREPARED, LATER, EXCHANGE, SESSION, NONCE, CARRIED}
-    | {RESOURCE, PROXIED, CHECK, STALE}
+    | {RESOURCE, PROXIED, CHECK, STALE, NEGOTIATE}
 )
 
 
@@ -114,7 +116,7 @@ def drop_access(request: Request) -> None:
             request.headers.pop(name, None)
         if name == "Cookie":
             request.meta.pop("dont_merge_cookies", None)
-    for key in (SESSION, NONCE, STALE):
+    for key in (SESSION, NONCE, STALE, NEGOTIATE):
         request.meta.pop(key, None)
 
 

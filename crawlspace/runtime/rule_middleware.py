@@ -21,8 +21,8 @@ from crawlspace.content_type import essence
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import NO_CONTENT, Source, source_of
 from crawlspace.printable import printable
-from crawlspace.runtime.download.errors import ProxyFailed
-from crawlspace.runtime.download.headers import declared_type
+from crawlspace.runtime.http.errors import ProxyFailed
+from crawlspace.runtime.http.headers import declared_type
 from crawlspace.runtime.scrapy_internals import STOPPED
 
 if TYPE_CHECKING:

@@ -28,9 +28,6 @@ from crawlspace.runtime.requests import OWN, ROBOTS, STATE, page_request, robots
 from crawlspace.runtime.robots_redirects import PATIENCE_S, RobotsTurns
 from crawlspace.runtime.scrapy_internals import is_busy, wake
 from crawlspace.runtime.session import Session
-from crawlspace.runtime.shortcuts.downloads import download_at_once
-from crawlspace.runtime.shortcuts.scraping import scrape_at_once
-from crawlspace.runtime.shortcuts.signals import send_if_heard
 from crawlspace.runtime.spiders.failures import lost
 from crawlspace.runtime.spiders.own_parsing import OwnParsing, is_own
 from crawlspace.runtime.spiders.source_hash import spider_code
@@ -89,15 +86,11 @@ class FrontierScheduler(BaseScheduler):
     def open(self, spider: Any) -> None:
         self._own: OwnParsing = spider.own
         # One bound method each, not one for every request: Scrapy remembers what it knows of a callback by the object.
-        self._callbacks = _Callbacks(spider.page_parser(), spider.failed, spider.robots_read, spider.robots_failed)
+        self._files = FileReading(self._session, self._crawler)
+        parse = self._files.read_first(spider.page_parser())
+        self._callbacks = _Callbacks(parse, spider.failed, spider.robots_read, spider.robots_failed)
         self._session.guard_connections(lambda: wake(self._crawler))
         self._session.share(self._crawler, self._redirected)
-        engine = self._crawler.engine
-        send_if_heard(self._crawler.signals)
-        download_at_once(getattr(engine, "downloader", None))
-        if spider.linking is not None and self._callbacks.parse == spider.parse:
-            scrape_at_once(engine.scraper, self._callbacks.parse)
-        self._files = FileReading(self._session, self._crawler)
         self._archive_work = ArchiveWork(self._session, spider.linking, self._crawler)
 
     def close(self, reason: str) -> None:
@@ -227,7 +220,7 @@ class FrontierScheduler(BaseScheduler):
 
     def _record_lost(self) -> None:
         """Record the pages that a component has lost: they are awaited, and Scrapy has nothing of them any more."""
-        waits = self._files.are_waiting or self._own.requests.are_waiting or self._repeated.soonest_in(0.0) is not None
+        waits = self._own.requests.are_waiting or self._repeated.soonest_in(0.0) is not None
         if not waits and not is_busy(self._crawler):
             for state in self._engine.awaited():
                 self._engine.fetched(lost(state, "a middleware has lost its request or response"))

@@ -1,5 +1,4 @@
-"""The private names of Scrapy that are used, each with its reason; those of its HTTP client are in download/http_internals.py, those of
-its scraper and downloader in shortcuts/.
+"""The private names of Scrapy that are read or overridden, each with its reason. None is replaced in an object or module of Scrapy.
 
 This is what to compare when Scrapy changes. What other modules need of them has a public name here.
 """
@@ -7,10 +6,8 @@ This is what to compare when Scrapy changes. What other modules need of them has
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from typing import TYPE_CHECKING, Any
-
-from twisted.internet.defer import succeed
 
 if TYPE_CHECKING:
     from http.cookiejar import Cookie
@@ -39,6 +36,12 @@ def is_busy(crawler: Crawler) -> bool:
     return bool(downloader.active) or not scraper.slot.is_idle()
 
 
+def is_closing(crawler: Crawler) -> bool:
+    """Return whether the crawl is ending. The engine has no public name for it."""
+    slot = getattr(crawler.engine, "_slot", None)
+    return slot is None or slot.closing is not None
+
+
 def run_soon(coroutine: Coroutine[Any, Any, object]) -> None:
     """Run a coroutine on the event loop. Scrapy has no public function that does this with and without Twisted's reactor."""
     from scrapy.utils import defer  # noqa: PLC0415
@@ -50,13 +53,6 @@ async def end_spider(crawler: Crawler, reason: str) -> None:
     """End a crawl, unless it is over by now. The engine has the spider only while it crawls."""
     if crawler.engine.spider is not None:
         await crawler.engine.close_spider_async(reason=reason)
-
-
-def set_domain_splitter(split: Callable[[str], Any]) -> None:
-    """Set the source of public suffixes for cookies. Scrapy has no setting for it, and its own fetches a list."""
-    from scrapy.downloadermiddlewares import cookies  # noqa: PLC0415
-
-    cookies._split_domain = split  # type: ignore[assignment]
 
 
 def is_too_large(error: Exception) -> bool:
@@ -85,19 +81,14 @@ class UrlAsGiven:
 
 
 class CookieHook:
-    """Mixin of CookiesMiddleware: a method between the cookies of a response and the jar, where Scrapy has no public one."""
+    """Mixin of CookiesMiddleware: a method between cookies and the jar, where Scrapy has no public one."""
 
     def _process_cookies(self, cookies: Iterable[Cookie], *, jar: CookieJar, request: Request) -> None:
-        kept = self.accept(cookies)
-        super()._process_cookies(kept, jar=jar, request=request)  # type: ignore[misc]
-        self.stored(kept, jar)
+        self.store(cookies, jar, request)
 
-    def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
-        """Return those of a response that are to be kept."""
-        return list(cookies)
-
-    def stored(self, cookies: list[Cookie], jar: CookieJar) -> None:
-        """These cookies are in the jar."""
+    def store(self, cookies: Iterable[Cookie], jar: CookieJar, request: Request) -> None:
+        """Put the cookies of a request or response into the jar."""
+        raise NotImplementedError
 
 
 class DecompressionHook:
@@ -134,23 +125,3 @@ class ExportHook:
     async def end_export(self, slot: Any, spider: Any) -> None:
         """Finish the file of an export, and store it."""
         await super()._close_slot(slot, spider)  # type: ignore[misc]
-
-
-def divert_responses(crawler: Crawler, takes: Callable[[Any, Request], bool]) -> Callable[[Any, Request], Any]:
-    """Have each response shown to `takes` before anything else of Scrapy gets it, and no more of it done where that returns True.
-
-    Returns what continues with a response, unless the crawl is ending. What waits in a callback would count for Scrapy as being parsed,
-    and hold up all others.
-    """
-    scraper = crawler.engine.scraper
-    scrape = scraper.enqueue_scrape
-
-    def enqueue(result: Any, request: Request) -> Any:
-        return succeed(None) if takes(result, request) else scrape(result, request)
-
-    def continued(result: Any, request: Request) -> Any:
-        is_open = scraper.slot is not None and scraper.slot.closing is None
-        return scrape(result, request) if is_open else succeed(None)
-
-    scraper.enqueue_scrape = enqueue  # type: ignore[method-assign]
-    return continued

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -26,10 +26,10 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Held
 from crawlspace.plural import counted
 from crawlspace.runtime.browser.extra import check_browser, check_extra
-from crawlspace.runtime.download.handler import SendingTimes
-from crawlspace.runtime.download.host_addresses import look_up
-from crawlspace.runtime.download.kept_connections import SecondTurns
-from crawlspace.runtime.download.resolver import GuardedResolver
+from crawlspace.runtime.http.host_addresses import look_up
+from crawlspace.runtime.http.negotiate import prepare_negotiate
+from crawlspace.runtime.http.resolver import GuardedResolver
+from crawlspace.runtime.http.sending import SecondAttempts, SendingTimes
 from crawlspace.runtime.scrapy_internals import end_spider, run_soon
 from crawlspace.runtime.stores.archive_limit import end_archive
 from crawlspace.runtime.stores.crawl_store import (
@@ -93,7 +93,7 @@ class Session:
         """What makes the exit status 1 although the crawl came to its end, in sentences for the head of its summary; components add to it."""
         self._began = int(SystemClock().now())
         self.sending = SendingTimes()
-        self.second_turns = SecondTurns()
+        self.second_attempts = SecondAttempts()
         self.store: Store = opened.store
         self._joined = opened.joined
         self._settings = settings
@@ -111,9 +111,8 @@ class Session:
         self._settled_at = -inf
         """When a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
-        self._of_process: GuardedResolver | None = None
         self._own: GuardedResolver | None = None
-        """The resolver of all crawls of the process, and how this one sees it."""
+        """What looks names up, with the address rules of this crawl."""
         self.finish_reason = ""
         """Scrapy's reason for the end of the crawl: "finished" when nothing was left to do."""
 
@@ -128,6 +127,7 @@ class Session:
             check_extra()
         collection.proxies.check()
         check_browser(collection.sites.accesses, collection.browser)
+        prepare_negotiate(collection.sites.accesses)
         make_folder(collection)
         opened = open_store(collection, settings)
         with ExitStack() as undo:
@@ -209,12 +209,11 @@ class Session:
         resolver = reactor.nameResolver
         if not isinstance(resolver, GuardedResolver):
             raise ConfigError(
-                "TWISTED_DNS_RESOLVER is not crawlspace.runtime.download.resolver.GuardedResolver, so address rules could not be held; remove that setting"
+                "TWISTED_DNS_RESOLVER is not crawlspace.runtime.http.resolver.GuardedResolver, so address rules could not be held; remove that setting"
             )
         guard = self.space.at_connect
         resolver.add(guard)
         self.at_close(lambda: resolver.remove(guard))
-        self._of_process = resolver
         own = self._own = resolver.for_one(guard)
         self.at_close(lambda: self._keep_addresses(most=10_000))
         if self.collection.share_address_delay:
@@ -231,12 +230,6 @@ class Session:
                 look_up(own, host, int(port), answered)
 
             self.engine.look_up_addresses(locate, most=max(1, reactor.getThreadPool().max // 2))
-
-    def connecting(self, *, to_proxy: bool = False) -> AbstractContextManager[None]:
-        """Have a connection that is begun within the block checked against this crawl's rules, and no other's; one to a proxy is not."""
-        if self._of_process is None or self._own is None:
-            return nullcontext()
-        return self._of_process.answers_of(self._own, is_proxy=to_proxy)
 
     @property
     def owned_sites(self) -> OwnedSites | None:

@@ -12,7 +12,6 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from middlewares.cookies import Cookies
 from tests.command_line import ROOT
 from tests.components.opened import NOTHING_IS_SENT
@@ -21,10 +20,8 @@ from tests.notifications import LONGEST_WAIT_S
 ONE_COOKIE = """
 import socket, sys
 from scrapy import Request
-from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.http import Response
-from scrapy.utils.test import get_crawler
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from scrapy.utils.misc import load_object
 
 asked = []
 
@@ -33,9 +30,7 @@ def refuse(*arguments, **_):
     raise OSError
 
 socket.getaddrinfo = socket.create_connection = socket.socket.connect = refuse
-if sys.argv[1] == "bundled":
-    use_bundled_suffixes()
-middleware = CookiesMiddleware()
+middleware = load_object(sys.argv[1])()
 request = Request("http://shop.example.co.uk/")
 for cookie in ("a=1", "b=2; Domain=example.co.uk", "c=3; Domain=co.uk"):
     middleware.process_response(request, Response(request.url, headers={"Set-Cookie": cookie}))
@@ -45,11 +40,17 @@ print(another.headers.get("Cookie"), bool(asked))
 """
 
 
-@pytest.mark.parametrize(("suffixes", "asks"), [("bundled", False), ("fetched", True)])
-def test_cookies_need_no_network_request(tmp_path: Path, suffixes: str, *, asks: bool) -> None:
+WHOSE = [
+    ("middlewares.cookies.Cookies", False),
+    ("scrapy.downloadermiddlewares.cookies.CookiesMiddleware", True),
+]
+
+
+@pytest.mark.parametrize(("middleware", "asks"), WHOSE)
+def test_cookies_need_no_network_request(tmp_path: Path, middleware: str, *, asks: bool) -> None:
     """Scrapy alone asks: that this test notices a request is shown too."""
     env = {**os.environ, "TLDEXTRACT_CACHE": str(tmp_path)}
-    command = [sys.executable, "-c", ONE_COOKIE, suffixes]
+    command = [sys.executable, "-c", ONE_COOKIE, middleware]
     ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=LONGEST_WAIT_S)
     assert ended.stdout == f"b'b=2' {asks}\n", ended.stderr
 
@@ -68,7 +69,6 @@ SET = [
 @pytest.mark.parametrize("at_once", [True, False])
 @pytest.mark.parametrize(("cookies", "sent"), SET)
 def test_cookies_have_bounds(cookies: list[tuple[str, str, str]], sent: list[str], *, at_once: bool) -> None:
-    use_bundled_suffixes()
     middleware = Cookies.from_crawler(get_crawler(settings_dict=NOTHING_IS_SENT))
     request = Request("http://127.0.0.1/x")
     headers = [f"{name}={value}; Path={path}" for name, value, path in cookies]

@@ -16,7 +16,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.runtime import scheduler as module
-from crawlspace.runtime.download.resolver import GuardedResolver, HostNames
+from crawlspace.runtime.http.resolver import GuardedResolver, HostNames
 from crawlspace.runtime.requests import ROBOTS, STATE, robots_request
 from crawlspace.runtime.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler, open_session
 from spiders.collection import CollectionSpider

@@ -17,7 +17,7 @@ from crawlspace.content.page import Page
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.errors import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.http.errors import KeptConnectionClosed, NotAsked
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.requests import robots_request
 from spiders.collection import CollectionSpider

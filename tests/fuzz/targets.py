@@ -39,10 +39,9 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
-from crawlspace.runtime.download.retry_after import retry_after_s
+from crawlspace.runtime.http.retry_after import retry_after_s
 from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import MalformedUrl, document_id, join, parse
-from tests.heads import differs
 
 PAGE = "http://www.example.com/docs/index.html?page=2"
 URLS = tuple(
@@ -163,11 +162,6 @@ def headers(data: bytes) -> None:
         _joined(PAGE, value)
 
 
-def heads(data: bytes) -> None:
-    """Read the head of an answer in one go, if it can be, as Twisted does line by line."""
-    assert not differs(data)
-
-
 def robots(data: bytes) -> None:
     """Keep a robots.txt and ask it; the first line is a user agent."""
     agent, body = (part.decode("utf-8", "replace") for part in _first_line(data))
@@ -268,13 +262,6 @@ TARGETS = {
             "Content-Type: ", "X-Robots-Tag: ", "Link: ", "Retry-After: ", "ETag: ", "Last-Modified: ", "Location: ", "text/html", "; charset=",
             "noindex", "nofollow", "none", "unavailable_after: ", "crawlspace: ", "<http://a.example/>", '; rel="canonical"', "\\", '"',
             "Wed, 21 Oct 2015 07:28:00 GMT", "-0000", "120",
-        ),
-    ),
-    "heads": Target(
-        heads,
-        (
-            "HTTP/1.1 ", "200", "304", "204", "100", " OK", "\r\n", "\n", "\r\n\r\n", " ", "\t", ":", "Content-Length: 3\r\n", "Content-Length: 0\r\n",
-            "Transfer-Encoding: chunked\r\n", "Connection: keep-alive\r\n", "Connection: close\r\n", "ETag: a\r\n", "Set-Cookie: a=b\r\n", "X-a_b: c\r\n",
         ),
     ),
     "robots": Target(

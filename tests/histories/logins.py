@@ -23,7 +23,7 @@ from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
 from crawlspace.runtime.access.renewal import Renewal
 from crawlspace.runtime.access.session_check import Download
-from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.runtime.middlewares.site_access import BaseSiteAccess
 from crawlspace.runtime.requests import STATE, LeasedRequest
 from tests.histories.reading import body_of, headers_of

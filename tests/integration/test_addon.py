@@ -223,17 +223,23 @@ def test_offsite_links_and_folders_are_those_of_the_spiders_start_urls(plain: Pl
 
 # --- addresses ----------------------------------------------------------------------------------------------------
 
+OWN_HANDLER = ("-s", 'DOWNLOAD_HANDLERS={"http": "scrapy.core.downloader.handlers.http11.HTTP11DownloadHandler"}')
+OWN_RESOLVER = ("-s", "TWISTED_DNS_RESOLVER=scrapy.resolver.CachingThreadedResolver")
 REACTORS = [
-    # options; whether address rules hold
-    ((), True),
-    (("-s", "FORCE_CRAWLER_PROCESS=1"), True),
-    (("-s", "TWISTED_DNS_RESOLVER=scrapy.resolver.CachingThreadedResolver"), False),
+    # options; whether address rules hold, and for look-ups only
+    ((), True, False),
+    (("-s", "FORCE_CRAWLER_PROCESS=1"), True, False),
+    (OWN_RESOLVER, True, False),
+    (OWN_HANDLER, True, True),
+    ((*OWN_HANDLER, *OWN_RESOLVER), False, False),
 ]
 
 
-@pytest.mark.parametrize(("options", "hold"), REACTORS, ids=["usual", "crawler_process", "own_resolver"])
+@pytest.mark.parametrize(
+    ("options", "hold", "look_ups"), REACTORS, ids=["usual", "crawler_process", "own_resolver", "own_handler", "both"]
+)
 def test_address_rules_apply_at_connect_time_or_a_warning_reports_that_they_do_not(
-    plain: PlainProject, options: tuple[str, ...], hold: bool
+    plain: PlainProject, options: tuple[str, ...], hold: bool, look_ups: bool
 ) -> None:
     plain.write({"rules/crawl.rules": "forbid address 127.0.0.2\n"})
     site = Site({"/a": page("A")})
@@ -243,6 +249,7 @@ def test_address_rules_apply_at_connect_time_or_a_warning_reports_that_they_do_n
         assert_same(fetched(server), ["/", "/a"])
         assert (fetched(other) == []) is hold
     assert ("address rules of crawl.rules do NOT hold" in run.stderr) is not hold
+    assert ("hold for the look-ups of names only" in run.stderr) is look_ups
     assert ("an address rule forbids every address of the host (crawl.rules:1)" in run.stderr) is hold
     assert plain.stats("retry/") == {}
 

@@ -57,7 +57,7 @@ ANSWERS = [
     # answer to the request                          requests  page without it    with an item of its own
     (status(404),                                     1,       (State.FAILED, 699), "HttpError"),
     (status(503),                                     2,       (State.FAILED, 699), "HttpError"),
-    (drop(),                                          2,       (State.FAILED, 699), "DownloadFailedError"),
+    (drop(),                                          2,       (State.FAILED, 699), "AnswerFailed"),
     (sequence([status(503), PRICE]),                  2,       (State.DONE, 200),   ""),
     (redirect("/moved"),                              1,       (State.DONE, 200),   ""),
     (redirect("http://other.example/"),               1,       (State.EXCLUDED, 2004), "IgnoreRequest"),

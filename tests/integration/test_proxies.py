@@ -218,7 +218,7 @@ def test_a_log_in_goes_through_the_proxy(project: MakeProject) -> None:
     assert refused.returncode == without.returncode == 1
     where = "CRAWLSPACE_SITES['wiki.invalid']['proxy']"
     assert f"the proxy {proxy.url} asks for a log-in (407): set or correct the user and password of {where}" in refused.stdout
-    assert f"the proxy {proxy.url} ({where}) does not reach http://wiki.invalid (502)" in without.stdout
+    assert f"the proxy {proxy.url} ({where}) does not reach wiki.invalid (502)" in without.stdout
     assert_no_secret(made, tried.stdout, run.stderr, refused.stdout + refused.stderr, without.stdout + without.stderr)
 
 

@@ -5,6 +5,7 @@ nginx runs as a process of the test's own, in the foreground, and with nothing o
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import shutil
@@ -23,9 +24,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from crawlspace.config.site_tls import SiteTls
+from tests.certificates import authority
 from tests.conftest import MakeProject, assert_same
 from tests.integration.stored import FAST, collection, indexed, statuses
 from tests.notifications import notify, wait_until
+from tests.unit.runtime.http.fetching import asyncio_is_there, crawling
 
 RULES = "allow address 127.0.0.0/8\n"
 PASSWORD = "secret of nginx"
@@ -69,7 +73,7 @@ class Nginx:
 
 
 @contextmanager
-def nginx(folder: Path, *, tls: bool = False, more: str) -> Iterator[Nginx]:
+def nginx(folder: Path, *, tls: bool = False, http2: bool = False, more: str) -> Iterator[Nginx]:
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     assert program is not None, "nginx is not installed"
     www = folder / "www"
@@ -81,7 +85,7 @@ def nginx(folder: Path, *, tls: bool = False, more: str) -> Iterator[Nginx]:
     folder.chmod(0o755)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    written = CONFIGURATION.format(folder=folder, port=port, tls=" ssl" if tls else "", more=more)
+    written = CONFIGURATION.format(folder=folder, port=port, tls=" ssl" * tls + " http2" * http2, more=more)
     if (user := folder.owner()) == "root":  # else its worker would be another user, who may not read here
         written = f"user {user};{written}"
     (folder / "nginx.conf").write_text(written)
@@ -213,3 +217,27 @@ def test_certificates_of_clients(project: MakeProject, tmp_path: Path) -> None:
         demo.crawl("demo").succeeded()
         assert set(statuses(demo).values()) == {200}
         assert_same(indexed(demo), PAGES)
+
+
+def test_http_2_where_nginx_offers_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream is a request: several at a time have one connection."""
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    vouching, own = authority(tmp_path)
+    more = f"ssl_certificate {own}; ssl_certificate_key {own}; keepalive_requests 20;"
+
+    async def run(server: Nginx) -> None:
+        async with crawling(with_session=True, tls=SiteTls("the entry", vouching)) as crawl:
+            for _ in range(3):
+                paths = PAGES * 4
+                responses = await asyncio.gather(*(crawl.fetch(f"{server.url}{path}") for path in paths))
+                for path, response in zip(paths, responses, strict=True):
+                    assert (response.status, response.protocol) == (200, "h2")
+                    assert response.certificate is not None
+                    assert f"<title>{path}</title>".encode() in response.body
+            missing = await crawl.fetch(f"{server.url}/missing")
+            assert (missing.status, missing.headers["Content-Type"]) == (404, b"text/html")
+
+    with asyncio_is_there(monkeypatch), nginx(folder, tls=True, http2=True, more=more) as server:
+        asyncio.run(run(server))
+    assert server.answers() == [200] * 36 + [404]

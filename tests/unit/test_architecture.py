@@ -88,13 +88,7 @@ REACHES_THROUGH = {"crawlspace.runtime.files.reading": "is divided with runtime/
 KNOWS_SCRAPY = frozenset({"runtime", "addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
-INTERNALS = {
-    "crawlspace.runtime.scrapy_internals",
-    "crawlspace.runtime.download.http_internals",
-    "crawlspace.runtime.download.tunnels",
-    "crawlspace.runtime.shortcuts.downloads",
-    "crawlspace.runtime.shortcuts.scraping",
-}
+INTERNALS = {"crawlspace.runtime.scrapy_internals"}
 """Where private names of libraries are used, each with its reason."""
 OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 

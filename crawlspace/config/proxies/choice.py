@@ -12,13 +12,16 @@ from urllib.parse import unquote
 from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.printable import HIDDEN, quoted
-from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
+from crawlspace.urls import MalformedUrl, parse
 
 DIRECT = "direct"
 EXAMPLE = "'http://proxy.example.com:3128'"
 DICT_EXAMPLE = '{"url": "http://proxy.example.com:3128", "user": "crawler", "password": "env:PROXY_PASSWORD"}'
+SCHEMES = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080, "socks4": 1080, "socks4a": 1080}
+"""Of the URLs of proxies, with their usual ports. Names are looked up by the proxy, also with socks4 and socks5."""
 _KEYS = ("url", "user", "password")
 _NO_PROXY_MEANT = frozenset({"none", "no", "off", "false", "null"})
+_HAS_PORT = re.compile(r":[0-9]+$")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(.*)", re.DOTALL)
 
 
@@ -153,15 +156,13 @@ def _read(where: str, text: str, *, secret: bool = False) -> tuple[ProxyAddress,
         meant = "" if secret or "@" in text else f": write {quoted(f'http://{text}')}"
         raise SettingError(f"{where} {shown} is no URL; it must be like {EXAMPLE}{meant}")
     scheme, authority, rest = found[1].lower(), found[2], found[3]
-    if scheme.startswith("socks"):
-        raise SettingError(f"{where} {shown} is a SOCKS proxy, and only HTTP proxies are supported: name one as in {EXAMPLE}")
-    if scheme not in DEFAULT_PORTS:
-        meant = did_you_mean(scheme, sorted(DEFAULT_PORTS), f"it must begin with http:// or https://, as in {EXAMPLE}")
+    if scheme not in SCHEMES:
+        meant = did_you_mean(scheme, sorted(SCHEMES), f"it must begin with http://, https:// or socks5://, as in {EXAMPLE}")
         raise SettingError(f"{where} {shown} has the scheme {quoted(scheme)}: {meant}")
     log_in, _, place = authority.rpartition("@")
     user, _, password = log_in.partition(":")
     try:
-        url = parse(f"{scheme}://{place}/")
+        url = parse(f"http://{place}/")
     except MalformedUrl:
         url = None
     if url is None or not url.host or "@" in rest:
@@ -171,8 +172,8 @@ def _read(where: str, text: str, *, secret: bool = False) -> tuple[ProxyAddress,
         )
     if rest not in {"", "/"}:
         raise SettingError(f"{where} {shown} has something after the host; a proxy has only host and port, as in {EXAMPLE}")
-    host = url.host.strip("[]")
-    return ProxyAddress(f"{scheme}://{url.site}", scheme, host, url.port), unquote(user), unquote(password)
+    port = url.port if _HAS_PORT.search(place) else SCHEMES[scheme]
+    return ProxyAddress(f"{scheme}://{url.host}:{port}", scheme, url.host.strip("[]"), port), unquote(user), unquote(password)
 
 
 def _without_log_in(text: str) -> str:

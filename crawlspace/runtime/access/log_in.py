@@ -18,7 +18,7 @@ from crawlspace.runtime.access.addresses import elsewhere, port_of, shown, targe
 from crawlspace.runtime.access.html_forms import NoFormError, filled
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
 from crawlspace.runtime.access.signs import LoggedOut
-from crawlspace.runtime.download.headers import location_of
+from crawlspace.runtime.http.headers import location_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response

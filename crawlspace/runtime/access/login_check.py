@@ -17,7 +17,8 @@ from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.access.signs import LoggedOut
-from crawlspace.runtime.download.headers import location_of
+from crawlspace.runtime.http.headers import location_of
+from crawlspace.runtime.requests import NEGOTIATE
 
 if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess
@@ -70,6 +71,8 @@ def try_login(
         if access.carries(url.scheme):
             for name, value in access.headers().items():
                 request.headers[name] = value
+            if access.kind == "negotiate":
+                request.meta[NEGOTIATE] = True
             if access.session is not None:
                 session = sending.log_in(access, allows, tell)
                 carry(request, access, session.content)

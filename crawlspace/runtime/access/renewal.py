@@ -15,7 +15,7 @@ from crawlspace.printable import printable
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.access.requests import LoginRequests
-from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,39 +1,61 @@
-"""Sends the requests of a log-in. A person names its hosts, so address rules do not apply to them; their proxies do."""
+"""Sends the requests of a log-in, as those of pages are sent: through the same proxies, with the same certificates and address rules.
+
+A person names the hosts of a log-in. So they may have an address of a private network, unless an address rule forbids it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-import aiohttp
-from scrapy.http import HtmlResponse, Response, TextResponse
-from scrapy.utils.python import to_unicode
-from yarl import URL
+from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
+from scrapy.http import Response
+from scrapy.responsetypes import responsetypes
 
 from crawlspace.crawl.logins import entry_hosts_of
 from crawlspace.crawl.sessions import LONGEST_LOGIN_S
-from crawlspace.index.json_client import unreachable
+from crawlspace.decision import Decision, Reason
+from crawlspace.model import Status
 from crawlspace.printable import printable
+from crawlspace.runtime.access.addresses import bare_place
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
-from crawlspace.runtime.download.proxy_failures import is_of_proxy, refusal
+from crawlspace.runtime.http.client import HttpClient
+from crawlspace.runtime.http.errors import ProxyFailed
+from crawlspace.runtime.http.failures import detail_of, meaning_of
+from crawlspace.runtime.http.proxies import answered_by_proxy
+from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
+from crawlspace.runtime.http.tls import TlsOptions
+from crawlspace.runtime.requests import set_proxy
+from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
     from scrapy import Request
 
-    from crawlspace.config.proxies.choice import Proxy, ProxyAddress
     from crawlspace.config.proxies.table import Proxies
     from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
     from crawlspace.config.sites import SiteTable
+    from crawlspace.runtime.http.transfer import AnswerHead
 
 MOST_BYTES = 4 << 20
+"""Of an answer; the rest is not read."""
 TIMEOUT_S = 60
 _LOOK_EVERY_S = 0.5
 """Whether the crawl ends."""
-_HTML = ("text/html", "application/xhtml+xml")
+
+
+def guard_of_logins(at_connect: Guard) -> Guard:
+    """Return the check of addresses that log-ins may connect to, by that of pages."""
+
+    def check(host: str, port: int, address: str) -> Decision:
+        decision = at_connect(host, port, address)
+        is_internal = decision.reason is Reason.PRIVATE_ADDRESS and decision.lacks_domain_rule
+        return Decision(Reason.ADMITTED, None, decision.trace) if is_internal else decision
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +66,9 @@ class LoginRequests:
     sites: SiteTable
     """Has the certificates of connections."""
     proxies: Proxies
-    verify: bool = True
-    """Certificates of servers."""
+    tls: TlsOptions = field(default_factory=TlsOptions)
+    guard: Guard | None = None
+    """Returns whether an address may be connected to; None: any may."""
     timeout_s: float = TIMEOUT_S
     """Of one request."""
     browser: BrowserSettings | None = None
@@ -77,13 +100,16 @@ class LoginRequests:
         return asyncio.run(self._got(request))
 
     async def _logged_in(self, access: SiteAccess, allows: Callable[[str, int], bool], tell: Callable[[str], object]) -> LoggedIn:
+        client = self._client()
         try:
-            async with asyncio.timeout(LONGEST_LOGIN_S), self._session() as session:
+            async with asyncio.timeout(LONGEST_LOGIN_S):
                 if access.session is not None and access.session.kind == "browser":
                     return await self._in_browser(access, allows, tell)
-                return await LogIn(access, lambda request: self._send(session, request), allows, tell).session()
+                return await LogIn(access, lambda request: self._send(client, request), allows, tell).session()
         except TimeoutError as error:
             raise LogInFailedError(f"it has not ended within {LONGEST_LOGIN_S} s", refused=False) from error
+        finally:
+            client.close()
 
     async def _in_browser(
         self, access: SiteAccess, allows: Callable[[str, int], bool], tell: Callable[[str], object]
@@ -98,91 +124,83 @@ class LoginRequests:
             is_of_entry=entry_hosts_of(self.sites, access),
             tell=tell,
             user_agent=self.user_agent,
-            verify=self.verify,
+            verify=self.tls.verifies,
         ).session()
 
     async def _got(self, request: Request) -> Response:
-        async with self._session() as session:
-            return await self._send(session, request)
+        client = self._client()
+        try:
+            return await self._send(client, request)
+        finally:
+            client.close()
 
-    def _session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=self.timeout_s),
-            headers={"User-Agent": self.user_agent},
-        )
+    def _client(self) -> HttpClient:
+        return HttpClient(self.tls, tls_of=lambda host, port: self.sites.of(host, port).tls, decodes=True)
 
-    def _proxy(self, url: URL) -> tuple[Proxy, ProxyAddress] | None:
-        host = url.raw_host or ""
-        proxy = self.proxies.of(url.scheme, f"[{host}]" if ":" in host else host, url.port or 0)
-        return None if proxy is None else (proxy, self.proxies.address(proxy))
-
-    def _tls(self, url: URL, proxy: ProxyAddress | None) -> ssl.SSLContext | bool:
-        """Return what TLS connections are made with, to the site and to a proxy that speaks TLS: there is one parameter for both."""
-        tls = self.sites.of(url.host or "", url.port or 0).tls
-        of_proxy = self.sites.of(proxy.host, proxy.port).tls if proxy is not None and proxy.scheme == "https" else None
-        if of_proxy is None or of_proxy.ca_file is None or not self.verify:
-            return self.verify if tls is None else tls.context(verify=self.verify)
-        context = ssl.create_default_context() if tls is None else tls.context()
-        context.load_verify_locations(of_proxy.ca_file)
-        return context
-
-    async def _send(self, session: aiohttp.ClientSession, request: Request) -> Response:
-        url = URL(request.url, encoded=True)
-        entry = self.sites.of(url.host or "", url.port or 0).access
+    async def _send(self, client: HttpClient, request: Request) -> Response:
+        """Return the answer to a request. Raises LogInFailedError where there is none."""
+        try:
+            url = parse(request.url)
+        except MalformedUrl as error:
+            raise LogInFailedError(f"{_place(request)} cannot be reached: its address is not valid", refused=False) from error
+        entry = self.sites.of(url.host, url.port).access
         if entry is not None and entry.carries(url.scheme):
             for name, value in entry.headers().items():
                 request.headers.setdefault(name, value)
-        found = self._proxy(url)
-        address = None if found is None else found[1]
-        headers = {to_unicode(name): to_unicode(request.headers.get(name) or b"", "latin-1") for name in request.headers}
+        request.headers.setdefault(b"User-Agent", self.user_agent)
+        proxy = self.proxies.of(url.scheme, url.host, url.port)
+        if proxy is not None:
+            address = self.proxies.address(proxy)
+            set_proxy(request, address.url, address.authorization, where=proxy.where)
+        resolver = GuardedResolver(LoopNames(timeout_s=self.timeout_s))
+        if self.guard is not None:
+            resolver.add(self.guard)
+        body = _Body()
         try:
-            async with session.request(
-                request.method,
-                url,
-                data=request.body or None,
-                headers=headers,
-                allow_redirects=False,
-                ssl=self._tls(url, address),
-                proxy=None if address is None else address.url,
-                proxy_auth=aiohttp.BasicAuth.decode(address.authorization)
-                if address is not None and address.authorization
-                else None,
-            ) as answer:
-                if found is not None and url.scheme == "http" and is_of_proxy(answer.status, answer.headers):
-                    raise LogInFailedError(_refusal(found, answer.status, request), refused=False)
-                body = await answer.content.read(MOST_BYTES) if request.method != "HEAD" else b""
-                while len(body) < MOST_BYTES and (more := await answer.content.read(MOST_BYTES - len(body))):
-                    body += more
-                got: dict[str, list[str]] = {}
-                for name, value in answer.headers.items():
-                    got.setdefault(name, []).append(value)
-                kind = answer.content_type if "Content-Type" in answer.headers else ""
-                made = HtmlResponse if kind in _HTML else TextResponse if kind.startswith("text/") or "json" in kind else Response
-                got.pop("Content-Encoding", None)  # it is decoded
-                return made(request.url, status=answer.status, headers=got, body=body, request=request)
-        except TimeoutError as error:
+            got = await client.fetch(request, body, resolver, timeout_s=self.timeout_s)
+        except ProxyFailed as error:
+            raise LogInFailedError(str(error), refused=False) from None  # its cause may have the log-in
+        except DownloadTimeoutError as error:
             raise LogInFailedError(f"{_place(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
-        except aiohttp.ClientHttpProxyError as error:
-            assert found is not None
-            raise LogInFailedError(_refusal(found, error.status, request), refused=False) from None  # its headers have the log-in
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            if found is not None and isinstance(error, aiohttp.ClientProxyConnectionError):
-                why = f"the proxy {found[1].url} cannot be reached ({unreachable(error)}): start it, or correct {found[0].where}"
-                raise LogInFailedError(why, refused=False) from None
-            raise LogInFailedError(f"{_place(request)} cannot be reached: {_why(error)}", refused=False) from error
+        except CannotResolveHostError as error:
+            why = (
+                "an address rule forbids it"
+                if resolver.why_refused(url.host.strip("[]"), url.port)
+                else "its name cannot be resolved"
+            )
+            raise LogInFailedError(f"{_place(request)} cannot be reached: {why}", refused=False) from error
+        except OSError as error:
+            raise LogInFailedError(f"{_place(request)} cannot be reached: {error.strerror or error}", refused=False) from error
+        except Exception as error:
+            meaning = meaning_of(error, url=request.url, resolver=None)
+            if meaning.status is Status.UNEXPECTED:
+                raise
+            why = printable(detail_of(error, meaning.status))
+            raise LogInFailedError(f"{_place(request)} cannot be reached: {why}", refused=False) from error
+        headers = got.head.headers
+        headers.pop(b"Content-Encoding", None)  # it is decoded
+        kind = responsetypes.from_args(headers=headers, url=request.url, body=body.content)
+        response: Response = kind(request.url, status=got.head.status, headers=headers, body=body.content, request=request)
+        failed = None if proxy is None else answered_by_proxy(request, response)
+        if failed is not None:
+            raise LogInFailedError(str(failed), refused=False)
+        return response
 
 
-def _why(error: Exception) -> str:
-    """Return why there is no answer. The texts of some errors have the address, whose query may have a password."""
-    if isinstance(error, aiohttp.ClientResponseError):
-        return printable(error.message)
-    return "its address is not valid" if isinstance(error, ValueError) else unreachable(error)
+class _Body:
+    """Takes the first bytes of a body."""
 
+    def __init__(self) -> None:
+        self.content = b""
 
-def _refusal(found: tuple[Proxy, ProxyAddress], status: int, request: Request) -> str:
-    return refusal(status, proxy=found[1].url, where=found[0].where, site=_place(request))
+    def begin(self, head: AnswerHead) -> bool:
+        return True
+
+    def write(self, data: bytes) -> bool:
+        self.content += data[: MOST_BYTES - len(self.content)]
+        return len(self.content) < MOST_BYTES
 
 
 def _place(request: Request) -> str:
-    return printable(str(URL(request.url, encoded=True).origin()))
+    """Return the scheme, host and port that a request is for."""
+    return printable(f"{urlsplit(request.url).scheme}://{bare_place(request.url)}")

@@ -10,7 +10,7 @@ from scrapy.http import HtmlResponse, TextResponse
 from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import bare, shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, has_form, tree_of
-from crawlspace.runtime.download.headers import location_of
+from crawlspace.runtime.http.headers import location_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response

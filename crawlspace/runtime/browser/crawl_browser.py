@@ -24,7 +24,6 @@ from crawlspace.runtime.browser.renderer import Renderer
 from crawlspace.runtime.browser.resources import Resources, headers_given
 from crawlspace.runtime.browser.tab import PageJob
 from crawlspace.runtime.collection_rules import checks_of_a_resource
-from crawlspace.runtime.download.host_addresses import addresses_of
 from crawlspace.runtime.other_requests.robots import OtherRobots
 from crawlspace.runtime.requests import SESSION, STATE, OfPage
 from crawlspace.runtime.rule_middleware import refusal
@@ -197,7 +196,7 @@ class CrawlBrowser:
         resolver = self._session.resolver()
         if resolver is None:
             return ()
-        return await addresses_of(resolver, self._session.space.at_connect, host, port)
+        return [address for _, address in await resolver.addresses(host.strip("[]"), port)]
 
 
 async def _download(crawler: Crawler, request: Request) -> Response:

@@ -11,7 +11,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.runtime.browser.process import BrowserError
 from crawlspace.runtime.browser.tab import Tab
-from crawlspace.runtime.download.errors import BrowserCrashedError, NotAsked, NotRenderedError
+from crawlspace.runtime.http.errors import BrowserCrashedError, NotAsked, NotRenderedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -16,7 +16,7 @@ from crawlspace.printable import printable
 from crawlspace.runtime.browser.dom import SCRIPT
 from crawlspace.runtime.browser.loads import MOST_REQUESTS, Loads
 from crawlspace.runtime.browser.process import without_complaint
-from crawlspace.runtime.download.errors import BrowserCrashedError, NotRenderedError
+from crawlspace.runtime.http.errors import BrowserCrashedError, NotRenderedError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page

@@ -26,7 +26,7 @@ from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.converters import is_server
 from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, contents_of
 from crawlspace.framing import LENGTH_BYTES, framed
-from crawlspace.runtime.files.body import SUFFIX, prefix
+from crawlspace.runtime.http.file_body import SUFFIX, prefix
 
 logger = logging.getLogger(__name__)
 

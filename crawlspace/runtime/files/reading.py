@@ -1,6 +1,7 @@
-"""Has files read before Scrapy gets their responses: so no callback waits for them, and pages go on at full rate.
+"""Has files read before the callback of their response gets it. Pages go on at full rate meanwhile: other processes read.
 
-A response that is a file is held back and read in another process. Then it goes on as any other, with what was read.
+The response of a file waits in its callback. Scrapy counts it there as being parsed, up to SCRAPER_SLOT_MAX_ACTIVE_SIZE bytes of bodies;
+that of a large file is on disk, and does not count.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from scrapy.http import Response
-from scrapy.utils.defer import maybe_deferred_to_future
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.spider import iterate_spider_output
 
 from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.converters import converter_for
@@ -17,25 +18,28 @@ from crawlspace.content.documents.jobs import FileJob
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
 from crawlspace.content_type import essence, is_generic
 from crawlspace.model import Outcome, OutcomeKind, UrlState
-from crawlspace.runtime.download.headers import declared_type
-from crawlspace.runtime.files.body import FileBody, remove_left
-from crawlspace.runtime.files.download import files_folder
 from crawlspace.runtime.files.processes import FileProcesses
-from crawlspace.runtime.requests import CONTENTS, FILE, LATER, STATE
+from crawlspace.runtime.http.file_body import FileBody, files_folder, remove_left
+from crawlspace.runtime.http.headers import declared_type
+from crawlspace.runtime.requests import CONTENTS, FILE, STATE
 from crawlspace.runtime.rule_middleware import document_type
-from crawlspace.runtime.scrapy_internals import STOPPED, divert_responses, wake
+from crawlspace.runtime.scrapy_internals import STOPPED, is_closing, wake
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Callable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
     from crawlspace.runtime.session import Session
 
+LOOK_EVERY_S = 0.5
+"""Whether the crawl ends: nobody waits for a file then."""
+
 
 class FileReading:
-    """The files of one crawl that wait to be read."""
+    """Reads the files of one crawl."""
 
     def __init__(self, session: Session, crawler: Crawler) -> None:
         self._session = session
@@ -44,55 +48,66 @@ class FileReading:
         folder = files_folder(session.collection)
         remove_left(folder)
         self._processes = FileProcesses(self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
-        self._tasks: dict[asyncio.Task[None], Request] = {}
-        self._continue = divert_responses(crawler, self.takes)
 
-    @property
-    def are_waiting(self) -> bool:
-        """Whether files wait."""
-        return bool(self._tasks)
+    def read_first(self, parse: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a callback that reads the file of a response, if it is one, before `parse` gets it."""
 
-    def reading(self, request: Request) -> asyncio.Task[None] | None:
-        """Return what reads the file that came for a request, and goes on with its response; None where it is no file, or read already."""
-        return next((task for task, of in self._tasks.items() if of is request), None)
+        def read_and_parse(response: Response, **kwargs: Any) -> Any:
+            request = response.request
+            state: UrlState | None = None if request is None else request.meta.get(STATE)
+            if request is None or state is None or CONTENTS in request.meta:
+                return parse(response, **kwargs)
+            body: FileBody | None = request.meta.get(FILE)
+            declared = declared_type(response.headers)
+            kind = self._kind(response, request, declared) if 200 <= response.status < 300 else None
+            if kind is None or b"Location" in response.headers:
+                on_disk = body is not None and body.path is not None
+                return self._parsed(parse, response, kwargs, body) if on_disk else parse(response, **kwargs)
+            self._arrived(response, state, body)
+            return self._read_and_parsed(parse, response, kwargs, kind, declared)
 
-    def takes(self, response: Any, request: Request) -> bool:
-        """Take a response if it is a file that has yet to be read. Return whether."""
-        state: UrlState | None = request.meta.get(STATE)
-        if state is None or CONTENTS in request.meta:
-            return False
+        return read_and_parse
+
+    def close(self) -> None:
+        """End the processes. The leases of files that still wait are given back, and they are fetched again."""
+        self._processes.close()
+
+    async def _read_and_parsed(
+        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], kind: str, declared: str | None
+    ) -> AsyncIterator[Any]:
+        request = response.request
+        assert request is not None
         body: FileBody | None = request.meta.get(FILE)
-        if not isinstance(response, Response):  # its download has failed
+        reading = asyncio.ensure_future(self._read(response, body, kind=kind, declared=declared))
+        try:
+            while not (await asyncio.wait({reading}, timeout=LOOK_EVERY_S))[0]:
+                if is_closing(self._crawler):
+                    return
+            request.meta[CONTENTS] = reading.result()
+        finally:
+            reading.cancel()
+        async for one in self._parsed(parse, response, kwargs, body):
+            yield one
+
+    async def _parsed(
+        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], body: FileBody | None
+    ) -> AsyncIterator[Any]:
+        """Yield what `parse` yields, then remove the body from disk."""
+        try:
+            async for one in as_async_generator(iterate_spider_output(parse(response, **kwargs))):
+                yield one
+        finally:
             if body is not None:
                 body.drop()
-            return False
-        declared = declared_type(response.headers)
-        kind = self._kind(response, request, declared) if 200 <= response.status < 300 else None
-        if kind is None or b"Location" in response.headers:
-            if body is None or body.path is None:
-                return False
-            self._begin(self._go_on(response, request), request)
-            return True
+
+    def _arrived(self, response: Response, state: UrlState, body: FileBody | None) -> None:
+        """Let the next request to the site be sent: it need not wait until the file is read."""
         answer = Outcome(state.id, state.url, OutcomeKind.DOCUMENT, response.status)
         answer.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             answer.latency_s = response.meta.get("download_latency")
         self._session.engine.turns.file_arrived(answer, size=len(response.body) if body is None else body.size)
-        self._begin(self._read(response, request, declared=declared, kind=kind), request)
-        wake(self._crawler)  # the turn of its site has ended
-        return True
-
-    def close(self) -> None:
-        """Leave the files that still wait: their leases are given back, and they are fetched again."""
-        for task in self._tasks:
-            task.cancel()
-        self._tasks.clear()
-        self._processes.close()
-
-    def _begin(self, work: Coroutine[Any, Any, None], request: Request) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks[task] = request
-        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
+        wake(self._crawler)
 
     def _kind(self, response: Response, request: Request, declared: str | None) -> str | None:
         """Return the type of a response that is a file and admitted; None for any other."""
@@ -115,30 +130,19 @@ class FileReading:
         converters = self._settings.converters
         return bool(converters) and (is_generic(declared) or bool(converter_for(essence(declared), converters)))
 
-    async def _read(self, response: Response, request: Request, *, declared: str | None, kind: str) -> None:
-        """Read a file, and continue with its response."""
-        body: FileBody | None = request.meta.get(FILE)
+    async def _read(self, response: Response, body: FileBody | None, *, kind: str, declared: str | None) -> FileContents:
+        """Return the contents of a file."""
         if body is not None and body.is_too_large:
-            contents = FileContents(kind, status=TextStatus.TOO_LARGE)
-        else:
-            on_disk = body is not None and body.path is not None
-            job = FileJob(
-                declared if kind == essence(declared) else kind,
-                path=str(body.path) if on_disk and body is not None else "",
-                data=b"" if on_disk else response.body,
-                converter=converter_for(kind, self._settings.converters),
-                timeout_s=self._settings.timeout_s,
-            )
-            contents = await self._processes.read(job)
-        request.meta[CONTENTS] = contents
-        await self._go_on(response, request)
-
-    async def _go_on(self, response: Response, request: Request) -> None:
-        """Continue with a response, and remove its body from disk when it is recorded."""
-        body: FileBody | None = request.meta.get(FILE)
-        await maybe_deferred_to_future(self._continue(response, request))
-        if body is not None and LATER not in request.meta:  # else it waits for requests of its own
-            body.drop()
+            return FileContents(kind, status=TextStatus.TOO_LARGE)
+        on_disk = body is not None and body.path is not None
+        job = FileJob(
+            declared if kind == essence(declared) else kind,
+            path=str(body.path) if on_disk and body is not None else "",
+            data=b"" if on_disk else response.body,
+            converter=converter_for(kind, self._settings.converters),
+            timeout_s=self._settings.timeout_s,
+        )
+        return await self._processes.read(job)
 
 
 def start_of(response: Response, body: FileBody | None) -> bytes:

@@ -7,8 +7,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.utils.httpobj import urlparse_cached
 
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
+from crawlspace.runtime.http.cookies import is_public_suffix
 from crawlspace.runtime.middlewares.set_cookie import read_cookies
 from crawlspace.runtime.scrapy_internals import CookieHook, cookies_by_path
 
@@ -29,10 +30,6 @@ class BaseCookies(CookieHook, CookiesMiddleware):
     most_characters = 4_096
     """Of name and value; a longer cookie is not kept."""
 
-    def __init__(self, debug: bool = False) -> None:  # noqa: FBT001, FBT002 - as in Scrapy
-        super().__init__(debug)
-        use_bundled_suffixes()
-
     def process_response(self, request: Request, response: Response, spider: Spider | None = None) -> Request | Response:
         """Take the cookies of a response."""
         headers = response.headers.getlist(b"Set-Cookie")
@@ -42,18 +39,28 @@ class BaseCookies(CookieHook, CookiesMiddleware):
         now = time.time()
         for cookie in read_cookies(headers, url=request.url, now=now):
             if cookie.expires is None or cookie.expires > now:
-                self._process_cookies([cookie], jar=jar, request=request)
+                self.store([cookie], jar, request)
             else:
                 with suppress(KeyError):
                     jar.clear(cookie.domain, cookie.path, cookie.name)
         self._debug_set_cookie(response)
         return response
 
-    def accept(self, cookies: Iterable[Cookie]) -> list[Cookie]:
-        return [cookie for cookie in cookies if len(cookie.name) + len(cookie.value or "") <= self.most_characters]
-
-    def stored(self, cookies: list[Cookie], jar: CookieJar) -> None:
-        for domain in {cookie.domain for cookie in cookies}:
+    def store(self, cookies: Iterable[Cookie], jar: CookieJar, request: Request) -> None:
+        """Put cookies into a jar, those of a public suffix for its own host only."""
+        domains = set()
+        host = (urlparse_cached(request).hostname or "").lower()
+        for cookie in cookies:
+            if len(cookie.name) + len(cookie.value or "") > self.most_characters:
+                continue
+            domain = cookie.domain.removeprefix(".")
+            if domain and is_public_suffix(domain):
+                if domain != host:
+                    continue
+                cookie.domain = host
+            jar.set_cookie_if_ok(cookie, request)
+            domains.add(cookie.domain)
+        for domain in domains:
             _forget_oldest(jar, domain, self.most_cookies)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 
 from crawlspace.printable import printable
-from crawlspace.runtime.download.errors import UndecodableBody
+from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.runtime.scrapy_internals import DecompressionHook, is_too_large
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from crawlspace.content.link_targets import with_queries_in
 from crawlspace.content.page import Page
 from crawlspace.decision import Render
 from crawlspace.runtime.archived_responses import with_dom
-from crawlspace.runtime.download.errors import NotAsked, NotRenderedError
-from crawlspace.runtime.download.headers import declared_type
+from crawlspace.runtime.http.errors import NotAsked, NotRenderedError
+from crawlspace.runtime.http.headers import declared_type
 from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, STATE
 from crawlspace.runtime.rule_middleware import document_type
 from crawlspace.runtime.scrapy_internals import STOPPED

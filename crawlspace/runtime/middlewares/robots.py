@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.frontier.robots.cache import MAX_REDIRECTS
-from crawlspace.runtime.download.headers import location_of
+from crawlspace.runtime.http.headers import location_of
 from crawlspace.runtime.requests import ROBOTS, robots_request
 from crawlspace.runtime.rule_middleware import may_redirect_robots_txt
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, join, parse

@@ -16,11 +16,17 @@ from crawlspace.config.proxies.table import Proxies
 from crawlspace.crawl.sessions import LookedOut
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.access.digest import DigestLogin
-from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.access.renewal import Renewal
+from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
+from crawlspace.runtime.access.session_check import SessionCheck
+from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.tls import TlsOptions
 from crawlspace.runtime.requests import (
     CARRIED,
     CHECK,
     EXCHANGE,
+    NEGOTIATE,
     NONCE,
     OWN,
     RESOURCE,
@@ -48,7 +54,7 @@ if TYPE_CHECKING:
     from crawlspace.crawl.sessions import Carried
     from crawlspace.runtime.access.digest import Challenge
     from crawlspace.runtime.access.session_check import Download
-    from crawlspace.runtime.access.signs import LoggedOut
+    from crawlspace.runtime.http.resolver import Guard
     from crawlspace.runtime.requests import OfPage
     from crawlspace.urls import Url
 
@@ -68,7 +74,8 @@ class BaseSiteAccess:
         *,
         proxies: Proxies | None = None,
         user_agent: str = "",
-        verify: bool = True,
+        tls: TlsOptions | None = None,
+        guard: Guard | None = None,
         browser: BrowserSettings | None = None,
         is_stopping: Callable[[], bool] = lambda: False,
         download: Download | None = None,
@@ -82,14 +89,10 @@ class BaseSiteAccess:
         self._challenges: Recent[tuple[str, int | str], tuple[Challenge, bool]] = Recent(SITES)
         """What requests are made once more to answer, by site and what they are for, and whether they have answered one before."""
         if logins.have_sessions:
-            from crawlspace.runtime.access.renewal import Renewal  # noqa: PLC0415 - half a second, which only log-ins with sessions need
-            from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
-            from crawlspace.runtime.access.session_check import SessionCheck  # noqa: PLC0415
-            from crawlspace.runtime.access.signs import LoggedOut as Signs  # noqa: PLC0415
-
-            sending = LoginRequests(user_agent, logins.sites, proxies or Proxies(logins.sites), verify, browser=browser)
+            proxies = proxies or Proxies(logins.sites)
+            sending = LoginRequests(user_agent, logins.sites, proxies, tls or TlsOptions(), guard, browser=browser)
             self._renewal = Renewal(logins, sending, is_stopping=is_stopping)
-            self._signs = {one.pattern: Signs(one.session) for one in logins.accesses if one.session is not None}
+            self._signs = {one.pattern: LoggedOut(one.session) for one in logins.accesses if one.session is not None}
             self._check = SessionCheck(logins.sessions, self._signs, download or _no_download, starts)
 
     @classmethod
@@ -97,7 +100,6 @@ class BaseSiteAccess:
         session = getattr(crawler.spider, "session", None)
         if session is None or not session.logins:
             raise NotConfigured
-        verify = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
 
         async def download(request: Request) -> Response:
             assert crawler.engine is not None
@@ -119,7 +121,8 @@ class BaseSiteAccess:
             session.logins,
             proxies=session.collection.proxies,
             user_agent=session.collection.user_agent,
-            verify=verify,
+            tls=TlsOptions.from_settings(crawler.settings),
+            guard=guard_of_logins(session.space.at_connect),
             browser=session.collection.browser,
             is_stopping=lambda: not crawler.crawling,
             download=download,
@@ -144,6 +147,8 @@ class BaseSiteAccess:
         access = self._logins.access(site)
         if access is not None and access.kind == "digest" and access.carries(scheme):
             self._prove(request, self._digest(access, site), site)
+        if access is not None and access.kind == "negotiate" and access.carries(scheme):
+            request.meta[NEGOTIATE] = True
         if access is None or access.session is None or not access.carries(scheme):
             return None
         if request.meta.get(CHECK) == ANONYMOUS:

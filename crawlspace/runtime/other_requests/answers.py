@@ -14,7 +14,7 @@ from scrapy.http import Response
 from scrapy.settings.default_settings import RETRY_HTTP_CODES
 
 from crawlspace.printable import printable
-from crawlspace.runtime.download.retry_after import retry_after_of
+from crawlspace.runtime.http.retry_after import retry_after_of
 from crawlspace.urls import parse
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from crawlspace.cache import Recent
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.model import Status
 from crawlspace.printable import printable
-from crawlspace.runtime.download.failures import meaning_of
+from crawlspace.runtime.http.failures import meaning_of
 from crawlspace.runtime.requests import robots_request
 
 if TYPE_CHECKING:

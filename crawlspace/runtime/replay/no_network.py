@@ -7,20 +7,13 @@ from typing import TYPE_CHECKING
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import IgnoreRequest
 
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
-
 if TYPE_CHECKING:
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 
 class NoNetwork(BaseDownloadHandler):
     """Refuses every request."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
-        use_bundled_suffixes()
 
     async def download_request(self, request: Request) -> Response:
         raise IgnoreRequest("no request is sent while documents are made anew from the archive")

@@ -6,7 +6,6 @@ waited for.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -25,15 +24,13 @@ if TYPE_CHECKING:
 
     from crawlspace.archive.reader import StoredResponse
     from crawlspace.model import UrlState
-    from crawlspace.runtime.files.reading import FileReading
 
 
 class ArchivedPages:
     """`parse` and `failed` are the callbacks of page requests."""
 
-    def __init__(self, crawler: Crawler, files: FileReading, *, parse: Callable[..., Any], failed: Callable[..., Any]) -> None:
+    def __init__(self, crawler: Crawler, *, parse: Callable[..., Any], failed: Callable[..., Any]) -> None:
         self._crawler = crawler
-        self._files = files
         self._parse = parse
         self._failed = failed
 
@@ -55,6 +52,3 @@ class ArchivedPages:
         except Exception:  # noqa: BLE001 - whatever a middleware raises: it becomes the outcome of the page
             result = Failure()
         await maybe_deferred_to_future(engine.scraper.enqueue_scrape(result, request))
-        reading = self._files.reading(request)
-        if reading is not None:
-            await asyncio.wait({reading})

@@ -58,7 +58,7 @@ class ReplayScheduler(BaseScheduler):
     def open(self, spider: Any) -> None:
         self._own: OwnParsing = spider.own
         self._files = FileReading(self._session, self._crawler)
-        self._pages = ArchivedPages(self._crawler, self._files, parse=spider.page_parser(), failed=spider.failed)
+        self._pages = ArchivedPages(self._crawler, parse=self._files.read_first(spider.page_parser()), failed=spider.failed)
         self._crawler.signals.connect(self._begin, signal=signals.spider_opened)
 
     def close(self, reason: str) -> None:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.runtime.archived_responses import response_of
-from crawlspace.runtime.download.errors import UndecodableBody
-from crawlspace.runtime.download.headers import declared_type
+from crawlspace.runtime.http.errors import UndecodableBody
+from crawlspace.runtime.http.headers import declared_type
 from crawlspace.runtime.spiders.responses import HTML_TYPES, PageReader
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
 from crawlspace.errors import CrawlspaceError
 from crawlspace.model import UrlState
-from crawlspace.runtime.download.headers import declared_type
+from crawlspace.runtime.http.headers import declared_type
 from crawlspace.runtime.items import Fetched
 from crawlspace.runtime.loader import add_start_urls, add_to_ours, adding_components, overlay_collection, throttle_other_requests
 from crawlspace.runtime.middlewares.outcome import BaseOneOutcome

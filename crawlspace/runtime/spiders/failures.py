@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from crawlspace.crawl.outcomes import excluded_status
 from crawlspace.model import Outcome, Status, UrlState
 from crawlspace.printable import printable
-from crawlspace.runtime.download.errors import LoggedOutError, NotAsked
-from crawlspace.runtime.download.failures import Meaning, detail_of, meaning_of
+from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.failures import Meaning, detail_of, meaning_of
 from crawlspace.runtime.items import Fetched, unexpected
 from crawlspace.runtime.requests import STATE, request_id
 from crawlspace.state.lifecycle import MOST_DETAIL
@@ -62,7 +62,7 @@ def lost(state: UrlState, detail: str) -> Outcome:
 def has_another_turn(failure: Failure, session: Session) -> bool:
     """Return whether a request was not sent, or only to a kept connection that was being closed."""
     request = failure.request  # type: ignore[attr-defined]
-    return isinstance(failure.value, NotAsked) or session.second_turns.may_retry(request_id(request), failure.value)
+    return isinstance(failure.value, NotAsked) or session.second_attempts.may_retry(request_id(request), failure.value)
 
 
 def meaning_of_failure(failure: Failure, session: Session, *, url: str) -> Meaning:

@@ -23,7 +23,7 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from crawlspace.printable import printable
-from crawlspace.runtime.download.errors import NotAsked
+from crawlspace.runtime.http.errors import NotAsked
 from crawlspace.runtime.items import Fetched, failed, is_document
 from crawlspace.runtime.middlewares.outcome import BaseOneOutcome, Tracebacks
 from crawlspace.runtime.other_requests.own import MOST_OF_A_PAGE, OpenPage, Own, OwnRequests

@@ -29,9 +29,9 @@ from crawlspace.model import NO_CONTENT, Document, Outcome, OutcomeKind, Status,
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.runtime.access.digest import schemes
-from crawlspace.runtime.download.headers import header_values, location_of
-from crawlspace.runtime.download.retry_after import retry_after_of
-from crawlspace.runtime.files.body import FileBody
+from crawlspace.runtime.http.file_body import FileBody
+from crawlspace.runtime.http.headers import header_values, location_of
+from crawlspace.runtime.http.retry_after import retry_after_of
 from crawlspace.runtime.items import Fetched, failed, is_document, keep_out
 from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, is_conditional
 from crawlspace.runtime.rule_middleware import document_type

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from crawlspace.errors import CrawlspaceError
 from crawlspace.printable import printable
 from crawlspace.runtime.access.digest import schemes
-from crawlspace.runtime.download.errors import LoggedOutError
-from crawlspace.runtime.download.failures import detail_of
-from crawlspace.runtime.download.retry_after import retry_after_of
+from crawlspace.runtime.http.errors import LoggedOutError
+from crawlspace.runtime.http.failures import detail_of
+from crawlspace.runtime.http.retry_after import retry_after_of
 from crawlspace.runtime.other_requests.robots import robots_body
 from crawlspace.runtime.requests import ROBOTS
 from crawlspace.runtime.spiders.failures import has_another_turn, meaning_of_failure

@@ -26,6 +26,7 @@ def read(**values: object) -> SiteAccess | None:
 HEADERS = [
     ({"login": BASIC}, {"Authorization": "Basic Y3Jhd2xlcjrDpCBi"}),
     ({"login": DIGEST}, {}),
+    ({"login": {"type": "negotiate"}}, {}),
     ({"login": BEARER | {"token": "t-1"}}, {"Authorization": "Bearer t-1"}),
     ({"headers": {"X-Key": "env:WIKI_KEY", "Accept-Language": "de"}}, {"X-Key": "k1", "Accept-Language": "de"}),
     ({"login": BASIC, "headers": {"X-Key": "env:WIKI_KEY"}}, {"X-Key": "k1", "Authorization": "Basic Y3Jhd2xlcjrDpCBi"}),
@@ -52,6 +53,12 @@ WRONG = [
     ({"login": "basic"}, f"{WHERE}['login'] must be a dict, as in"),
     ({"login": {"user": "a", "password": "b"}}, f"{WHERE}['login'] has no type: as in"),
     ({"login": BASIC | {"type": "basci"}}, f"{WHERE}['login'] has the unknown type 'basci': did you mean 'basic'?"),
+    (
+        {"login": {"type": "NTLM"}},
+        f"{WHERE}['login'] has the type 'NTLM', which is not supported: use {{\"type\": \"negotiate\"}}, which logs in",
+    ),
+    ({"login": {"type": "negotiate", "user": "a"}}, f"{WHERE}['login'] has an unknown key 'user': it may have keytab"),
+    ({"login": {"type": "negotiate", "keytab": " "}}, f"{WHERE}['login']['keytab'] must be the path of a file"),
     ({"login": BASIC | {"passwort": "x"}}, f"{WHERE}['login'] has an unknown key 'passwort': did you mean 'password'?"),
     ({"login": {"type": "basic", "user": "a"}}, f"{WHERE}['login'] has no 'password'; a basic log-in needs user and password"),
     ({"login": BASIC | {"user": "a:b"}}, f"{WHERE}['login']['user'] has a colon"),

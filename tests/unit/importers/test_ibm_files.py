@@ -63,7 +63,7 @@ LOGINS: list[tuple[str, str, dict[str, object]]] = [
     ("a.ibm.com/ anna S3cret", "over https only", {"a.ibm.com": {**BASIC, "password": "env:DEMO_A_IBM_COM_PASSWORD"}}),
     ("[https://a.ibm.com]\nUser Name = anna\nPassword: S3cret\nrealm=x", "httpauth.ini:2", {"a.ibm.com": {**BASIC, "password": "env:DEMO_A_IBM_COM_PASSWORD"}}),
     ("https://a.ibm.com/a anna S3cret\nhttps://a.ibm.com/b bert S3cret", "a.ibm.com has a log-in already (httpauth.ini:1)", {"a.ibm.com": {**BASIC, "password": "env:DEMO_A_IBM_COM_PASSWORD"}}),
-    ("https://a.ibm.com/ IBM\\anna S3cret", "NTLM is not spoken", {}),
+    ("https://a.ibm.com/ IBM\\anna S3cret", "NTLM is not supported", {}),
     ("https://a.ibm.com/\tanna:S3cret", "one with a colon", {}),
     ("https:///\tanna\tS3cret", "httpauth.ini:1: log-in https:///: no counterpart", {}),
     ("http://(/\tanna\tS3cret", "'(' is not a host name", {}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.runtime.download.causes import Cause, Certificate, sentence
+from crawlspace.runtime.http.causes import Cause, Certificate, sentence
 
 SITE = Certificate(("a.example", "www.a.example"), "a.example", "An authority", begins=1_750_000_000, ends=1_760_000_000)
 ABOVE = Certificate((), "An authority", "The root", begins=1_750_000_000, ends=1_760_000_000, depth=1)

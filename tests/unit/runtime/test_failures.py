@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from OpenSSL import SSL
-from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadCancelledError,
@@ -15,24 +13,22 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
-from twisted.internet import error as tx
-from twisted.python.failure import Failure
-from twisted.web._newclient import ParseError, ResponseFailed
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.download.causes import Cause, Certificate
-from crawlspace.runtime.download.errors import (
-    CertificateRefused,
-    ClosedInHandshake,
+from crawlspace.runtime.http.causes import CAUSES_OF_TLS, Cause, Certificate
+from crawlspace.runtime.http.errors import (
+    AnswerFailed,
+    AnswerTooLarge,
     HeadersTooLarge,
     KeptConnectionClosed,
+    NoConnectionInTime,
     NotRenderedError,
     ProxyFailed,
     UndecodableBody,
 )
-from crawlspace.runtime.download.failures import detail_of, meaning_of
-from crawlspace.runtime.download.kept_connections import SecondTurns
+from crawlspace.runtime.http.failures import detail_of, meaning_of
+from crawlspace.runtime.http.sending import SecondAttempts
 
 URL = "http://a.example/"
 PERMANENT, TEMPORARY, KEPT_OUT = OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.EXCLUDED
@@ -52,47 +48,27 @@ class Resolver:
         return not self._exists
 
 
-def because(cause: BaseException) -> BaseException:
-    """A failed download as Scrapy passes it on."""
-    error = DownloadFailedError("failed")
-    error.__cause__ = cause
-    return error
-
-
-def within(cause: BaseException) -> BaseException:
-    """A failed download as Twisted passes it on."""
-    return ResponseFailed([Failure(cause)])
-
-
-REFUSED = CertificateRefused(Cause.WRONG_NAME, host="a.example", certificate=Certificate(("b.example",)))
-
-
-def handshake(*reasons: str) -> BaseException:
-    """A handshake that failed, with what OpenSSL reports."""
-    return because(within(SSL.Error([("SSL routines", "", reason) for reason in reasons])))
-
+REFUSED = AnswerFailed(Cause.WRONG_NAME, host="a.example", certificate=Certificate(("b.example",)))
 
 TABLE = [
     # what                                  exception                                            resolver                                  status                     kind       may be the host's
-    ("no bytes that are HTTP",              because(ParseError("x", b"y")),                      None,                                     Status.READ_ERROR,         PERMANENT, True),
+    ("no bytes that are HTTP",              AnswerFailed(Cause.NO_HTTP),                         None,                                     Status.READ_ERROR,         PERMANENT, True),
     ("a body that is not compressed as declared", UndecodableBody("x"),                          None,                                     Status.READ_ERROR,         PERMANENT, True),
     ("a failure without details",    DownloadFailedError("x"),                            None,                                     Status.READ_ERROR,         PERMANENT, True),
     ("the connection is refused",           DownloadConnectionRefusedError("x"),                 None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
-    ("the connection is reset",             within(ConnectionResetError()),                      None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
-    ("the connection is lost",              within(tx.ConnectionLost()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
-    ("the connection is closed, no answer", within(tx.ConnectionDone()),                         None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
-    ("the connection is closed in the TLS handshake", ClosedInHandshake(),                       None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
-    ("the proxy makes no tunnel",           TunnelError("x"),                                    None,                                     Status.PROXY_FAILED,       TEMPORARY, True),
+    ("the connection is reset",             AnswerFailed(Cause.RESET),                           None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the connection is closed, no answer", AnswerFailed(Cause.CLOSED),                          None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
+    ("the connection is closed in the TLS handshake", AnswerFailed(Cause.CLOSED_IN_HANDSHAKE),   None,                                     Status.CONNECT_ERROR,      TEMPORARY, True),
     ("the proxy is not there, refuses, or cuts the connection", ProxyFailed("x"),                None,                                     Status.PROXY_FAILED,       TEMPORARY, True),
-    ("there is no way to the host",         tx.NoRouteError(),                                   None,                                     Status.CONNECT_ERROR,      PERMANENT, True),
+    ("there is no way to the host",         AnswerFailed(Cause.NO_ROUTE),                        None,                                     Status.CONNECT_ERROR,      PERMANENT, True),
     ("no answer in time",                   DownloadTimeoutError("x"),                           None,                                     Status.TIMEOUT,            TEMPORARY, True),
-    ("no connection in time",               tx.TCPTimedOutError(),                               None,                                     Status.TIMEOUT,            TEMPORARY, True),
-    ("the certificate is not accepted",     because(REFUSED),                                    None,                                     Status.TLS_FAILED,         PERMANENT, True),
-    ("the TLS handshake fails",             because(SSL.Error([("x", "y", "z")])),               None,                                     Status.TLS_FAILED,         PERMANENT, True),
+    ("no connection in time",               NoConnectionInTime("x"),                             None,                                     Status.TIMEOUT,            TEMPORARY, True),
+    ("the certificate is not accepted",     REFUSED,                                             None,                                     Status.TLS_FAILED,         PERMANENT, True),
+    ("the TLS handshake fails",             AnswerFailed(Cause.OTHER_HANDSHAKE),                 None,                                     Status.TLS_FAILED,         PERMANENT, True),
     ("fewer bytes than announced",          ResponseDataLossError("x"),                          None,                                     Status.CUT_SHORT,          PERMANENT, True),
-    ("more bytes than DOWNLOAD_MAXSIZE",    DownloadCancelledError("x"),                         None,                                     Status.CUT_SHORT,          PERMANENT, False),
+    ("more bytes than DOWNLOAD_MAXSIZE",    AnswerTooLarge(expected=None, limit=9),              None,                                     Status.CUT_SHORT,          PERMANENT, False),
     ("more bytes when decompressed",        IgnoreRequest("exceeded DOWNLOAD_MAXSIZE"),          None,                                     Status.CUT_SHORT,          PERMANENT, False),
-    ("more headers than are read",          within(HeadersTooLarge()),                           None,                                     Status.CUT_SHORT,          PERMANENT, False),
+    ("more headers than are read",          HeadersTooLarge(),                                   None,                                     Status.CUT_SHORT,          PERMANENT, False),
     ("there is no such host",               CannotResolveHostError("x"),                         Resolver(exists=False),                   Status.NO_SUCH_HOST,       PERMANENT, True),
     ("the look-up gives no answer",         CannotResolveHostError("x"),                         Resolver(),                               Status.NO_DNS_ANSWER,      TEMPORARY, True),
     ("no address of the host is allowed",   CannotResolveHostError("x"),                         Resolver(refused=Reason.ADDRESS),         Status.EXCLUDED,           KEPT_OUT,  False),
@@ -114,37 +90,36 @@ def test_failures(
     assert (meaning.reason is not None) is (kind is KEPT_OUT)
 
 
-TOO_LARGE = "Expected to receive 5000 bytes which is larger than download max size (1024) in request <GET http://a.example/>."
+@pytest.mark.parametrize("cause", Cause)
+def test_each_cause_has_a_status(cause: Cause) -> None:
+    of_download = Status.TLS_FAILED if cause in CAUSES_OF_TLS else None
+    status = meaning_of(AnswerFailed(cause), url=URL, resolver=None).status
+    assert status is of_download or (
+        of_download is None and status in (Status.CONNECT_ERROR, Status.READ_ERROR, Status.CUT_SHORT)
+    )
+
+
 DETAILS = [
     # exception                                     status                   a part of what is told; empty: nothing beside the status
-    (because(within(REFUSED)),                      Status.TLS_FAILED,       "the certificate is for b.example, not for a.example"),
-    (handshake("unsupported protocol"),             Status.TLS_FAILED,       "the server speaks only an old version of TLS"),
-    (handshake("tlsv1 alert protocol version"),     Status.TLS_FAILED,       "the server speaks only an old version of TLS"),
-    (handshake("wrong version number"),             Status.TLS_FAILED,       "the server does not speak TLS at this port"),
-    (handshake("record layer failure"),             Status.TLS_FAILED,       "the server does not speak TLS at this port"),
-    (handshake("sslv3 alert handshake failure"),    Status.TLS_FAILED,       "the server refuses the handshake"),
-    (handshake("tlsv13 alert certificate required"), Status.TLS_FAILED,      "the server asks for a certificate of the client"),
-    (handshake("dh key too small"),                 Status.TLS_FAILED,       "is too weak"),
-    (handshake("something new"),                    Status.TLS_FAILED,       "the TLS handshake failed (something new)"),
-    (because(SSL.Error()),                          Status.TLS_FAILED,       "the TLS handshake failed"),
+    (REFUSED,                                       Status.TLS_FAILED,       "the certificate is for b.example, not for a.example"),
+    (AnswerFailed(Cause.NO_TLS, why="x"),           Status.TLS_FAILED,       "the server does not speak TLS at this port (x)"),
     (DownloadConnectionRefusedError("x"),           Status.CONNECT_ERROR,    "connection refused"),
-    (tx.ConnectionRefusedError(),                   Status.CONNECT_ERROR,    "connection refused"),
-    (because(within(ConnectionResetError())),       Status.CONNECT_ERROR,    "the connection was reset"),
-    (within(tx.ConnectionLost()),                   Status.CONNECT_ERROR,    "the connection was reset"),
-    (within(tx.ConnectionDone()),                   Status.CONNECT_ERROR,    "the server closed the connection without an answer"),
+    (AnswerFailed(Cause.RESET),                     Status.CONNECT_ERROR,    "the connection was reset"),
+    (AnswerFailed(Cause.CLOSED),                    Status.CONNECT_ERROR,    "the server closed the connection without an answer"),
     (KeptConnectionClosed(),                        Status.CONNECT_ERROR,    "the server closed the connection without an answer"),
-    (ClosedInHandshake(),                           Status.CONNECT_ERROR,    "the server closed the connection without answering the TLS handshake"),
-    (tx.NoRouteError(),                             Status.CONNECT_ERROR,    "there is no route to the host"),
-    (tx.ConnectError(osError="EADDRNOTAVAIL"),      Status.CONNECT_ERROR,    "no connection (EADDRNOTAVAIL)"),
-    (tx.TCPTimedOutError(),                         Status.TIMEOUT,          "no connection in time"),
+    (AnswerFailed(Cause.CLOSED_IN_HANDSHAKE),       Status.CONNECT_ERROR,    "the server closed the connection without answering the TLS handshake"),
+    (AnswerFailed(Cause.NO_ROUTE),                  Status.CONNECT_ERROR,    "there is no route to the host"),
+    (AnswerFailed(Cause.OTHER_CONNECTION, why="EADDRNOTAVAIL"), Status.CONNECT_ERROR, "no connection (EADDRNOTAVAIL)"),
+    (NoConnectionInTime("x"),                       Status.TIMEOUT,          "no connection in time"),
     (DownloadTimeoutError("Getting http://u:p@a.example/ took longer"), Status.TIMEOUT, ""),
     (DownloadTimeoutError("Getting it took long (through the proxy http://p:3128)"), Status.TIMEOUT, "no answer in time (through the proxy http://p:3128)"),
     (ResponseDataLossError("x"),                    Status.CUT_SHORT,        "the answer was cut short"),
-    (DownloadCancelledError(TOO_LARGE),             Status.CUT_SHORT,        "the answer of 5,000 bytes is larger than 1,024 bytes"),
+    (AnswerTooLarge(expected=5_000, limit=1_024),   Status.CUT_SHORT,        "the answer of 5,000 bytes is larger than 1,024 bytes"),
+    (AnswerTooLarge(expected=None, limit=1_024),    Status.CUT_SHORT,        "the answer is larger than DOWNLOAD_MAXSIZE"),
     (DownloadCancelledError(""),                    Status.CUT_SHORT,        "the answer is larger than DOWNLOAD_MAXSIZE"),
     (IgnoreRequest("exceeded DOWNLOAD_MAXSIZE"),    Status.CUT_SHORT,        "the answer is larger than DOWNLOAD_MAXSIZE"),
-    (within(HeadersTooLarge()),                     Status.CUT_SHORT,        "the headers are over the bounds"),
-    (because(ParseError("not enough parts", b"y")), Status.READ_ERROR,       "what the server sends is not HTTP (not enough parts)"),
+    (HeadersTooLarge(),                             Status.CUT_SHORT,        "the headers are over the bounds"),
+    (AnswerFailed(Cause.NO_HTTP, why="not enough parts"), Status.READ_ERROR, "what the server sends is not HTTP (not enough parts)"),
     (UndecodableBody("BadGzipFile: x"),             Status.READ_ERROR,       "the body is not encoded as its headers say (BadGzipFile: x)"),
     (DownloadFailedError("x"),                      Status.READ_ERROR,       "the answer could not be read (DownloadFailedError)"),
     (CannotResolveHostError("x"),                   Status.NO_SUCH_HOST,     ""),
@@ -162,8 +137,8 @@ def test_details(error: BaseException, status: Status, told: str) -> None:
     assert bool(told) is bool(detail)
 
 
-def test_a_request_on_a_kept_connection_that_was_closed_has_a_second_turn_on_a_new_one() -> None:
-    second = SecondTurns()
+def test_a_request_on_a_kept_connection_that_was_closed_has_a_second_attempt_on_a_new_one() -> None:
+    second = SecondAttempts()
     assert not second.may_retry(7, ValueError("x"))
     assert not second.begins(7)
     assert second.may_retry(7, KeptConnectionClosed())

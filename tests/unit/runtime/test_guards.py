@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from crawlspace.decision import Decision, Reason
 from crawlspace.runtime.addon_rules import SharedResolver
-from crawlspace.runtime.download.resolver import Guard, GuardedResolver, HostNames
+from crawlspace.runtime.http.resolver import Guard, GuardedResolver, HostNames
 from tests.unit.runtime.look_ups import answer_look_ups
 from tests.unit.runtime.test_resolver import Reactor, Receiver
 
@@ -78,9 +79,12 @@ class TwoCrawls:
         assert receiver.complete
         return receiver.found
 
-    def ask_for(self, number: int) -> list[str]:
-        with self.of_process.answers_of(self.crawls[number]):
-            return self.ask()
+    def ask_for(self, number: int, *, is_proxy: bool = False) -> list[str]:
+        """What the resolver of a crawl answers, to its download handler: the same the second time, from memory."""
+        crawl = self.crawls[number]
+        found = asyncio.run(crawl.addresses(HOST, 80, is_proxy=is_proxy))
+        assert crawl.cached(HOST, 80, is_proxy=is_proxy) == crawl.cached(HOST, 80, is_proxy=is_proxy) == found
+        return [address for _, address in found]
 
 
 @pytest.mark.parametrize("kind", [GuardedResolver, SharedResolver])
@@ -112,26 +116,9 @@ def test_an_unknown_host_is_known_to_every_crawl(monkeypatch: pytest.MonkeyPatch
     assert [crawl.does_not_exist(HOST) for crawl in two.crawls] == [True, True]
 
 
-def test_only_one_question_counts_for_a_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its answer leads to at once may be another's."""
-    two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST, SECOND])
-    later: list[list[str]] = []
-
-    class Leads(Receiver):
-        def resolutionComplete(self) -> None:
-            later.append(two.ask())
-
-    with two.of_process.answers_of(two.crawls[0]):
-        two.of_process.resolveHostName(Leads(), HOST, 80)
-    with two.of_process.answers_of(two.crawls[0]):
-        pass  # a client that has asked nothing
-    assert (later, two.ask()) == ([[]], [])
-
-
 def test_a_proxy_may_have_any_address_and_pages_on_its_host_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
     two = TwoCrawls(monkeypatch, GuardedResolver, [FIRST])
-    with two.of_process.answers_of(two.crawls[0], is_proxy=True):
-        assert two.ask() == [FIRST]
+    assert two.ask_for(0, is_proxy=True) == [FIRST]
     kept = Kept()
     two.crawls[0].look_ups.keep(kept, now=1)
     assert (kept, two.ask_for(0)) == ({}, [])

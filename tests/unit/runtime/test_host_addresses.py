@@ -9,7 +9,7 @@ from twisted.internet.address import IPv4Address, IPv6Address
 from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface.verify import verifyObject
 
-from crawlspace.runtime.download.host_addresses import Answered, look_up
+from crawlspace.runtime.http.host_addresses import Answered, look_up
 
 
 class Resolver:

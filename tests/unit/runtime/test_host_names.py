@@ -9,7 +9,7 @@ import pytest
 from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
-from crawlspace.runtime.download.resolver import NO_ANSWER, Answer, Found, HostNames
+from crawlspace.runtime.http.resolver import NO_ANSWER, Answer, Found, HostNames
 
 TIMEOUT_S = 5.0
 FOUND: Found = [(int(socket.AF_INET), "198.51.100.7")]

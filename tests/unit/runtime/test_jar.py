@@ -11,11 +11,9 @@ from scrapy.http import Response
 from crawlspace.config.site_access import read_site_access
 from crawlspace.errors import SettingError
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
 
 
 def sent(cookies: SessionCookies, url: str) -> str:
-    use_bundled_suffixes()
     request = Request(url)
     SessionCookies(cookies.dumped()).add_to(request)
     return (request.headers.get("Cookie") or b"").decode()
@@ -134,7 +132,6 @@ SET = [
 
 @pytest.mark.parametrize(("header", "cookie"), SET)
 def test_every_attribute_is_read_as_a_browser_does(header: str, cookie: str) -> None:
-    use_bundled_suffixes()
     cookies, request = SessionCookies(), Request(WIKI)
     cookies.take_from(Response(WIKI, headers={"Set-Cookie": header}), request)
     assert sent(cookies, WIKI) == cookie
@@ -150,7 +147,6 @@ ONE_AFTER_THE_OTHER = [
 
 @pytest.mark.parametrize(("headers", "cookie"), ONE_AFTER_THE_OTHER)
 def test_cookies_are_set_one_after_the_other(headers: list[str], cookie: str) -> None:
-    use_bundled_suffixes()
     cookies, request = SessionCookies(), Request(WIKI)
     cookies.take_from(Response(WIKI, headers={"Set-Cookie": headers}), request)
     assert sent(cookies, WIKI) == cookie
@@ -172,7 +168,6 @@ HOSTS = [
 
 @pytest.mark.parametrize(("header", "url", "other", "gets_it"), HOSTS)
 def test_who_gets_a_cookie(header: str, url: str, other: str, gets_it: bool) -> None:
-    use_bundled_suffixes()
     cookies = SessionCookies()
     cookies.take_from(Response(url, headers={"Set-Cookie": header}), Request(url))
     assert bool(sent(cookies, other)) is gets_it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.runtime.download.headers import location_of
+from crawlspace.runtime.http.headers import location_of
 from crawlspace.urls import join
 
 LOCATIONS = [

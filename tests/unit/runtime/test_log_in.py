@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
-import aiohttp
 import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
-from yarl import URL
 
 from crawlspace.config.proxies.table import Proxies
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.sites import SiteSettings, SiteTable
+from crawlspace.decision import Decision, Reason
 from crawlspace.rules.limits import Limits
-from crawlspace.runtime.access import requests
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
+from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
+from crawlspace.runtime.http.resolver import Guard
 
 LOGIN = "https://wiki.example.com/login"
 FORM = "<form {}><input name=user><input type=password name=pw></form>"
@@ -95,16 +96,33 @@ def test_a_further_form_that_is_missing_shows_nothing_of_the_one_before() -> Non
 
 
 def test_errors_of_the_client_show_no_query() -> None:
-    asked = aiohttp.RequestInfo(URL(f"{LOGIN}?pw=s3cret"), "GET", headers={}, real_url=URL(f"{LOGIN}?pw=s3cret"))  # type: ignore[arg-type]
-    errors = [aiohttp.ClientResponseError(asked, (), status=400, message="Bad header"), aiohttp.InvalidURL(f"{LOGIN}?pw=s3cret")]
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(LogInFailedError) as raised:
+        login_requests().get(Request(f"{nobody}/login?pw=s3cret"))
+    assert str(raised.value) == f"{nobody} cannot be reached: connection refused"
 
-    class Session:
-        def request(self, *args: object, **values: object) -> object:
-            raise errors.pop()
 
+GUARDED = [
+    # address rules, what a log-in at 127.0.0.1 meets
+    (None,                          "connection refused"),
+    (Reason.ADMITTED,               "connection refused"),
+    (Reason.PRIVATE_ADDRESS,        "connection refused"),
+    (Reason.ADDRESS,                "an address rule forbids it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("reason", "why"), GUARDED)
+def test_address_rules_hold_for_log_ins(reason: Reason | None, why: str) -> None:
+    """A person has named the host, so that it may be in a private network; not where a rule forbids its address."""
+    guard = None if reason is None else guard_of_logins(lambda *_: Decision(reason, None, (), lacks_domain_rule=True))
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    with pytest.raises(LogInFailedError) as raised:
+        login_requests(guard).get(Request(nobody))
+    assert str(raised.value) == f"{nobody} cannot be reached: {why}"
+
+
+def login_requests(guard: Guard | None = None) -> LoginRequests:
     sites = SiteTable(SiteSettings(0, 1, Limits()), {})
-    sending = requests.LoginRequests("a", sites, Proxies(sites, environment={}))
-    for why in ("its address is not valid", "Bad header"):
-        with pytest.raises(LogInFailedError) as raised:
-            asyncio.run(sending._send(Session(), Request(f"{LOGIN}?pw=s3cret")))  # type: ignore[arg-type]
-        assert str(raised.value) == f"https://wiki.example.com cannot be reached: {why}"
+    return LoginRequests("a", sites, Proxies(sites, environment={}), guard=guard)

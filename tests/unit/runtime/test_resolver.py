@@ -11,7 +11,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 
 from crawlspace.decision import Decision, Reason, Step, Verdict
-from crawlspace.runtime.download.resolver import Answer, GuardedResolver, HostNames
+from crawlspace.runtime.http.resolver import Answer, GuardedResolver, HostNames
 from tests.unit.runtime.look_ups import answer_look_ups
 
 PUBLIC, PRIVATE = "198.51.100.7", "10.0.0.7"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crawlspace.runtime.download.retry_after import retry_after_s
+from crawlspace.runtime.http.retry_after import retry_after_s
 
 NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
 

@@ -14,7 +14,7 @@ import pytest
 
 from crawlspace import settings as defaults
 from crawlspace.decision import Reason
-from crawlspace.runtime.download.resolver import GuardedResolver, HostNames
+from crawlspace.runtime.http.resolver import GuardedResolver, HostNames
 from crawlspace.runtime.session import Session
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.unit.runtime.look_ups import answer_look_ups
@@ -79,11 +79,10 @@ def test_its_rules_hold_as_long_as_it_lasts(tmp_path: Path, process: Process) ->
     first = open_session(tmp_path / "first", rules=RULES)
     second = open_session(tmp_path / "second", rules="")
     try:
-        with first.connecting():
-            assert process.ask() == []
-        with second.connecting():
-            assert process.ask() == [PUBLIC]
-        knows = [resolver and resolver.why_refused("open.example", 80) for resolver in (first.resolver(), second.resolver())]
+        resolvers = [resolver for resolver in (first.resolver(), second.resolver()) if resolver is not None]
+        asked = [asyncio.run(resolver.addresses("open.example", 80)) for resolver in resolvers]
+        assert [[address for _, address in found] for found in asked] == [[], [PUBLIC]]
+        knows = [resolver.why_refused("open.example", 80) for resolver in resolvers]
         assert [decision and decision.reason for decision in knows] == [Reason.ADDRESS, None]
         assert process.ask() == [], "nobody knows whose question this is"
     finally:

@@ -11,7 +11,6 @@ from crawlspace.config.sites import read_sites
 from crawlspace.crawl.logins import Logins
 from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.jar import SessionCookies
-from crawlspace.runtime.download.cookies import use_bundled_suffixes
 from crawlspace.runtime.middlewares.site_access import BaseSiteAccess
 from crawlspace.runtime.requests import OWN, detached
 from crawlspace.state.memory.store import MemoryStore
@@ -29,7 +28,6 @@ ENTRIES: dict[str, dict[str, object]] = {
 
 
 def made() -> tuple[BaseSiteAccess, Logins]:
-    use_bundled_suffixes()
     settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 4, "CRAWLSPACE_SITES": ENTRIES}
     logins = Logins(read_sites(settings, Limits()), MemoryStore(), FakeClock())
     cookies = SessionCookies()

@@ -14,8 +14,8 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.addon_rules import AddonRules
-from crawlspace.runtime.download import resolver as module
-from crawlspace.runtime.download.resolver import GuardedResolver, HostNames, as_in_urls
+from crawlspace.runtime.http import resolver as module
+from crawlspace.runtime.http.resolver import GuardedResolver, HostNames, as_in_urls
 from crawlspace.urls import MalformedUrl, parse
 from tests.unit.runtime.look_ups import answer_look_ups
 from tests.unit.runtime.test_resolver import Reactor, Receiver

@@ -26,6 +26,9 @@ READ = [
     (f" {URL}/ ",                                       URL,                                 "",  f"{URL} ({WHERE})"),
     ("HTTPS://Proxy.Example.com",                       "https://proxy.example.com:443",     "",  f"https://proxy.example.com:443 ({WHERE})"),
     ("http://proxy.example.com",                        "http://proxy.example.com:80",       "",  f"http://proxy.example.com:80 ({WHERE})"),
+    ("socks5://proxy.example.com",                      "socks5://proxy.example.com:1080",   "",  f"socks5://proxy.example.com:1080 ({WHERE})"),
+    ("SOCKS5H://a:b%40c@[::1]:9050",                    "socks5h://[::1]:9050",              basic("a", "b@c"), f"socks5h://[::1]:9050 ({WHERE})"),
+    ("socks4a://proxy.example.com:80",                  "socks4a://proxy.example.com:80",    "",  f"socks4a://proxy.example.com:80 ({WHERE})"),
     ("http://[::1]:3128",                               "http://[::1]:3128",                 "",  f"http://[::1]:3128 ({WHERE})"),
     ("http://a:b%40c@proxy.example.com:3128",           URL,                                 basic("a", "b@c"), f"{URL} ({WHERE})"),
     ("http://a@proxy.example.com:3128",                 URL,                                 basic("a", ""), f"{URL} ({WHERE})"),
@@ -42,7 +45,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("PASSWORD", PASSWORD), ("USER", "ü"), ("URL", "http://a:pw@proxy.example.com:3128"), ("EMPTY", " ")):
         monkeypatch.setenv(f"PROXY_{name}", value)
     monkeypatch.setenv("PROXY_WRONG", f"{PASSWORD}@proxy.example.com:3128")
-    monkeypatch.setenv("PROXY_SOCKS", f"socks5://a:{PASSWORD}@proxy.example.com:3128")
+    monkeypatch.setenv("PROXY_SOCKS", f"socks6://a:{PASSWORD}@proxy.example.com:3128")
 
 
 @pytest.mark.parametrize(("value", "url", "authorization", "sentence"), READ)
@@ -64,7 +67,7 @@ def test_direct_and_not_set(value: object, *, is_direct: bool | None) -> None:
 
 
 WRONG: list[tuple[object, str]] = [
-    ("socks5://proxy:1080",                   "is 'socks5://proxy:1080', which is a SOCKS proxy, and only HTTP proxies are supported: name one as in"),
+    ("socks6://proxy:1080",                   "is 'socks6://proxy:1080', which has the scheme 'socks6': did you mean"),
     ("htp://proxy:3128",                      "is 'htp://proxy:3128', which has the scheme 'htp': did you mean 'http'?"),
     ("ftp://proxy:3128",                      "is 'ftp://proxy:3128', which has the scheme 'ftp': "),
     ("proxy.example.com:3128",                "is 'proxy.example.com:3128', which is no URL; it must be like 'http://proxy.example.com:3128': write 'http://proxy.example.com:3128'"),
@@ -101,7 +104,7 @@ UNREADABLE: list[tuple[object, str]] = [
     ("env:PROXY_NOWHERE",                        f"{WHERE} is env:PROXY_NOWHERE, and the environment has no variable PROXY_NOWHERE; set it"),
     ("env:PROXY_EMPTY",                          f"{WHERE} is env:PROXY_EMPTY, and that variable is empty"),
     ("env:PROXY_WRONG",                          f"{WHERE} names what is no URL; it must be like"),
-    ("env:PROXY_SOCKS",                          f"{WHERE} names what is a SOCKS proxy, and only HTTP proxies are supported"),
+    ("env:PROXY_SOCKS",                          f"{WHERE} names what has the scheme 'socks6': did you mean"),
     ("file:nowhere",                             f"{WHERE} is file:nowhere, which cannot be read"),
     (LOG_IN | {"password": "env:PROXY_NOWHERE"}, f"{WHERE}['password'] is env:PROXY_NOWHERE, and the environment has no variable"),
     (LOG_IN | {"url": "env:PROXY_URL"},          f"{WHERE}['url'] has a user of its own"),

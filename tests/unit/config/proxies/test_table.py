@@ -153,8 +153,8 @@ def test_wrong_exceptions(value: object, sentence: str) -> None:
     ("sites", "sentence"),
     [
         (
-            {"a.example": {"proxy": "socks4://x"}},
-            "CRAWLSPACE_SITES['a.example']['proxy'] is 'socks4://x', which is a SOCKS proxy",
+            {"a.example": {"proxy": "socks6://x"}},
+            "CRAWLSPACE_SITES['a.example']['proxy'] is 'socks6://x', which has the scheme 'socks6'",
         ),
         ({"a.example": {"no_proxy": 1}}, "CRAWLSPACE_SITES['a.example']['no_proxy'] is 1; it must be a list"),
         ({"a.example": {"proxi": ALL}}, "CRAWLSPACE_SITES['a.example'] has an unknown key 'proxi': did you mean 'proxy'?"),
@@ -228,8 +228,8 @@ def test_secrets_are_read_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SettingError, match="no variable NO_SUCH_PROXY"):
         found.check()
     proxies({"CRAWLSPACE_PROXY": "env:NO_SUCH_PROXY", "HTTPPROXY_ENABLED": False}).check()
-    monkeypatch.setenv("https_proxy", "socks5://proxy.example.com:1080")
-    with pytest.raises(SettingError, match=r"https_proxy is 'socks5://proxy.example.com:1080', which is a SOCKS proxy"):
+    monkeypatch.setenv("https_proxy", "socks6://proxy.example.com:1080")
+    with pytest.raises(SettingError, match=r"https_proxy is 'socks6://proxy.example.com:1080', which has the scheme 'socks6'"):
         proxies({}).check()
     proxies({"CRAWLSPACE_PROXY": "direct"}).check()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.content.fingerprint import checksum_of_bytes
-from crawlspace.runtime.files.body import FileBody, remove_left
+from crawlspace.runtime.http.file_body import FileBody, remove_left
 
 HTML = b"<!doctype html>" + b"x" * 100
 PDF = b"%PDF-1.4" + b"x" * 100
@@ -46,7 +46,7 @@ def test_body(tmp_path: Path, body: bytes, is_declared: bool, on_disk: bool, is_
 def test_a_body_that_nobody_has_any_more_is_removed(tmp_path: Path) -> None:
     kept = FileBody(tmp_path, is_declared=True, limit=500, page_limit=200, in_memory=50)
     kept.write(PDF)
-    kept.truncate(0)
+    kept.drop()
     assert not list(tmp_path.iterdir())
 
 

@@ -1,0 +1,126 @@
+"""The body of a response while it comes: its limits, Scrapy's signals for it, and where it is kept."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pydispatch import dispatcher
+from scrapy import signals
+from scrapy.exceptions import StopDownload
+from twisted.python.failure import Failure
+
+from crawlspace.plural import counted
+from crawlspace.printable import printable
+from crawlspace.runtime.http.errors import AnswerTooLarge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Mapping
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.signalmanager import SignalManager
+
+    from crawlspace.runtime.http.file_body import FileBody
+    from crawlspace.runtime.http.transfer import AnswerHead
+
+logger = logging.getLogger(__name__)
+
+
+def is_heard(manager: SignalManager, signal: object) -> bool:
+    """Return whether somebody may listen to a signal. To send one takes ten times as long, and a body comes in many parts."""
+    connections: Mapping[int, Container[object]] = dispatcher.connections
+    for key in (id(manager.sender), _ANYONE):
+        receivers = connections.get(key, ())
+        if signal in receivers or dispatcher.Any in receivers:
+            return True
+    return False
+
+
+_ANYONE = id(dispatcher.Any)
+
+
+class ResponseBody:
+    """Takes the body of one response, in memory or, for a file, on disk beyond a size."""
+
+    def __init__(
+        self,
+        request: Request,
+        crawler: Crawler,
+        *,
+        most: int,
+        warned_of: int,
+        file_for: Callable[[Request, AnswerHead], FileBody | None] | None,
+    ) -> None:
+        """`most` and `warned_of` are bytes, 0: no limit. `file_for` returns what takes the body of a response that may be a file."""
+        self._request, self._crawler = request, crawler
+        self._most, self._warned_of = most, warned_of
+        self._file_for = file_for
+        self._parts: list[bytes] = []
+        self._size = 0
+        self.file: FileBody | None = None
+        self.stop: StopDownload | None = None
+        """What a receiver of a signal has raised."""
+
+    def begin(self, head: AnswerHead) -> bool:
+        length = head.length
+        self._send(signals.headers_received, headers=head.headers, body_length=length)
+        if self.stop is not None:
+            return False
+        if self._file_for is not None:
+            self.file = self._file_for(self._request, head)
+        if self.file is not None:
+            return not self.file.is_too_large
+        if length is not None and self._request.method != "HEAD":
+            if 0 < self._most < length:
+                raise AnswerTooLarge(expected=length, limit=self._most)
+            self._warn(length)
+        return True
+
+    def write(self, data: bytes) -> bool:
+        self._size += len(data)
+        if self.file is None:
+            self._parts.append(data)
+            if 0 < self._most < self._size:
+                raise AnswerTooLarge(expected=None, limit=self._most)
+            self._warn(self._size)
+        else:
+            self.file.write(data)
+        if is_heard(self._crawler.signals, signals.bytes_received):
+            self._send(signals.bytes_received, data=data)
+            if self.stop is not None:
+                return False
+        if self.file is not None and self.file.is_over:
+            if not self.file.is_too_large:  # a page
+                raise AnswerTooLarge(expected=None, limit=self._most)
+            self.file.drop()
+            return False
+        return True
+
+    def content(self) -> bytes:
+        """Return the body; empty if it is on disk."""
+        if self.file is not None:
+            return self.file.getvalue()
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+
+    def drop(self) -> None:
+        """Drop what has come, as when the download has failed."""
+        self._parts.clear()
+        if self.file is not None:
+            self.file.drop()
+
+    def _send(self, signal: object, **values: Any) -> None:
+        crawler, request = self._crawler, self._request
+        for _, result in crawler.signals.send_catch_log(signal, request=request, spider=crawler.spider, **values):
+            if isinstance(result, Failure) and isinstance(result.value, StopDownload):
+                self.stop = result.value
+                return
+
+    def _warn(self, size: int) -> None:
+        if 0 < self._warned_of < size:
+            self._warned_of = 0
+            logger.warning(
+                "%s: its body has %s or more, which is over DOWNLOAD_WARNSIZE",
+                printable(self._request.url),
+                counted(size, "byte"),
+            )

@@ -1,0 +1,175 @@
+"""Where a body goes while it comes: Scrapy's signals hear of it and may stop it, and that of a file is on disk beyond a size."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy import signals
+from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError, StopDownload
+from scrapy.http import Response
+
+from crawlspace.exchange import BodyFile
+from crawlspace.runtime.http.file_body import IN_MEMORY, FileBody
+from crawlspace.runtime.requests import EXCHANGE, FILE
+from tests.unit.runtime.http.fetching import END, OK, PAGE, WAIT, Answer, Crawl, Loopback, crawling, serving
+
+PDF = b"%PDF-1.7\n"
+
+
+def running(do: Callable[[Loopback, Crawl], Any], *answers: Answer, **options: Any) -> Any:
+    async def run() -> Any:
+        async with serving(*answers) as server, crawling(**options) as crawl:
+            return await do(server, crawl)
+
+    return asyncio.run(run())
+
+
+def test_signals_tell_of_an_answer() -> None:
+    heard: list[Any] = []
+
+    def headers_received(headers: Any, body_length: Any, request: Any, spider: Any) -> None:
+        heard.append((headers["X"], body_length, request.url, spider))
+
+    def bytes_received(data: bytes, request: Any, spider: Any) -> None:
+        heard.append((data, request.url, spider))
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        crawl.signals.connect(headers_received, signals.headers_received)
+        crawl.signals.connect(bytes_received, signals.bytes_received)
+        await crawl.fetch(server.url())
+        url, spider = server.url(), crawl.handler.crawler.spider
+        assert heard == [(b"a", 3, url, spider), (b"abc", url, spider)]
+
+    running(run, [PAGE.replace(b"\r\n\r\n", b"\r\nX: a\r\n\r\n")])
+
+
+STOPS = [
+    # signal, whether the request fails, body of the response
+    (signals.headers_received, False, b""),
+    (signals.headers_received, True,  b""),
+    (signals.bytes_received,   False, b"abc"),
+    (signals.bytes_received,   True,  b"abc"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("signal", "fails", "body"), STOPS)
+def test_a_receiver_may_stop_a_download(signal: Any, body: bytes, *, fails: bool) -> None:
+    def stop(**_: Any) -> None:
+        raise StopDownload(fail=fails)
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        crawl.signals.connect(stop, signal)
+        try:
+            response: Response | None = await crawl.fetch(server.url())
+            assert not fails
+        except StopDownload as stopped:
+            assert fails
+            response = stopped.response
+        assert response is not None
+        assert (response.status, response.body, response.flags) == (200, body, ["download_stopped"])
+        await server.until_closed(1)
+
+    running(run, [PAGE.replace(b"3", b"300"), WAIT])
+
+
+def test_what_a_receiver_raises_besides_is_logged_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(**_: Any) -> None:
+        raise ValueError
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        crawl.signals.connect(fail, signals.headers_received)
+        assert (await crawl.fetch(server.url())).body == b"abc"
+
+    running(run, [PAGE])
+    assert "Error caught on signal handler" in caplog.text
+
+
+def sent(kind: bytes, body: bytes, *, with_length: bool = True, more: bytes = b"") -> Answer:
+    length = b"Content-Length: %d\r\n" % len(body) if with_length else b"Connection: close\r\n"
+    return [OK + b"Content-Type: " + kind + b"\r\n" + more + length + b"\r\n", body, *([] if with_length else [END])]
+
+
+LARGE = PDF + b"x" * IN_MEMORY
+FILES = [
+    # what is sent                                                   is it kept apart, on disk, too large; may Scrapy's cache keep it
+    (sent(b"text/html", b"<p>page" * 100),                           False, False, False, True),
+    (sent(b"application/pdf", PDF),                                  True,  False, False, True),
+    (sent(b"application/pdf", LARGE),                                True,  True,  False, False),
+    (sent(b"application/octet-stream", LARGE),                       True,  True,  False, False),
+    (sent(b"application/pdf", LARGE, with_length=False),             True,  True,  False, False),
+    (sent(b"application/pdf", PDF, more=b"Content-Encoding: x\r\n"), False, False, False, True),
+    (sent(b"application/pdf", LARGE * 3),                            True,  False, True,  False),
+    (sent(b"application/pdf", LARGE * 3, with_length=False),         True,  True,  True,  False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "apart", "on_disk", "too_large", "cached"), FILES)
+def test_files(tmp_path: Path, answer: Answer, *, apart: bool, on_disk: bool, too_large: bool, cached: bool) -> None:
+    async def fetch(server: Loopback, crawl: Crawl) -> None:
+        response = await crawl.fetch_page(server.url())
+        meta = crawl.last.meta
+        file: FileBody | None = meta.get(FILE)
+        assert (file is not None) is apart
+        assert ("dont_cache" in meta) is not cached
+        assert response.flags == (["download_stopped"] if too_large else [])
+        assert (EXCHANGE in meta) is not too_large, "what is complete is archived"
+        if file is None or file.path is None:
+            assert not on_disk
+            assert file is None or too_large or response.body == PDF
+            return
+        assert (on_disk, file.is_too_large, response.body) == (True, too_large, b"")
+        assert file.path.exists() is not too_large
+        if not too_large:
+            kept = meta[EXCHANGE].body
+            assert isinstance(kept, BodyFile)
+            assert file.path.read_bytes() == LARGE
+            file.drop()
+            assert b"".join(kept.parts()) == LARGE
+
+    running(fetch, answer, with_session=True, folder=tmp_path, file_bytes=2 * IN_MEMORY, DOWNLOAD_MAXSIZE=IN_MEMORY)
+
+
+CUT: list[tuple[Answer, type[Exception]]] = [
+    ([*sent(b"application/pdf", LARGE)[:1], LARGE[:-1], END], ResponseDataLossError),
+    (sent(b"application/octet-stream", b"<html>" + b"x" * 2 * IN_MEMORY), DownloadCancelledError),
+]
+
+
+@pytest.mark.parametrize(("answer", "error"), CUT)
+def test_what_is_not_complete_is_not_left_on_disk(tmp_path: Path, answer: Answer, error: type[Exception]) -> None:
+    """A page has the limit of pages, whatever its header says."""
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        with pytest.raises(error):
+            await crawl.fetch_page(server.url())
+        assert EXCHANGE not in crawl.last.meta
+
+    running(run, answer, with_session=True, folder=tmp_path, file_bytes=9 * IN_MEMORY, DOWNLOAD_MAXSIZE=IN_MEMORY)
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_full_disk_fails_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: FileBody, data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(FileBody, "write", full)
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        with pytest.raises(OSError, match="No space left"):
+            await crawl.fetch_page(server.url())
+
+    running(run, sent(b"application/pdf", LARGE), with_session=True, folder=tmp_path, file_bytes=9 * IN_MEMORY)
+
+
+def test_a_request_that_is_sent_once_more_has_nothing_of_its_first_answer(tmp_path: Path) -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch_page(server.url())
+        assert FILE in crawl.last.meta
+        await crawl.fetch(crawl.last)
+        assert FILE not in crawl.last.meta
+
+    running(run, sent(b"application/pdf", PDF), [PAGE], with_session=True, folder=tmp_path)

@@ -1,0 +1,377 @@
+"""Which connections requests go out on, and when: nothing of one answer reaches another, and nothing is sent twice or too late."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError
+
+from crawlspace.decision import Reason
+from crawlspace.runtime.http import transfer as module
+from crawlspace.runtime.http.causes import Cause
+from crawlspace.runtime.http.errors import AnswerFailed, KeptConnectionClosed, NotAsked
+from crawlspace.runtime.requests import STATE, request_id
+from tests.unit.runtime.http.fetching import END, OK, PAGE, RESET, WAIT, Answer, Crawl, Loopback, crawling, serving
+from tests.unit.runtime.look_ups import answer_look_ups
+
+OTHER = PAGE.replace(b"abc", b"xyz")
+
+
+def running(do: Callable[[Loopback, Crawl], Any], *answers: Answer, **options: Any) -> Any:
+    """Run a coroutine with a server and a crawl."""
+
+    async def run() -> Any:
+        async with serving(*answers) as server, crawling(**options) as crawl:
+            return await do(server, crawl)
+
+    return asyncio.run(run())
+
+
+def test_a_connection_is_kept_for_the_next_request() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        for _ in range(5):
+            assert (await crawl.fetch(server.url())).body == b"abc"
+        assert (server.connections, len(server.requests)) == (1, 5)
+
+    running(run, [PAGE])
+
+
+def test_requests_at_a_time_have_a_connection_each() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        for _ in range(2):
+            responses = await asyncio.gather(*(crawl.fetch(server.url(f"/{number}")) for number in range(4)))
+            assert [response.body for response in responses] == [b"abc"] * 4
+        assert (server.connections, len(server.requests)) == (4, 8)
+
+    running(run, [PAGE])
+
+
+SURPLUS = [
+    # what is sent, together with the answer or later
+    (OTHER,                        True),
+    (OTHER,                        False),
+    (b"HTTP/1.1 200 OK\r\n",       False),
+    (b"x",                         True),
+    (b"x",                         False),
+    (b"\r\n",                      False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", [PAGE, PAGE.replace(b"abc", b"").replace(b"3", b"0"), b"HTTP/1.1 304 Not Modified\r\n\r\n"])
+@pytest.mark.parametrize(("surplus", "at_once"), SURPLUS)
+def test_what_a_server_sends_after_an_answer_is_never_taken_for_the_next(body: bytes, surplus: bytes, *, at_once: bool) -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch(server.url())
+        if not at_once:
+            await server.send(surplus)
+        response = await crawl.fetch(server.url())
+        assert (response.status, response.body) == (200, b"abc")
+        assert server.by_connection == [1, 2]
+
+    running(run, [body + surplus if at_once else body], [PAGE])
+
+
+def test_a_kept_connection_that_was_closed_is_not_used() -> None:
+    """Not even where libcurl has not seen it, which looks once a second: this costs no attempt of the request."""
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        for _ in range(3):
+            assert (await crawl.fetch(server.url())).body == b"abc"
+            await server.close_all()
+        assert (server.connections, len(server.requests)) == (3, 3)
+
+    running(run, [PAGE])
+
+
+def test_many_kept_connections_that_were_closed_are_not_used() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await asyncio.gather(*(crawl.fetch(server.url(f"/{number}")) for number in range(6)))
+        await server.close_all()
+        responses = await asyncio.gather(*(crawl.fetch(server.url(f"/{number}")) for number in range(6)))
+        assert [response.body for response in responses] == [b"abc"] * 6
+        assert len(server.requests) == 12
+
+    running(run, [PAGE])
+
+
+@pytest.mark.parametrize("end", [END, RESET])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_request_on_a_kept_connection_that_is_being_closed_is_not_sent_twice(method: str, end: Any, others: int) -> None:
+    """libcurl would send it again at once; here it fails, and has its second attempt after the delay, on a new connection."""
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await asyncio.gather(*(crawl.fetch(server.url()) for _ in range(1 + others)))
+        kept = server.connections
+        with pytest.raises(KeptConnectionClosed) as raised:
+            await crawl.fetch(Request(server.url(), method=method, body=b"b" if method == "POST" else b""))
+        assert len(server.requests) == 2 + others
+        again = Request(server.url(), method=method)
+        assert crawl.second_attempts.may_retry(request_id(again), raised.value)
+        assert (await crawl.fetch(again)).body == b"abc"
+        assert server.by_connection[-1] == kept + 1, "on a new connection"
+
+    running(run, *[[PAGE]] * (1 + others), [end], [PAGE], with_session=True)
+
+
+BREAKS = [
+    # answer to the request that is not the first of its connection, cause
+    ([b"HTTP/1.1 200", END], Cause.CLOSED),
+    ([OK, END],              Cause.RESET),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "cause"), BREAKS)
+def test_a_request_that_was_answered_in_part_is_not_sent_twice(answer: Answer, cause: Cause) -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch(server.url())
+        with pytest.raises(AnswerFailed) as raised:
+            await crawl.fetch(server.url())
+        assert raised.value.cause is cause
+        assert len(server.requests) == 2
+
+    running(run, [PAGE], answer, [PAGE])
+
+
+def test_a_refused_connection() -> None:
+    async def run() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        async with crawling() as crawl:
+            with pytest.raises(DownloadConnectionRefusedError):
+                await crawl.fetch(f"http://127.0.0.1:{port}/")
+
+    asyncio.run(run())
+
+
+# --- which addresses ------------------------------------------------------------------------------------------------
+
+
+def test_names_are_looked_up_by_our_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def look_up(host: str) -> list[str]:
+        asked.append(host)
+        return ["192.0.2.1", "127.0.0.1"]
+
+    answer_look_ups(monkeypatch, look_up)
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        crawl.forbidden.add("192.0.2.1")
+        response = await crawl.fetch(server.url(host="www.example."))
+        assert (str(response.ip_address), response.url) == ("127.0.0.1", server.url(host="www.example."))
+        assert b"Host: www.example:%d\r\n" % server.port in server.requests[0]
+        assert set(asked) == {"www.example"}
+
+    running(run, [PAGE])
+
+
+SPELLINGS = ["localhost", "127.0.0.1", "127.1", "0x7f.1", "2130706433", "127.0.0.1.", "%31%32%37.1", "a.example"]
+
+
+@pytest.mark.parametrize("host", SPELLINGS)
+def test_no_spelling_leads_to_an_address_that_is_forbidden(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    answer_look_ups(monkeypatch, lambda _: ["127.0.0.1"])
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        crawl.forbidden.add("127.0.0.1")
+        with pytest.raises(CannotResolveHostError):
+            await crawl.fetch(server.url(host=host))
+        assert server.connections == 0
+
+    running(run, [PAGE])
+
+
+def test_an_address_is_checked_again_before_a_connection_and_before_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where another name had led there, or a rule has come meanwhile."""
+    answer_look_ups(monkeypatch, lambda _: ["127.0.0.1"])
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        url = server.url(host="a.example")
+        await crawl.fetch(url)
+
+        async def other(host: str, port: int, **_: Any) -> Any:
+            return [(socket.AF_INET, "127.0.0.2")]
+
+        monkeypatch.setattr(crawl.resolver, "cached", lambda *_, **__: None)
+        monkeypatch.setattr(crawl.resolver, "addresses", other)
+        crawl.forbidden.add("127.0.0.1")
+        with pytest.raises(CannotResolveHostError):  # on the kept connection
+            await crawl.fetch(url)
+        refused = crawl.resolver.why_refused("a.example", server.port)
+        assert refused is not None
+        assert refused.reason is Reason.ADDRESS
+        assert (server.connections, len(server.requests)) == (1, 1)
+
+    running(run, [PAGE])
+
+
+def test_a_proxy_of_the_environment_is_not_for_us_to_choose(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scrapy's middleware decides which requests go through a proxy."""
+    for name in ("http_proxy", "all_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        assert (await crawl.fetch(server.url())).body == b"abc"
+
+    running(run, [PAGE])
+
+
+# --- when -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_site_that_may_be_another_workers_gets_no_request() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        crawl.owned_for_s = 0.0
+        with pytest.raises(NotAsked):
+            await crawl.fetch_page(server.url())
+        crawl.owned_for_s = 9.0
+        await crawl.fetch_page(server.url())
+        crawl.owned_for_s = 0.0
+        with pytest.raises(NotAsked):  # nor on the kept connection
+            await crawl.fetch_page(server.url())
+        assert len(server.requests) == 1
+        crawl.owned_for_s = 9.0
+        await crawl.fetch_page(server.url())
+        assert len(server.requests) == 2
+
+    running(run, [PAGE], with_session=True)
+
+
+def test_what_was_begun_before_others_had_the_site_is_not_sent_when_it_is_held_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the network was cut while a name was looked up: its delay has been kept by another worker meanwhile."""
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        look_up = crawl.resolver.addresses
+
+        async def lose_all(host: str, port: int, **named: Any) -> Any:
+            crawl.incarnation += 1
+            return await look_up(host, port, **named)
+
+        monkeypatch.setattr(crawl.resolver, "cached", lambda *_, **__: None)
+        monkeypatch.setattr(crawl.resolver, "addresses", lose_all)
+        with pytest.raises(NotAsked):
+            await crawl.fetch_page(server.url())
+        monkeypatch.setattr(crawl.resolver, "addresses", look_up)
+        await crawl.fetch_page(server.url())
+        assert len(server.requests) == 1
+
+    running(run, [PAGE], with_session=True)
+
+
+def test_the_delay_counts_from_the_writing() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        site = f"127.0.0.1:{server.port}"
+        assert crawl.sending.ago_s(site) == 0.0
+        response = await crawl.fetch_page(server.url())
+        ago_s = crawl.sending.ago_s(site)
+        assert ago_s > 0.0
+        assert response.request is None
+        with pytest.raises(AnswerFailed):
+            await crawl.fetch_page(server.url())
+        assert crawl.sending.ago_s(site) < ago_s
+
+    running(run, [PAGE], [b"x" * 9 + b"\r\n\r\n", END], with_session=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system has that option")
+def test_a_request_is_not_sent_again_by_the_system_when_others_may_have_the_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where the network was cut: the system tries again what is not acknowledged, for a quarter of an hour."""
+    options: list[tuple[int, int]] = []
+
+    class Socket(socket.socket):
+        def setsockopt(self, level: int, option: int, value: Any) -> None:  # type: ignore[override]
+            super().setsockopt(level, option, value)
+            options.append((option, self.getsockopt(level, option)))
+
+    names = {name: getattr(socket, name) for name in dir(socket)}
+    monkeypatch.setattr(module, "socket", SimpleNamespace(**{**names, "socket": Socket}))
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch_page(server.url())
+        assert options == [], "nobody else can be given the site"
+        crawl.owned_for_s = 26.1001
+        await crawl.fetch_page(server.url())
+        assert options == [(socket.TCP_USER_TIMEOUT, 26_101)]
+        assert server.connections == 1
+
+    running(run, [PAGE], with_session=True)
+
+
+def test_the_latency_counts_from_the_writing() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        request = Request(server.url(), meta={STATE: SimpleNamespace(id=1)})
+        await crawl.fetch(request)
+        assert 0.0 < request.meta["download_latency"] < 30.0
+
+    running(run, [PAGE], with_session=True)
+
+
+# --- what is sent ---------------------------------------------------------------------------------------------------
+
+SENT = [
+    # headers of a request, lines of what is sent after the Host header
+    ({},                                                       b""),
+    ({"B": "b", "A": "a"},                                     b"B: b\r\nA: a\r\n"),
+    ({"A": ["1", "2"]},                                        b"A: 1\r\nA: 2\r\n"),
+    ({"A": ""},                                                b"A:\r\n"),
+    ({"A": "1\r\nB: 2\n c\0d"},                                b"A: 1 B: 2 cd\r\n"),
+    ({"A: x\r\nB": "1", "A B": "2", "A;": "3"},                b""),
+    ({"Accept": "*/*", "User-Agent": "me", "Expect": "x"},     b"Accept: */*\r\nUser-Agent: me\r\nExpect: x\r\n"),
+    ({"Content-Length": "9", "Transfer-Encoding": "chunked"},  b""),
+    ({"Proxy-Authorization": "Basic x"},                       b""),
+    ({"X": b"\xfc\xff"},                                       b"X: \xfc\xff\r\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("headers", "lines"), SENT)
+def test_headers_are_sent_as_they_are(headers: dict[str, Any], lines: bytes) -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch(Request(server.url(), headers=headers))
+        assert server.requests == [b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n%b\r\n" % (server.port, lines)]
+
+    running(run, [PAGE])
+
+
+TARGETS = [
+    # what follows the port in a URL, what is asked for
+    ("",                   b"/"),
+    ("?a=b",               b"/?a=b"),
+    ("/a/../b/./c",        b"/a/../b/./c"),
+    ("/a//b;c=d?e=%2F&f",  b"/a//b;c=d?e=%2F&f"),
+    ("/?u=http://x/y@z",   b"/?u=http://x/y@z"),
+    ("/a#b",               b"/a"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rest", "target"), TARGETS)
+def test_targets_are_sent_as_they_are(rest: str, target: bytes) -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        await crawl.fetch(f"http://user:word@127.0.0.1:{server.port}{rest}")
+        assert server.requests[0].startswith(b"GET %b HTTP/1.1\r\n" % target)
+        assert b"authorization" not in server.requests[0].lower()
+
+    running(run, [PAGE])
+
+
+def test_what_waits_at_the_end_of_a_crawl_fails() -> None:
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        fetching = asyncio.ensure_future(crawl.fetch(server.url()))
+        await asked.wait()
+        await crawl.handler.close()
+        with pytest.raises(AnswerFailed):
+            await fetching
+
+    asked = asyncio.Event()
+
+    async def note() -> None:
+        asked.set()
+
+    running(run, [note, WAIT])
