@@ -117,7 +117,7 @@ class Engine:
             policy=lambda: self.policy,
         )
         self._leased: dict[int, UrlState] = {}
-        self.turns = FileSlots(
+        self.file_slots = FileSlots(
             self.frontier,
             self.site_delays,
             self._site_failures,
@@ -226,7 +226,7 @@ class Engine:
         """Return the next request; None if no site is ready, or the index is too far behind."""
         if self.deliveries.hold_up:
             return None
-        self.turns.admit_deferred()
+        self.file_slots.admit_deferred()
         for _ in range(100):  # a limit, because URLs that need no request must not block the event loop
             state = self.frontier.next()
             if state is None:
@@ -238,7 +238,7 @@ class Engine:
             if is_dropped or self._recorder.is_leaving(state):
                 self.frontier.skip(state)
                 continue
-            if self.turns.defers(state):
+            if self.file_slots.defers(state):
                 continue
             if self.logins.wait_s(state.site):
                 self.frontier.put_back(state)
@@ -275,7 +275,7 @@ class Engine:
         if (state := self._leased.get(outcome.id)) is None:
             return False
         again = self._recorder.check_redirect(state, outcome)
-        self.turns.ended(state, outcome)
+        self.file_slots.ended(state, outcome)
         self.progress.fetched += 1
         self.progress.by_kind[outcome.kind] += 1
         if outcome.status in NOT_SHOWN:
@@ -520,7 +520,7 @@ class Engine:
 
     def is_idle(self) -> bool:
         """Return whether nothing is in flight, pending or to be recorded."""
-        waits = self._commits.waits or self._leased or self.turns.has_deferred or self._time.has_more_to_fetch
+        waits = self._commits.waits or self._leased or self.file_slots.has_deferred or self._time.has_more_to_fetch
         return not (waits or self.is_judging or self.folded.is_moving) and self.frontier.is_done()
 
     def is_done(self) -> bool:

@@ -106,7 +106,7 @@ class FileReading:
         answer.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
             answer.latency_s = response.meta.get("download_latency")
-        self._session.engine.turns.file_arrived(answer, size=len(response.body) if body is None else body.size)
+        self._session.file_slots.file_arrived(answer, size=len(response.body) if body is None else body.size)
         wake(self._crawler)
 
     def _kind(self, response: Response, request: Request, declared: str | None) -> str | None:

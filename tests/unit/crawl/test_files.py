@@ -70,7 +70,7 @@ def let_wait(crawl: Engine, number: int, *, size: int = 1) -> list[UrlState]:
     for _ in range(number):
         state = fetch(crawl)
         assert state is not None
-        crawl.turns.file_arrived(document(state), size=size)
+        crawl.file_slots.file_arrived(document(state), size=size)
         waiting.append(state)
     return waiting
 
@@ -120,7 +120,7 @@ def test_a_known_url_is_a_file_by_its_type(crawl: Engine) -> None:
     kinds = {"": True, "text/html": False, "application/pdf": True, "text/csv": True}
     for declared, is_file in kinds.items():
         known = structs.replace(state, fields_mark=type_mark(declared))
-        assert crawl.turns._is_file(known) is is_file
+        assert crawl.file_slots._is_file(known) is is_file
 
 
 def test_a_site_waits_when_too_many_files_are_set_aside(crawl: Engine, clock: FakeClock) -> None:
