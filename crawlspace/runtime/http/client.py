@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from crawlspace.runtime.http.transfer import AnswerHead, Body
 
 MOST_IDLE = 2_000
-"""Connections kept for a site's next request, where the process may have as many files open; one with TLS takes some 50 KB."""
+"""Connections kept for a site's next request, where the process may have four times as many files open: http and https have a client each."""
 MOST_HANDLES = 200
 """Of each kind of requests, kept for further ones."""
 MOST_KINDS = 1_000
@@ -87,7 +87,7 @@ class HttpClient:
         self._permission = permission
         self._bind_address = bind_address
         self._decodes = decodes
-        self._transfers = Transfers(most_idle=min(MOST_IDLE, _most_files() // 2))
+        self._transfers = Transfers(most_idle=min(MOST_IDLE, _most_files() // 4))
         self._handles: dict[Hashable, list[EasyHandle]] = {}
         """Those that run nothing, by the kind of requests that they are for."""
         self._answered: Recent[str, int] = Recent(_ORIGINS)

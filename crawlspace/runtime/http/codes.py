@@ -11,7 +11,6 @@ from scrapy.exceptions import (
     DownloadConnectionRefusedError,
     DownloadTimeoutError,
     ResponseDataLossError,
-    UnsupportedURLSchemeError,
 )
 
 from crawlspace.runtime.http.causes import Cause
@@ -61,8 +60,6 @@ def error_of(ended: Ended) -> Exception:
         return _closed(ended)
     if code == pycurl.E_PARTIAL_FILE:
         return ResponseDataLossError(message)
-    if code == pycurl.E_UNSUPPORTED_PROTOCOL and "HTTP/0.9" not in message:
-        return UnsupportedURLSchemeError(message)
     if code == TOO_LARGE or "Too large response headers" in message:
         return HeadersTooLarge()
     return AnswerFailed(Cause.NO_HTTP if code in _NO_HTTP else Cause.OTHER_READ_ERROR, why=message)
@@ -136,8 +133,6 @@ def _closed(ended: Ended) -> Exception:
         return AnswerFailed(Cause.CLIENT_CERTIFICATE)
     if ended.code == pycurl.E_GOT_NOTHING:
         return AnswerFailed(Cause.CLOSED)
-    if "chunk" in ended.message.lower():
-        return AnswerFailed(Cause.NO_HTTP, why=ended.message)
-    if "unexpected eof" in ended.message and ended.has_answer:
+    if ended.has_answer and ("chunk" in ended.message.lower() or "unexpected eof" in ended.message):
         return ResponseDataLossError(ended.message)
     return AnswerFailed(Cause.RESET)

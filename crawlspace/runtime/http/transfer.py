@@ -30,6 +30,8 @@ MAX_HEADER_LINES = 1_000
 _TRIES_FOR: int | None = getattr(socket, "TCP_USER_TIMEOUT", None)
 """The option that bounds for how many milliseconds the system sends again what is not acknowledged; Linux has it."""
 _LONGEST_MS = 2**31 - 1
+MOST_READS_IN_VAIN = 100
+"""Of a socket: libcurl has no bound on the extensions of a chunk. A record of TLS may take some thirty reads until it is there."""
 UNAUTHORIZED = 401
 _STOPPED = 0
 """What callbacks for data return to end a transfer."""
@@ -193,6 +195,9 @@ class Transfer:
         """The server has asked for one, as far as its handshake was traced (pycurl.VERBOSE)."""
         self.is_shared = False
         """Its connection carries several requests at a time (HTTP/2)."""
+        self._socket = -1
+        self._reads_in_vain = 0
+        """How often its socket was read, after the head, since the last part of the body."""
         self._is_begun = False
         """The head of the answer was given to `body`."""
         self._opening: list[socket.socket] = []
@@ -276,6 +281,8 @@ class Transfer:
             self._bound_resending(number, owned_for_s)
         self._permission.sent(self._origin.site)
         self.sent_at = monotonic()
+        self._transfers.by_socket[number] = self
+        self._socket = number
         return True
 
     def _may_repeat(self) -> bool:
@@ -353,8 +360,19 @@ class Transfer:
         self._is_begun = not (self._logs_in and status == UNAUTHORIZED)  # else it may not be the last one
         return not self._is_begun or self._body.begin(self.head)
 
+    def has_read(self) -> bool:
+        """Return whether the answer is to be read no further: what comes is no part of its body, as an extension of a chunk without end."""
+        if self.head is None or self.is_shared:
+            return False
+        self._reads_in_vain += 1
+        if self._reads_in_vain <= MOST_READS_IN_VAIN:
+            return False
+        self.error = HeadersTooLarge()
+        return True
+
     def write(self, data: bytes) -> int:
         """Take a part of the body."""
+        self._reads_in_vain = 0
         try:
             return len(data) if self._begin_late() and self._body.write(data) else self._stop()
         except Exception as error:  # noqa: BLE001 - it would be lost in libcurl
@@ -380,6 +398,8 @@ class Transfer:
     def ended(self, code: int, message: str) -> None:
         """Take the end of the transfer."""
         self._close_opening()
+        if self._transfers.by_socket.get(self._socket) is self:
+            del self._transfers.by_socket[self._socket]
         if code == 0 and not self._is_begun:
             self.write(b"")
         if self._connection is not None:

@@ -32,6 +32,9 @@ class Running(Protocol):
     def ended(self, code: int, message: str) -> None:
         """Take the end of the transfer; `code`: 0, or the error of libcurl."""
 
+    def has_read(self) -> bool:
+        """Note that its socket was read; return whether it is to be ended, because nothing comes of that."""
+
 
 class Transfers:
     """Runs transfers, any number at a time. `most_idle`: connections that are kept for a host's next request."""
@@ -51,6 +54,8 @@ class Transfers:
         self._rings_at = inf
         """When the timer calls; uvloop's handles do not all tell it."""
         self.kept = KeptConnections(most_hosts=2 * most_idle)
+        self.by_socket: dict[int, Running] = {}
+        """The transfers that have been sent, by the socket of their connections; of several at a time, the last one."""
 
     def start(self, transfer: Running) -> None:
         """Begin a transfer; its `ended` is called at its end, unless it is stopped before."""
@@ -98,6 +103,10 @@ class Transfers:
         _, running = self._multi.socket_action(socket, events)
         if running < len(self._running):
             self._end()
+        reading = self.by_socket.get(socket) if events == pycurl.CSELECT_IN else None
+        if reading is not None and reading.has_read():
+            self.stop(reading)
+            reading.ended(pycurl.E_ABORTED_BY_CALLBACK, "")
         self._arrange()
 
     def _end(self) -> None:

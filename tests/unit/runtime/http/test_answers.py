@@ -45,7 +45,8 @@ ANSWERS: list[tuple[str, Answer, tuple[int, bytes] | type[Exception] | Cause]] =
     ("chunks of padded sizes",         [CHUNKED + b"0003 \r\nabc\r\n0\r\n\r\n"],                                 (200, b"abc")),
     ("chunks cut off",                 [CHUNKED + b"3\r\nabc\r\n2\r\nd", END],                                   ResponseDataLossError),
     ("chunks without an end",          [CHUNKED + b"3\r\nabc\r\n", END],                                         ResponseDataLossError),
-    ("no chunk",                       [CHUNKED + b"z\r\n", END],                                                Cause.NO_HTTP),
+    ("no chunk",                       [CHUNKED + b"z\r\n", END],                                                ResponseDataLossError),
+    ("a version that there is not",    [b"HTTP/9.9 200 OK\r\n\r\n", END],                                        Cause.NO_HTTP),
     ("a body until the end",           [OK + HTML + b"\r\nabc", b"d", END],                                      (200, b"abcd")),
     ("a body that is cut off",         [PAGE[:-1], END],                                                         ResponseDataLossError),
     ("a reset within the body",        [PAGE[:-1], RESET],                                                       Cause.RESET),
@@ -137,6 +138,16 @@ def test_endless_headers_end_their_connection(line: bytes) -> None:
             serving([start, *[line * 1_000] * (10 * MAX_HEADER_BYTES // len(line) // 1_000)]) as server,
             crawling() as crawl,
         ):
+            with pytest.raises(HeadersTooLarge):
+                await crawl.fetch(server.url())
+            await server.until_closed(1)
+
+    asyncio.run(run())
+
+
+def test_a_chunk_with_extensions_without_end_ends_its_connection() -> None:
+    async def run() -> None:
+        async with serving([CHUNKED + b"3;a=", *[b"b" * 65_536] * 10_000]) as server, crawling() as crawl:
             with pytest.raises(HeadersTooLarge):
                 await crawl.fetch(server.url())
             await server.until_closed(1)
