@@ -205,7 +205,9 @@ class HttpClient:
         elif request.method != "GET":
             options.append((pycurl.CUSTOMREQUEST, request.method))
         if attempt.negotiates:
+            # It logs a connection in, not a stream of HTTP/2: of several at a time, libcurl sends some without a ticket.
             options += [(pycurl.HTTPAUTH, pycurl.HTTPAUTH_NEGOTIATE), (pycurl.USERPWD, ":")]
+            options.append((pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1))
         return options
 
     def _give_back(self, kind: Hashable, handle: EasyHandle) -> None:
