@@ -179,7 +179,9 @@ class HttpClient:
         curl.setopt(pycurl.HTTPHEADER, _header_lines(request))
         curl.setopt(pycurl.TIMEOUT_MS, ceil(attempt.left_s * 1000))
         curl.setopt(pycurl.FRESH_CONNECT, int(attempt.needs_new))
-        if origin.scheme == "https":
+        if attempt.negotiates:
+            curl.setopt(pycurl.VERBOSE, 1)  # tells why there is no ticket
+        elif origin.scheme == "https":
             curl.setopt(pycurl.VERBOSE, int(self._tls.are_logged or self._answered.get(origin.site) is None))
         return kind if is_usual else None, handle
 

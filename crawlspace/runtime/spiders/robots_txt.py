@@ -52,6 +52,7 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
         return
     if isinstance(failure.value, LoggedOutError):
         session.engine.frontier.unblock(fetch.site)
+        session.engine.logins.logged_out(fetch.target_site, printable(str(failure.value)), session.engine.frontier)
         session.engine.logins.pause(fetch.site, session.engine.frontier)
         return
     meaning = meaning_of_failure(failure, session, url=request.url)
