@@ -29,7 +29,7 @@ help:
 	@echo "make test-histories"
 	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis, as many with a search server)"
 	@echo "make test-servers"
-	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, of proxies on a Squid and of log-ins on nginx, which they start (needs a JDK, 17 or newer, Maven, squid and nginx)"
+	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, of proxies on a Squid and of log-ins on nginx and by Kerberos, which they start (needs a JDK, 17 or newer, Maven, squid, nginx, a KDC and Apache: CONTRIBUTING.md)"
 	@echo "make browser add to .venv what renders pages in a browser (Chromium itself is not in it)"
 	@echo "make test-browser"
 	@echo "             the tests of rendering, in a real Chromium (its path in CRAWLSPACE_BROWSER, if it is not found by itself)"

@@ -427,9 +427,10 @@ class Engine:
         self.logins.refused(fetch.site, why)
         self.frontier.give_up(fetch.site)
 
-    def pause_login(self, fetch: FetchRobots) -> None:
+    def pause_login(self, fetch: FetchRobots, why: str) -> None:
         """Pause a site that nobody could log in to for its robots.txt."""
         self.robots_not_sent(fetch)
+        self.logins.logged_out(fetch.target_site, why, self.frontier)
         self.logins.pause(fetch.site, self.frontier)
 
     def look_up_addresses(self, locate: Locate, *, most: int) -> None:

@@ -1,7 +1,7 @@
 """Runs tests on real servers: `python -m tests.real_servers.run [server ...] [pytest arguments]`.
 
 Each search server is a Java program that Maven's packages make, started for its tests and ended after them; JDK 17 and Maven must be there.
-Squid and nginx are started by their tests. Nothing is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
+Squid, nginx, and Apache with a key server of Kerberos, are started by their tests. Nothing is skipped: a server that cannot be started ends the run with exit status 1. The packages are kept in `build/servers`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,15 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 
+from tests.real_servers import kerberos
+
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "servers"
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+NEEDED = (
+    "a JDK (17 or newer), Maven, squid, nginx, krb5-kdc, krb5-admin-server, krb5-user, apache2 and libapache2-mod-auth-gssapi"
+)
+"""As Debian's packages are named."""
 _TOOLS = ("java", "javac", "mvn")
 _OPTIONS = ("-Xmx768m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _LINES_SHOWN = 40
@@ -97,6 +103,7 @@ CURRENT = "CRAWLSPACE_TEST_ES_URL"
 SBIN = "/usr/sbin:/usr/local/sbin"
 """Where programs are that the path of a user may not have."""
 SQUID, NGINX = (shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or "" for name in ("squid", "nginx"))
+KERBEROS = "" if kerberos.missing() else str(kerberos.GSSAPI)
 SERVERS = (
     Server("opensearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS),
     Server("elasticsearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH),
@@ -104,6 +111,7 @@ SERVERS = (
     Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),
     Server("squid", "", "CRAWLSPACE_TEST_SQUID", ("tests/real_servers/test_squid.py",), url=SQUID),
     Server("nginx", "", "CRAWLSPACE_TEST_NGINX", ("tests/real_servers/test_nginx.py",), url=NGINX),
+    Server("kerberos", "", "CRAWLSPACE_TEST_KERBEROS", ("tests/real_servers/test_kerberos.py",), url=KERBEROS),
 )
 
 
@@ -119,7 +127,7 @@ def main(arguments: Sequence[str]) -> int:
         chosen.add(rest.pop(0))
     servers = [server for server in servers if not chosen or server.name in chosen]
     if missing := _missing(servers):
-        print(f"{missing} not found: install a JDK (17 or newer), Maven, squid and nginx", file=sys.stderr)
+        print(f"{missing} not found: install {NEEDED}", file=sys.stderr)
         return 1
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         passed = list(pool.map(partial(_passes, arguments=rest, shown_at_once=len(servers) == 1), servers))
@@ -133,7 +141,8 @@ def _missing(servers: Sequence[Server]) -> str:
     """Return the programs that these servers need and that are not there."""
     tools = _TOOLS if any(server.program for server in servers) else ()
     named = [server.name for server in servers if not server.program and not server.url]
-    return ", ".join([*(tool for tool in tools if shutil.which(tool) is None), *named])
+    parts = [f"kerberos ({', '.join(kerberos.missing())})" if name == "kerberos" else name for name in named]
+    return ", ".join([*(tool for tool in tools if shutil.which(tool) is None), *parts])
 
 
 def _passes(server: Server, *, arguments: Sequence[str], shown_at_once: bool) -> bool:

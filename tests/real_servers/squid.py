@@ -7,13 +7,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event, Thread
 
-import pytest
+from tests.real_servers.processes import running
 
 USER, PASSWORD = "crawler", "s3cret-of-squid"
 VARIABLE = "CRAWLSPACE_TEST_SQUID"
@@ -78,43 +76,7 @@ def squid(hosts: Sequence[str]) -> Iterator[Squid]:
         (folder / "hosts").write_text("".join(f"127.0.0.1 {host}\n" for host in hosts))
         (folder / "who").write_text(_HELPER.format(user=USER, password=PASSWORD))
         (folder / "who").chmod(0o755)
-        process = subprocess.Popen(
-            [program, "-N", "-d", "1", "-f", str(folder / "squid.conf")],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
-        listening = _await(process)
-        try:
+        with running([program, "-N", "-d", "1", "-f", str(folder / "squid.conf")], ready=_READY) as process:
             yield Squid(port, folder, process)
-        finally:
-            process.kill()
-            process.wait()
-            listening.join()
-            assert process.stderr is not None
-            process.stderr.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _await(process: subprocess.Popen[str]) -> Thread:
-    """Return, once it takes connections, what reads its output to the end; fail with what it said last."""
-    said: deque[str] = deque(maxlen=40)
-    known, is_ready = Event(), Event()
-
-    def listen() -> None:
-        for line in process.stderr or ():
-            said.append(line)
-            if _READY in line:
-                is_ready.set()
-                known.set()
-        known.set()
-
-    listening = Thread(target=listen, daemon=True)
-    listening.start()
-    known.wait()
-    if not is_ready.is_set():
-        process.kill()
-        pytest.fail(f"squid did not start; the last it said:\n{''.join(said)}")
-    return listening

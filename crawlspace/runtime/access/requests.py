@@ -23,7 +23,7 @@ from crawlspace.printable import printable
 from crawlspace.runtime.access.addresses import bare_place
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.http.client import HttpClient
-from crawlspace.runtime.http.errors import ProxyFailed
+from crawlspace.runtime.http.errors import LoggedOutError, ProxyFailed
 from crawlspace.runtime.http.failures import detail_of, meaning_of
 from crawlspace.runtime.http.proxies import answered_by_proxy
 from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
@@ -160,6 +160,8 @@ class LoginRequests:
             got = await client.fetch(request, body, resolver, timeout_s=self.timeout_s)
         except ProxyFailed as error:
             raise LogInFailedError(str(error), refused=False) from None  # its cause may have the log-in
+        except LoggedOutError as error:
+            raise LogInFailedError(str(error), refused=True) from error
         except DownloadTimeoutError as error:
             raise LogInFailedError(f"{_place(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
         except CannotResolveHostError as error:

@@ -179,7 +179,9 @@ class HttpClient:
         curl.setopt(pycurl.HTTPHEADER, _header_lines(request))
         curl.setopt(pycurl.TIMEOUT_MS, ceil(attempt.left_s * 1000))
         curl.setopt(pycurl.FRESH_CONNECT, int(attempt.needs_new))
-        if origin.scheme == "https":
+        if attempt.negotiates:
+            curl.setopt(pycurl.VERBOSE, 1)  # tells why there is no ticket
+        elif origin.scheme == "https":
             curl.setopt(pycurl.VERBOSE, int(self._tls.are_logged or self._answered.get(origin.site) is None))
         return kind if is_usual else None, handle
 
@@ -205,7 +207,9 @@ class HttpClient:
         elif request.method != "GET":
             options.append((pycurl.CUSTOMREQUEST, request.method))
         if attempt.negotiates:
+            # It logs a connection in, not a stream of HTTP/2: of several at a time, libcurl sends some without a ticket.
             options += [(pycurl.HTTPAUTH, pycurl.HTTPAUTH_NEGOTIATE), (pycurl.USERPWD, ":")]
+            options.append((pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1))
         return options
 
     def _give_back(self, kind: Hashable, handle: EasyHandle) -> None:

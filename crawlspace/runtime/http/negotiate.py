@@ -6,6 +6,7 @@ GSS-API takes both from variables of the environment, so all log-ins of a proces
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pycurl
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
+from crawlspace.printable import printable, quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 KEYTAB, TICKETS, CONFIGURATION = "KRB5_CLIENT_KTNAME", "KRB5CCNAME", "KRB5_CONFIG"
 USUAL_CONFIGURATION = Path("/etc/krb5.conf")
 IN_MEMORY = "MEMORY:crawlspace"
+_FAILED = re.compile(
+    r"gss_\w+\(\) failed: (?:No credentials were supplied, or the credentials were unavailable or inaccessible\. +)?(.+)",
+    re.DOTALL,
+)
+"""A text that libcurl traces; the first sentence says less than the second one."""
+_UNKNOWN_SERVICE = re.compile(r"\bServer \S+ not found in Kerberos database")
 
 
 def prepare_negotiate(
@@ -44,6 +51,17 @@ def prepare_negotiate(
     for entry in entries:
         if entry.keytab is not None:
             _use_keytab(entry, entry.keytab, environment)
+
+
+def failure_in(text: bytes) -> str:
+    """Return why GSS-API failed, from a text that libcurl has traced; empty for other texts."""
+    found = _FAILED.match(text.decode("utf-8", "replace"))
+    return "" if found is None else printable(found[1].strip().rstrip("."))
+
+
+def is_unknown_service(failure: str) -> bool:
+    """Return whether a failure is that the key server does not know the site, which may have no log-in and be shown to everybody."""
+    return _UNKNOWN_SERVICE.search(failure) is not None
 
 
 def _use_keytab(entry: SiteAccess, keytab: Path, environment: MutableMapping[str, str]) -> None:

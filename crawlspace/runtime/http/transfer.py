@@ -16,7 +16,8 @@ from scrapy.exceptions import CannotResolveHostError
 from scrapy.http import Headers
 
 from crawlspace.printable import printable
-from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, NotAsked
+from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, NotAsked
+from crawlspace.runtime.http.negotiate import failure_in, is_unknown_service
 
 logger = logging.getLogger(__name__)
 
@@ -193,6 +194,8 @@ class Transfer:
         self.has_status_line = False
         self.wants_certificate = False
         """The server has asked for one, as far as its handshake was traced (pycurl.VERBOSE)."""
+        self._kerberos_failure = ""
+        """Why a log-in by Kerberos fails, as far as libcurl has traced that (pycurl.VERBOSE)."""
         self.is_shared = False
         """Its connection carries several requests at a time (HTTP/2)."""
         self._socket = -1
@@ -209,7 +212,7 @@ class Transfer:
         self.head_bytes = 0
         """Of all heads and trailers."""
         self.most_lines = MAX_HEADER_LINES + 3
-        """At so many lines there are too many; the first status line and the empty line are not counted."""
+        """At so many lines there are too many; the first status line and the empty line are not counted. 0: none is taken."""
 
     # --- the connection -------------------------------------------------------------------------------------------
 
@@ -252,11 +255,20 @@ class Transfer:
         if kind == pycurl.INFOTYPE_SSL_DATA_IN:
             is_request = data[:1] == _CERTIFICATE_REQUEST and int.from_bytes(data[1:4], "big") == len(data) - 4
             self.wants_certificate = self.wants_certificate or is_request
+        elif kind == pycurl.INFOTYPE_TEXT and self._logs_in and (failure := failure_in(data)):
+            self._kerberos_failure = self._kerberos_failure or failure
+            if not is_unknown_service(failure):
+                self._transfers.login_failed(self._origin.site, failure)
+                self.most_lines = 0  # libcurl would try again when it has read the 401
         elif kind == pycurl.INFOTYPE_TEXT and data.strip().startswith(_OF_TLS):
             logger.debug("%s: %s", self._origin.site, printable(data.decode("utf-8", "replace").strip()))
 
     def _may_send(self, connection: Connection) -> bool:
         if self._connection is not None and not self._may_repeat():
+            return False
+        if self._logs_in and (failure := self._transfers.failed_login(self._origin.site)):
+            self._kerberos_failure = failure
+            self.error = LoggedOutError(self._why_no_log_in())
             return False
         kept, number = self._transfers.kept, -1
         if self._sockets:
@@ -331,6 +343,8 @@ class Transfer:
     def end_of_lines(self) -> int | None:
         """Take the lines that have come, at the end of a head or of trailers, or where there are too many; return None to go on."""
         try:
+            if not self.most_lines:
+                raise LoggedOutError(self._why_no_log_in())
             if len(self.lines) >= self.most_lines or self.head_bytes > MAX_HEADER_BYTES:
                 raise HeadersTooLarge
             if self.lines[-1] not in _EMPTY:
@@ -349,6 +363,8 @@ class Transfer:
         self.has_status_line = True
         if 100 <= status < 200 and status != 101:
             return True
+        if self._kerberos_failure and status == UNAUTHORIZED:
+            raise LoggedOutError(self._why_no_log_in())
         headers = Headers()
         values = _read_headers(lines)
         dict.update(headers, values)
@@ -369,6 +385,9 @@ class Transfer:
             return False
         self.error = HeadersTooLarge()
         return True
+
+    def _why_no_log_in(self) -> str:
+        return f"the log-in by Kerberos at {self._origin.site} fails: {self._kerberos_failure}"
 
     def write(self, data: bytes) -> int:
         """Take a part of the body."""

@@ -48,7 +48,7 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
         session.engine.robots_not_sent(fetch)  # it comes again with the site's next turn
         return
     if isinstance(failure.value, LoggedOutError):
-        session.engine.pause_login(fetch)
+        session.engine.pause_login(fetch, printable(str(failure.value)))
         return
     meaning = meaning_of_failure(failure, session, url=request.url)
     assert failure.value is not None

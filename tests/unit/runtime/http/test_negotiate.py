@@ -12,7 +12,8 @@ from scrapy import Request
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.errors import SettingError
 from crawlspace.runtime.http import negotiate as module
-from crawlspace.runtime.http.negotiate import prepare_negotiate
+from crawlspace.runtime.http.errors import LoggedOutError
+from crawlspace.runtime.http.negotiate import failure_in, is_unknown_service, prepare_negotiate
 from crawlspace.runtime.requests import NEGOTIATE
 from tests.unit.runtime.http.fetching import PAGE, crawling, serving
 
@@ -74,15 +75,35 @@ def test_the_wheel_of_pycurl_speaks_it() -> None:
     assert pycurl.version_info()[4] & (pycurl.VERSION_GSSAPI | pycurl.VERSION_SSPI)
 
 
-def test_without_a_ticket_the_answer_is_that_of_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its body, and after one request."""
+NO_TICKET = "No Kerberos credentials available (default cache: FILE:/tmp/none)"
+UNKNOWN = "Server HTTP/a.example@EXAMPLE not found in Kerberos database"
+NONE = "No credentials were supplied, or the credentials were unavailable or inaccessible."
+TEXTS = [
+    # what libcurl traces, why the log-in fails, whether the key server does not know the site
+    (f"gss_acquire_cred() failed: {NONE} {NO_TICKET}. \n", NO_TICKET, False),
+    ("gss_init_sec_context() failed: Ticket expired. \n", "Ticket expired", False),
+    (f"gss_init_sec_context() failed: {UNKNOWN}. ", UNKNOWN, True),
+    ("gss_acquire_cred() failed: Client 'crawler@EXAMPLE' not found in Kerberos database. ", "Client 'crawler@EXAMPLE' not found in Kerberos database", False),
+    ("Server auth using Negotiate with user ''\n", "", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("traced", "why", "is_unknown"), TEXTS)
+def test_why_it_fails(traced: str, why: str, is_unknown: bool) -> None:
+    assert (failure_in(traced.encode()), is_unknown_service(why)) == (why, is_unknown)
+
+
+@pytest.mark.parametrize("answer", [UNAUTHORIZED, PAGE], ids=["401", "200"])
+def test_without_a_ticket_no_answer_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
+    """After one request, and none soon after it."""
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'none'}")
     monkeypatch.setenv("KRB5_CONFIG", "/dev/null")
 
     async def run() -> None:
-        async with serving([UNAUTHORIZED], [PAGE]) as server, crawling() as crawl:
-            response = await crawl.fetch(Request(server.url(), meta={NEGOTIATE: True}))
-            assert (response.status, response.body) == (401, b"who")
+        async with serving([answer], [PAGE]) as server, crawling() as crawl:
+            for _ in range(2):
+                with pytest.raises(LoggedOutError, match=f"the log-in by Kerberos at 127.0.0.1:{server.port} fails: No Kerberos"):
+                    await crawl.fetch(Request(server.url(), meta={NEGOTIATE: True}))
             assert len(server.requests) == 1
             assert (await crawl.fetch(server.url())).body == b"abc"
 
