@@ -23,7 +23,7 @@ from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.runtime.stores.places import StateFile
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.sqlite.crawl_lock import CrawlLock
+from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
