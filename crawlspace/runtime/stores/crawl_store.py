@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from crawlspace.config.collection import Collection
     from crawlspace.distributed.shared_store import SharedStore
     from crawlspace.index.embedded import EmbeddedIndex
-    from crawlspace.state.memory.store import MemoryStore
     from crawlspace.state.redis.store import RedisStore
 
 PAUSE_S = 0.1
@@ -56,7 +55,7 @@ class Joined:
 class CrawlStore:
     """The store of a collection that this process crawls; `joined` where several do."""
 
-    store: SqliteStore | RedisStore | MemoryStore
+    store: SqliteStore | RedisStore
     joined: Joined | None = None
 
 

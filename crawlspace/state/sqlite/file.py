@@ -32,6 +32,8 @@ _CACHE_KIB, _CACHE_AT_START_KIB = 64 * 1024, 128 * 1024
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
 """More than a log usually reaches: truncating it costs time, and writing it again, too."""
 _HARDLY_FREE_BYTES = 1024 * 1024
+IN_MEMORY = Path(":memory:")
+"""SQLite's name for a store that is in memory, and ends with the process."""
 WAIT_S = 60
 """A command that sends to the index stops for a crawl after the batch that it is sending."""
 
@@ -43,11 +45,11 @@ class SqliteFile:
         """Open the file, which is made unless `read_only`. `alone`: the caller holds the lock of the crawl as long as the file is open."""
         self.path = path
         with sqlite_errors(path):
-            is_new = _is_new(path)
+            is_new = path == IN_MEMORY or _is_new(path)
             if read_only and is_new:
                 raise StoreError(f"{path} holds no state yet: crawl the collection first")
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-            if not read_only:
+            if not read_only and path != IN_MEMORY:
                 make_file(path)
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
             self._place = _place(path)

@@ -65,7 +65,7 @@ _FIRST = (-1, -9)
 _BEYOND = 1 << 50
 """No id of a site is as large."""
 
-# Changes of many due times, in steps (`hastening.py` has the same of one row).
+# Changes of many due times, in steps: see `hastening.py`.
 _TIME = f"(next_fetch & {SET_ASIDE - 1})"
 """When a URL is due, also one that is for the next run. That is looked at again when its new time has come."""
 _SOME = (
