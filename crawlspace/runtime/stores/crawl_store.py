@@ -21,7 +21,7 @@ from crawlspace.index.places import index_place
 from crawlspace.runtime.stores.archive_limit import RunningLimit
 from crawlspace.runtime.stores.places import store_place
 from crawlspace.runtime.stores.sinks import give_orders_to
-from crawlspace.state.move.move import refuse_unfinished_copy
+from crawlspace.state.dump import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
 from crawlspace.state.sqlite.file import process_exists
 from crawlspace.state.sqlite.store import SqliteStore

@@ -13,9 +13,10 @@ from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Op, UrlState
 from crawlspace.private_files import real_path
-from crawlspace.state.move.move import MOVING, CopyMark, read_mark
-from crawlspace.state.move.records import (
+from crawlspace.state.dump import (
+    MOVING,
     NOT_KEPT,
+    CopyMark,
     OrderRecord,
     Record,
     RefusedLinksRecord,
@@ -23,6 +24,7 @@ from crawlspace.state.move.records import (
     SiteRecord,
     UrlRecord,
     ValueRecord,
+    read_mark,
     refused_links_records,
 )
 from crawlspace.state.site_health import Health, signatures_of
