@@ -174,7 +174,7 @@ class SimulatedCrawler(IndexFile):
             if self.archive is not None:
                 self.archive.end(killed=killed)
             if killed and isinstance(store, SqliteStore):
-                store._release_sites()
+                store._close_files()
             elif killed and isinstance(store, RedisStore):
                 store.close()
 

@@ -85,7 +85,7 @@ class SqliteStore:
                 sqlite_queue.release_all(db)
                 sign(db, store._clock)
         except BaseException:
-            store._release_sites()
+            store._close_files()
             raise
         return store
 
@@ -472,10 +472,10 @@ class SqliteStore:
                 with self._file.writing() as db:
                     sign_off(db)
         finally:
-            self._release_sites()
+            self._close_files()
 
     # private
-    def _release_sites(self) -> None:
+    def _close_files(self) -> None:
         self._file.close()
         if self._lock is not None:
             self._lock.close()

@@ -255,7 +255,7 @@ def _is_killed(number: int, b: Side, folder: Path) -> bool:
             is_killed = True
         store._file.db.exec_trace = index._db.exec_trace = None
         if is_killed:
-            store._release_sites()
+            store._close_files()
         else:
             engine.close()
             store.close()
