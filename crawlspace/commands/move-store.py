@@ -22,12 +22,12 @@ from crawlspace.plural import counted
 from crawlspace.runtime.command import CollectionCommand
 from crawlspace.runtime.progress_display import ProgressDisplay
 from crawlspace.runtime.stores.move import FILE, opened, read_place
-from crawlspace.state.move.move import check_source, move
-from crawlspace.state.move.sqlite import SqliteSide
+from crawlspace.state.dump import check_source, move
+from crawlspace.state.sqlite.dump import SqliteSide
 
 if TYPE_CHECKING:
     from crawlspace.runtime.command import Place
-    from crawlspace.state.move.redis import RedisSide
+    from crawlspace.state.redis.dump import RedisSide
 
 _EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"
 

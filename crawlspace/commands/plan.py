@@ -30,7 +30,8 @@ from crawlspace.printable import printable
 from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, exactly_one, print_json, shortened
 from crawlspace.runtime.loader import CollectionLoader
 from crawlspace.runtime.spiders.source_hash import spider_code
-from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.sqlite.file import IN_MEMORY
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 
 _KINDS = {
@@ -115,7 +116,7 @@ def _plan(place: Place, collection: Collection) -> _Found:
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
     with place.store.reading() as opened:
-        known = MemoryStore() if opened is None else opened.store
+        known = SqliteStore(IN_MEMORY) if opened is None else opened.store
         verdicts = build_verdicts(collection, space, known)
         shown = plan(
             known,

@@ -18,7 +18,8 @@ from crawlspace.decision import Reason
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.sink import ALL_DONE, Sent
 from crawlspace.model import LINKS_ONLY, Document, IndexOrder, Outcome, OutcomeKind, UrlState
-from crawlspace.state.memory.store import MemoryStore
+from crawlspace.state.sqlite.file import IN_MEMORY
+from crawlspace.state.sqlite.store import SqliteStore
 
 
 class Remade(Struct):
@@ -103,7 +104,7 @@ class ReplayEngine(Engine):
     """`take` gets what came of each page that was begun."""
 
     def __init__(self, collection: Collection) -> None:
-        self.memory = MemoryStore(sinks=(EMBEDDED,))
+        self.memory = SqliteStore(IN_MEMORY, sinks=(EMBEDDED,))
         once = replace(collection, continuous=False)
         super().__init__(once, build_space(collection), store=self.memory, sinks=[NoIndex()], clock=SystemClock())
         self.rendering = None  # what is archived of a rendered page is what the browser made of it

@@ -170,8 +170,8 @@ def is_left(state: UrlState) -> bool:
     """
     if state.held is not None:  # until a person decides, or the page answers
         return True
-    given_up_sites = state.state is State.GONE and state.status is not None and state.status >= _HOSTS_ERRORS
-    return given_up_sites or state.state in (State.PENDING, State.FAILED) or state.status == Status.EXCLUDED_HERE
+    failed_host = state.state is State.GONE and state.status is not None and state.status >= _HOSTS_ERRORS
+    return failed_host or state.state in (State.PENDING, State.FAILED) or state.status == Status.EXCLUDED_HERE
 
 
 _HOSTS_ERRORS = 500

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from crawlspace.decision import Reason
-from crawlspace.model import Queue, Source, State, UrlState
+from crawlspace.model import Queue, Source, UrlState
 
 MOST_BYTES_AT_ONCE = 16_000_000
 """Documents of one batch of orders, unless one is larger: a batch is in memory as a whole."""
@@ -70,30 +70,6 @@ class KnownUrl(NamedTuple):
     """It has no document here, and the index has one of it, left there for another collection."""
     ordered: int = 0
     """As in UrlState."""
-
-
-def known_url(state: UrlState, *, left_to_others: bool) -> KnownUrl:
-    """Return these fields of a whole state."""
-    return KnownUrl(
-        state.id,
-        state.key,
-        state.url,
-        state.site,
-        int(state.state),
-        state.status,
-        state.depth,
-        state.host_as_written,
-        has_document=state.checksum is not None,
-        indexed=state.indexed,
-        held=state.held,
-        never_due=state.state is not State.PENDING and state.next_fetch is None,
-        source=state.source,
-        shift=state.shift,
-        refused=state.refused,
-        archived=state.archived,
-        left_to_others=left_to_others,
-        ordered=state.ordered,
-    )
 
 
 class FoldedUrl(Struct, gc=False):

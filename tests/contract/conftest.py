@@ -13,11 +13,11 @@ import pytest
 from crawlspace.model import Document, NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import rank_of
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 
 NOW = 1_750_000_000

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from crawlspace.model import IndexOrder
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, SINKS
+from tests.contract.memory.store import MemoryStore
 
 
 class SinkSteps(RuleBasedStateMachine):

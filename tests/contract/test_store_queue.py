@@ -13,7 +13,7 @@ from msgspec import structs
 from crawlspace.model import Queue, Source, State
 from crawlspace.state.depths import LOWERED, NewDepth
 from crawlspace.state.duplicates import HTTP
-from crawlspace.state.sqlite import counters, discovery
+from crawlspace.state.sqlite import links, transaction
 from crawlspace.state.store import Store
 from crawlspace.state.views import Site
 from tests.contract.conftest import NOW, SEGMENT, Known, full, key, new, short, stores
@@ -26,13 +26,13 @@ USER, REDIR, INDEX, FOLLOWED, REFRESH = Source.USER, Source.REDIR, Source.INDEX,
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
     """As for the other contract tests, and SQLite with each discovery in a segment of its own: it keeps what is pending in such ones."""
     if request.param == SEGMENTED:
-        monkeypatch.setattr(discovery, "take", in_a_segment_of_its_own)
+        monkeypatch.setattr(links, "take_numbers", in_a_segment_of_its_own)
     with stores(request.param, tmp_path) as open_one:
         yield open_one
 
 
 def in_a_segment_of_its_own(db: apsw.Connection, name: str, count: int) -> int:
-    return counters.take(db, name, count + SEGMENT)
+    return transaction.take_numbers(db, name, count + SEGMENT)
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from crawlspace.model import NewUrl
 from crawlspace.state.duplicates import HTTP
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.contract.conftest import Known, full, new
+from tests.contract.memory.store import MemoryStore
 from tests.unit.state.sqlite.test_versions import OF_VERSION_3
 
 PLAIN, SECURE, LONGER, PORT = (

@@ -18,7 +18,6 @@ from msgspec import structs
 from crawlspace.model import Document, NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
@@ -47,6 +46,7 @@ from tests.contract.drawn import (
     seldom,
     times,
 )
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sink_steps import SinkSteps
 from tests.memory import folder_in_memory
 from tests.servers import another_client, emptied

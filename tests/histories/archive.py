@@ -26,10 +26,10 @@ from crawlspace.exchange import Exchange
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import UrlState
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.histories.configuration import Configuration
 from tests.histories.documents import Indexed
 from tests.histories.kills import Countdown

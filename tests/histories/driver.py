@@ -28,10 +28,10 @@ from crawlspace.index.as_sent.login_exclusion import checksum_behind_login
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 from tests.histories.answers import status_of, without_document
 from tests.histories.archive import SimulatedArchive, exchange_of
@@ -174,7 +174,7 @@ class SimulatedCrawler(IndexFile):
             if self.archive is not None:
                 self.archive.end(killed=killed)
             if killed and isinstance(store, SqliteStore):
-                store._release_sites()
+                store._close_files()
             elif killed and isinstance(store, RedisStore):
                 store.close()
 

@@ -17,7 +17,7 @@ from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State
 from crawlspace.runtime.command import WIDTH
 from crawlspace.state.changes import Change
-from crawlspace.state.sqlite.crawl_lock import CrawlLock
+from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.command_line import CompletedRun

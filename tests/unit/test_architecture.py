@@ -70,7 +70,7 @@ MANY_IMPORTS = {
     "crawlspace.runtime.spiders.collection": "is what the user's spider is derived from; to be divided with runtime/",
     "crawlspace.runtime.spiders.responses": "makes an outcome of every kind of response; to be divided with runtime/",
     "crawlspace.runtime.stores.crawl_store": "opens each kind of store; to be divided with runtime/",
-    "crawlspace.state.sqlite.store": "puts the parts of the store together; goes when state/sqlite is merged",
+    "crawlspace.state.sqlite.store": "is the whole store: each method calls the module of its subject",
 }
 """Modules with more imports, each with its reason."""
 SINGLE_MODULES = {

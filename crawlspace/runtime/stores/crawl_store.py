@@ -21,9 +21,9 @@ from crawlspace.index.places import index_place
 from crawlspace.runtime.stores.archive_limit import RunningLimit
 from crawlspace.runtime.stores.places import store_place
 from crawlspace.runtime.stores.sinks import give_orders_to
-from crawlspace.state.move.move import refuse_unfinished_copy
+from crawlspace.state.dump import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
-from crawlspace.state.sqlite.lock_file import process_exists
+from crawlspace.state.sqlite.file import process_exists
 from crawlspace.state.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from crawlspace.config.collection import Collection
     from crawlspace.distributed.shared_store import SharedStore
     from crawlspace.index.embedded import EmbeddedIndex
-    from crawlspace.state.memory.store import MemoryStore
     from crawlspace.state.redis.store import RedisStore
 
 PAUSE_S = 0.1
@@ -56,7 +55,7 @@ class Joined:
 class CrawlStore:
     """The store of a collection that this process crawls; `joined` where several do."""
 
-    store: SqliteStore | RedisStore | MemoryStore
+    store: SqliteStore | RedisStore
     joined: Joined | None = None
 
 

@@ -12,13 +12,13 @@ from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.parsing import duration
 from crawlspace.printable import quoted
-from crawlspace.state.move.sqlite import SqliteSide
+from crawlspace.state.sqlite.dump import SqliteSide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from crawlspace.runtime.command import Place
-    from crawlspace.state.move.redis import RedisSide
+    from crawlspace.state.redis.dump import RedisSide
 
 FILE = "file"
 _FILES = (FILE, "sqlite")
@@ -45,7 +45,7 @@ def opened(place: Place, where: str, *, writes: bool = False) -> Iterator[Sqlite
         with closing(_file(place, writes=writes)) as file:
             yield file
         return
-    from crawlspace.state.move.redis import RedisSide  # noqa: PLC0415 - with the client half a second
+    from crawlspace.state.redis.dump import RedisSide  # noqa: PLC0415 - with the client half a second
 
     timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", place.settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
     client = connected({**place.settings, "CRAWLSPACE_STORE_URL": where}, fills=writes)

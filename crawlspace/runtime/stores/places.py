@@ -10,9 +10,9 @@ from crawlspace.admin.delivery import deliver
 from crawlspace.errors import StoreError, StoreLocked
 from crawlspace.private_files import make_folder
 from crawlspace.runtime.stores.sinks import give_orders_to
-from crawlspace.state.sqlite.crawl_lock import CrawlLock, is_awaited
+from crawlspace.state.sqlite.file import CrawlLock, is_awaited, who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.who_crawls import Crawler, who_crawls
+from crawlspace.state.who_crawls import Crawler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

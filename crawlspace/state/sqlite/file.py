@@ -1,6 +1,7 @@
-"""The state file as a file: creates, opens and locks it, and turns its errors into sentences.
+"""The state file as a file, and the lock of its crawl.
 
-Everything that can be wrong with a file is found before anything is written to it.
+Opening finds everything that can be wrong with a file before anything is written to it, and turns errors into sentences. A file beside it
+is locked by the one process that crawls, or sends to the index.
 """
 
 from __future__ import annotations
@@ -9,18 +10,20 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from time import monotonic
 
 import apsw
 
+from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import irregular, make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
-from crawlspace.state.sqlite.lock_file import is_locked, lock_of, process_exists
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, UPGRADES, VERSION
+from crawlspace.state.who_crawls import Crawler
 
 _BUSY_MS = 10_000
 _REPORTED_AFTER_S = 1
@@ -29,6 +32,10 @@ _CACHE_KIB, _CACHE_AT_START_KIB = 64 * 1024, 128 * 1024
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
 """More than a log usually reaches: truncating it costs time, and writing it again, too."""
 _HARDLY_FREE_BYTES = 1024 * 1024
+IN_MEMORY = Path(":memory:")
+"""SQLite's name for a store that is in memory, and ends with the process."""
+WAIT_S = 60
+"""A command that sends to the index stops for a crawl after the batch that it is sending."""
 
 
 class SqliteFile:
@@ -38,11 +45,11 @@ class SqliteFile:
         """Open the file, which is made unless `read_only`. `alone`: the caller holds the lock of the crawl as long as the file is open."""
         self.path = path
         with sqlite_errors(path):
-            is_new = _is_new(path)
+            is_new = path == IN_MEMORY or _is_new(path)
             if read_only and is_new:
                 raise StoreError(f"{path} holds no state yet: crawl the collection first")
             flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-            if not read_only:
+            if not read_only and path != IN_MEMORY:
                 make_file(path)
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
             self._place = _place(path)
@@ -161,6 +168,85 @@ class SqliteFile:
         return row is not None and row[0] != os.getpid() and process_exists(row[0]) and is_locked(lock_of(self.path))
 
 
+class CrawlLock:
+    """The lock of the crawl; the operating system releases it when the process dies.
+
+    With `waits`, wait for a command that sends to the index. Raises StoreLocked, naming the process that crawls.
+    """
+
+    def __init__(self, path: Path, *, waits: bool = False) -> None:
+        lock = lock_of(path)
+        with sqlite_errors(lock):
+            db = _locked(lock)
+            if db is None and waits:
+                db = _waited_for(path)
+        if db is None:
+            raise StoreLocked(_locked_message(path))
+        self._db = db
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def is_awaited(path: Path) -> bool:
+    """Return whether a crawl waits for the lock."""
+    return is_locked(_queue_of(path))
+
+
+def sign(db: apsw.Connection, clock: Clock) -> None:
+    """Store that this process crawls, for the message to a second one."""
+    db.execute("INSERT OR REPLACE INTO crawl VALUES (1, ?, ?)", (os.getpid(), int(clock.now())))
+
+
+def sign_off(db: apsw.Connection) -> None:
+    db.execute("DELETE FROM crawl")
+
+
+def who_crawls(path: Path) -> Crawler | None:
+    """Return who crawls the collection with the state file `path`, if anybody does. Writes nothing.
+
+    The row of a killed crawl remains, so the lock is checked too, which the operating system releases. It is checked last, and only if a
+    process of that number exists, because the check delays a crawl that starts at that moment.
+    """
+    with closing(SqliteFile(path, read_only=True)) as file, file.reading() as db:
+        row = db.execute("SELECT process, since FROM crawl").fetchone()
+    if row is None:
+        return None
+    crawler = Crawler(*row)
+    return crawler if process_exists(crawler.process) and is_locked(lock_of(path)) else None
+
+
+def process_exists(process: int) -> bool:
+    if os.name != "posix":
+        return True  # Windows has no signal without an effect
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def lock_of(path: Path) -> Path:
+    """Return the file that the process locks that crawls with a state file."""
+    return path.with_name(f"{path.name}.lock")
+
+
+def is_locked(lock: Path) -> bool:
+    """Return whether a process has locked a file."""
+    if not lock.is_file():
+        return False
+    with closing(apsw.Connection(str(lock), flags=apsw.SQLITE_OPEN_READONLY)) as db:
+        try:
+            db.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        except apsw.BusyError:
+            return True
+        except apsw.Error:
+            return False  # no lock of ours
+    return False
+
+
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn errors that SQLite reports of a file into a StoreError with a way out; errors of our code stay as they are."""
@@ -171,6 +257,82 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         if meant is None:
             raise
         raise meant from error
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raise StoreError for a pipe, a device or a folder: to open one may wait for ever."""
+    if found := irregular(path):
+        raise StoreError(f"{path} is not a file but {found}: move it away, or name another place with CRAWLSPACE_DATA_DIR")
+
+
+class Waiting:
+    """Waits for a lock of another program: at most so long as an open file does, with a sentence, and so that Ctrl-C ends it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._began = monotonic()
+        self._is_reported = False
+
+    def again(self, count: int) -> bool:
+        """Wait a moment, and return whether to try once more."""
+        waited_s = monotonic() - self._began
+        if waited_s > _REPORTED_AFTER_S and not self._is_reported:
+            self._is_reported = True
+            sys.stderr.write(f"waiting for another program that has locked {self._path}\n")
+        if waited_s * 1000 > _BUSY_MS:
+            return False
+        Event().wait(min(0.1, 0.001 * 2 ** min(count, 7)))
+        return True
+
+
+def _waited_for(path: Path) -> apsw.Connection | None:
+    """Return the locked lock when its holder has released it; None where the holder crawls, or another crawl waits already."""
+    if not path.exists() or (queue := _locked(_queue_of(path))) is None:
+        return None
+    with closing(queue):
+        for _ in range(WAIT_S):
+            if _crawler(path) is not None:
+                break
+            if (db := _locked(lock_of(path), wait_s=1)) is not None:
+                return db
+    return None
+
+
+def _queue_of(path: Path) -> Path:
+    """Return the file that a crawl locks while it waits."""
+    return path.with_name(f"{path.name}.waits")
+
+
+def _locked(file: Path, *, wait_s: int = 0) -> apsw.Connection | None:
+    refuse_irregular(file)
+    make_file(file)
+    db = apsw.Connection(str(file))
+    try:
+        db.set_busy_timeout(wait_s * 1000)
+        db.execute("BEGIN EXCLUSIVE")
+    except apsw.BusyError:
+        db.close()
+        return None
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _crawler(path: Path) -> Crawler | None:
+    """Return who crawls; None where nobody does, or has only begun to make the file."""
+    try:
+        return who_crawls(path) if path.exists() else None
+    except StoreError:
+        return None
+
+
+def _locked_message(path: Path) -> str:
+    crawler = _crawler(path)
+    by = "another process"
+    if crawler is not None:
+        by = f"process {crawler.process} since {datetime.fromtimestamp(crawler.since, UTC).astimezone():%Y-%m-%d %H:%M}"
+    return f"{path.parent.name} is being crawled by {by}: wait for it or stop it ({path})"
 
 
 def _meaning(error: apsw.Error, path: Path) -> CrawlspaceError | None:
@@ -214,32 +376,6 @@ def _is_full(path: Path) -> bool:
         return shutil.disk_usage(path.parent).free < _HARDLY_FREE_BYTES
     except OSError:
         return False
-
-
-def refuse_irregular(path: Path) -> None:
-    """Raise StoreError for a pipe, a device or a folder: to open one may wait for ever."""
-    if found := irregular(path):
-        raise StoreError(f"{path} is not a file but {found}: move it away, or name another place with CRAWLSPACE_DATA_DIR")
-
-
-class Waiting:
-    """Waits for a lock of another program: at most so long as an open file does, with a sentence, and so that Ctrl-C ends it."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._began = monotonic()
-        self._is_reported = False
-
-    def again(self, count: int) -> bool:
-        """Wait a moment, and return whether to try once more."""
-        waited_s = monotonic() - self._began
-        if waited_s > _REPORTED_AFTER_S and not self._is_reported:
-            self._is_reported = True
-            sys.stderr.write(f"waiting for another program that has locked {self._path}\n")
-        if waited_s * 1000 > _BUSY_MS:
-            return False
-        Event().wait(min(0.1, 0.001 * 2 ** min(count, 7)))
-        return True
 
 
 def _user_version(db: apsw.Connection) -> int:

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import apsw
 
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.duplicates import NOTED, Settlement
-from crawlspace.state.sqlite.counters import Tally, take
-from crawlspace.state.sqlite.rows import integers, pack_kept, unpack_document, unpack_whole
+from crawlspace.state.sqlite.rows import integers, pack_kept, pack_whole, unpack_document, unpack_whole
+from crawlspace.state.sqlite.transaction import Tally, take_numbers
 from crawlspace.urls import url_key
 
 Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]
@@ -48,7 +49,7 @@ def give(
         return
     named = {**_names(db, [id for _, id in orders if id not in names]), **names}
     _withdraw(db, {named[id] for _, id in orders}, sinks, tally)
-    first = take(db, "sequence", len(orders))
+    first = take_numbers(db, "sequence", len(orders))
     db.executemany(
         "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
         [(sink, op, sequence, *named[id], id) for sequence, (op, id) in enumerate(orders, first) for sink in sinks],
@@ -170,12 +171,46 @@ def delete_again(db: apsw.Connection, sink: str, urls: Sequence[str], tally: Tal
     unwanted = sorted((name for name in names if not known.get(name, (0, 0))[1]), key=lambda name: name[1])
     if unwanted:
         _withdraw(db, set(unwanted), (sink,), tally)
-        first = take(db, "sequence", len(unwanted))
+        first = take_numbers(db, "sequence", len(unwanted))
         db.executemany(
             "INSERT INTO outbox (sink, parked, op, sequence, key, url, id) VALUES (?, 0, ?, ?, ?, ?, ?)",
             [(sink, _DELETE, number, *name, known.get(name, (0, 0))[0]) for number, name in enumerate(unwanted, first)],
         )
         tally[f"waiting {sink}"] += len(unwanted)
+
+
+def push_again(
+    db: apsw.Connection, documents: Mapping[int, Document | None], *, sinks: Sequence[str], to_all: bool, tally: Tally
+) -> list[int]:
+    rows = db.execute(
+        "SELECT url.id, url.key, url.url, url.grp, document.id IS NOT NULL AND content.id IS NOT NULL FROM carray(?) AS wanted"
+        " CROSS JOIN url ON url.id = wanted.value LEFT JOIN document ON document.id = url.id"
+        " LEFT JOIN content ON content.checksum = url.checksum WHERE url.indexed",
+        (integers(documents),),
+    )
+    able: list[int] = []
+    unable: list[int] = []
+    brought = []
+    for id, key, url, group, is_stored in list(rows):
+        given = documents[id]
+        (able if is_stored or given is not None else unable).append(id)
+        if given is not None:
+            brought.append((pack_whole(replace(given, duplicates=duplicates_of(db, id, group))), key, url))
+    give(db, Settlement(sorted(able), []), sinks=sinks, names={}, tally=tally, to_all=to_all)
+    db.executemany(
+        "UPDATE outbox INDEXED BY outbox_key SET document = ? WHERE key = ? AND url = ? AND op = 1 AND parked = 0 AND sink = ?",
+        [(*one, sink) for one in brought for sink in sinks],
+    )
+    return sorted(unable)
+
+
+def withdraw(db: apsw.Connection, sink: str, *, deletes: bool, tally: Tally) -> None:
+    """Remove what waits for a sink, and what is parked: pushes, and with `deletes` all."""
+    rows = db.execute("DELETE FROM outbox WHERE sink = ? AND (op = 1 OR ?) RETURNING id, parked, op", (sink, deletes))
+    removed = list(rows)
+    for _, parked, _ in removed:
+        tally[_number(sink, parked)] -= 1
+    drop_texts(db, [id for id, _, op in removed if op == _PUSH])
 
 
 def _keep(db: apsw.Connection, ids: Sequence[int]) -> None:
@@ -200,15 +235,6 @@ def _names(db: apsw.Connection, ids: Sequence[int]) -> dict[int, tuple[int, str]
         return {}
     rows = db.execute("SELECT id, key, url FROM url WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
     return {id: (key, url) for id, key, url in rows}
-
-
-def withdraw(db: apsw.Connection, sink: str, *, deletes: bool, tally: Tally) -> None:
-    """Remove what waits for a sink, and what is parked: pushes, and with `deletes` all."""
-    rows = db.execute("DELETE FROM outbox WHERE sink = ? AND (op = 1 OR ?) RETURNING id, parked, op", (sink, deletes))
-    removed = list(rows)
-    for _, parked, _ in removed:
-        tally[_number(sink, parked)] -= 1
-    drop_texts(db, [id for id, _, op in removed if op == _PUSH])
 
 
 def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], sinks: Sequence[str], tally: Tally) -> None:

@@ -20,26 +20,26 @@ from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.refused_links import RefusedLink
-from crawlspace.state.sqlite import canonical as sqlite_canonical
-from crawlspace.state.sqlite import depths, inherited_metadata, outbox, refused_links
-from crawlspace.state.sqlite.canonical import Bystander
-from crawlspace.state.sqlite.counters import Tally
-from crawlspace.state.sqlite.discovery import Discovery, Writing
-from crawlspace.state.sqlite.duplicates import Groups
+from crawlspace.state.sqlite import inherited_metadata, links, outbox
+from crawlspace.state.sqlite.duplicates import Bystander, Groups, assign_groups
+from crawlspace.state.sqlite.links import Discovery
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import integers, pack_document
+from crawlspace.state.sqlite.transaction import Tally, Transaction
 
 
-def record(writing: Writing, changes: Sequence[Change], *, forgotten: Sequence[int] = (), inherit: bool = True) -> Outgoing:
+def record(
+    transaction: Transaction, changes: Sequence[Change], *, forgotten: Sequence[int] = (), inherit: bool = True
+) -> Outgoing:
     """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
 
     The ids of URLs that are forgotten may be given without a change. Without `inherit` the metadata that other URLs inherit stays as
     it is, and no depth is marked. Returns the orders that are to be given, with key and URL of what the changes concern.
     """
-    db, tally = writing.db, writing.tally
-    discovery = Discovery(writing)
+    db, tally = transaction.db, transaction.tally
+    discovery = Discovery(transaction)
     groups = Groups(db, tally)
-    batch = _Batch(db, changes, forgotten, discovery.nearer, writing.effects, inherit=inherit)
+    batch = _Batch(db, changes, forgotten, discovery.nearer, transaction.effects, inherit=inherit)
 
     batch.regroup(groups)
     batch.write(groups, tally)
@@ -47,10 +47,10 @@ def record(writing: Writing, changes: Sequence[Change], *, forgotten: Sequence[i
     discovery.discover(batch.discovered)
     discovery.carry()
     if inherit:
-        depths.mark(db, batch.before, batch.rows, batch.links)
+        links.mark_depths(db, batch.before, batch.rows, batch.links)
         pages = recorded_pages(changes, {row.id: row.key for row in batch.rows.values()})
         inherited = {row.id: row.inherited for row in batch.rows.values()}
-        inherited_metadata.settle(db, pages, inherited, now=writing.now, effects=writing.effects)
+        inherited_metadata.settle(db, pages, inherited, now=transaction.now, effects=transaction.effects)
     settlement, standings = groups.settle(batch.documents.keys())
     batch.write_texts(standings)
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
@@ -120,7 +120,7 @@ class _Batch:
         self._db = db
         self._nearer = nearer
         self._effects = effects
-        self.before = depths.before(db, self.rows.values()) if inherit else {}
+        self.before = links.urls_before(db, self.rows.values()) if inherit else {}
         self.links: dict[int, Sequence[int]] = {}
         """New ones, by id."""
         self._refused_links: dict[int, Sequence[RefusedLink]] = {}
@@ -139,7 +139,7 @@ class _Batch:
         for row in self.rows.values():
             if row.left and row.checksum is not None:
                 row.left, row.taken_back = 0, True
-        self._bystanders = sqlite_canonical.place(self._db, self.rows)
+        self._bystanders = assign_groups(self._db, self.rows)
         moving = [row for row in self.rows.values() if _moves(row)]
         concerned = {self.rows[id].group for id in self.documents}
         concerned.update(group for row in moving for group in (row.old_group, row.group))
@@ -224,7 +224,7 @@ class _Batch:
         )
         self._write_links()
         if self._refused_links:
-            refused_links.replace(self._db, self._refused_links)
+            links.replace_refused(self._db, self._refused_links)
 
     def write_texts(self, standings: Mapping[bytes, Standing]) -> None:
         """Keep one text a checksum, as long as a URL with it may have to be pushed: the winner's own where it came, else the first."""
@@ -251,14 +251,14 @@ class _Batch:
         left = {row.id for row in self.rows.values() if row.left}
         back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
         push = settlement.push
-        given_up_sites = [id for id in push if id not in self.documents]
-        if given_up_sites:  # one that is held apart has no text
-            mute = self._db.execute(
+        without_document = [id for id in push if id not in self.documents]
+        if without_document:  # one that is held apart has no text
+            textless = self._db.execute(
                 "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
                 " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
-                (integers(given_up_sites),),
+                (integers(without_document),),
             )
-            gone = {id for (id,) in mute}
+            gone = {id for (id,) in textless}
             push = [id for id in push if id not in gone]
         delete = [id for id in settlement.delete if id not in left]
         displaced = sum(id not in self.rows or self.rows[id].checksum is not None for id in delete)
@@ -329,7 +329,7 @@ class _Batch:
         self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
 
     def _write_links(self) -> None:
-        depths.relink(self._db, self.links)
+        links.relink(self._db, self.links)
 
     def _write_forgotten(self, rows: Sequence[_Row], tally: Tally) -> None:
         ids = [(row.id,) for row in rows]

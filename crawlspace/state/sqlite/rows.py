@@ -1,18 +1,24 @@
-"""How a URL, its links and its document stand in the rows of the SQLite store."""
+"""URLs and documents as rows of the SQLite store: how they are packed, unpacked, read, and counted."""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
+from itertools import starmap
 
 import apsw
 import msgspec
 
 from crawlspace.asked import Asked
 from crawlspace.model import Document, Held, Source, State, UrlState
+from crawlspace.state.link_keys import unpack_keys
+from crawlspace.state.refused_links import by_reason
+from crawlspace.state.sqlite.schema import IS_FOLDED, readable
+from crawlspace.state.sqlite.transaction import read_counts
+from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 
 _STATES = tuple(State)
 SOURCES = tuple(Source)
@@ -36,6 +42,17 @@ URL_COLUMNS = f"""
     url.refused, url.depth_from, url.orphaned, url.archived, url.ordered, url.detail
 """
 """What `url_state` reads, in the order of UrlState; who stands for a group is looked up, so that a new one costs no update of all members."""
+
+PAGE = 1_000
+_LIGHT = (
+    "SELECT url.id, url.key, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
+    " state <> 0 AND next_fetch IS NULL, source, shift, refused, archived, left_behind, ordered FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
+    " WHERE url.id > ? ORDER BY url.id LIMIT ?"
+)
+_TO_FOLD = (
+    "SELECT id, key, url, state, status, source, shift, depth, redirects, host_as_written, held, inherited, depth_from, orphaned,"
+    " indexed OR left_behind FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
+)
 
 
 def url_states(rows: apsw.Cursor) -> list[UrlState]:
@@ -98,3 +115,111 @@ def unpack_document(body: bytes, *, url: str, text: str, duplicates: list[str]) 
     for name, value in zip(_KEPT, msgspec.msgpack.decode(body), strict=False):
         setattr(document, name, value)
     return document
+
+
+def one(db: apsw.Connection, condition: str, *values: int | str) -> UrlState | None:
+    statement = f"SELECT {URL_COLUMNS} FROM url CROSS JOIN site ON site.id = url.site WHERE {condition}"
+    found = url_states(db.execute(readable(statement, db), values))
+    return found[0] if found else None
+
+
+def by_ids(db: apsw.Connection, ids: Collection[int]) -> list[UrlState]:
+    """Those of the URLs that are stored, in that order."""
+    statement = (
+        f"SELECT {URL_COLUMNS} FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
+        " CROSS JOIN site ON site.id = url.site"
+    )
+    return url_states(db.execute(readable(statement, db), (integers(ids),)))
+
+
+def pages(
+    *, state: State | None, leased: bool, status: int | None, host: str | None, held: bool
+) -> Callable[[apsw.Connection, int], list[UrlState]]:
+    """Return a function that reads the next of the selected URLs, behind one id."""
+    wanted = {"url.state": state, "url.status": status, "site.host": host}
+    chosen = {column: value for column, value in wanted.items() if value is not None}
+    index = "INDEXED BY url_leased" if leased else "INDEXED BY url_held" if held else "NOT INDEXED"
+    statement = (
+        f"SELECT {URL_COLUMNS} FROM url {index} CROSS JOIN site ON site.id = url.site WHERE url.id > ?"
+        + "".join(f" AND {column} = ?" for column in chosen)
+        + (" AND url.lease_until IS NOT NULL" if leased else "")
+        + (" AND url.held IS NOT NULL AND (url.indexed OR url.left_behind)" if held else "")
+        + f" ORDER BY url.id LIMIT {PAGE}"
+    )
+    return lambda db, after: url_states(db.execute(readable(statement, db), (after, *chosen.values())))
+
+
+def folded_urls(db: apsw.Connection, after: int) -> list[UrlState]:
+    """Read the next of the URLs that are held for Held.FOLDED, from a file of the present version."""
+    return url_states(
+        db.execute(
+            f"SELECT {URL_COLUMNS} FROM url INDEXED BY url_folded CROSS JOIN site ON site.id = url.site"
+            f" WHERE {IS_FOLDED} AND url.id > ? ORDER BY url.id LIMIT {PAGE}",
+            (after,),
+        )
+    )
+
+
+def scan(db: apsw.Connection, after: int, limit: int) -> list[KnownUrl]:
+    return list(map(KnownUrl._make, db.execute(_LIGHT, (after, limit))))
+
+
+def urls_to_fold(db: apsw.Connection, ids: Collection[int]) -> list[FoldedUrl]:
+    found = list(starmap(FoldedUrl, db.execute(_TO_FOLD, (integers(ids),))))
+    for one in found:
+        one.source = SOURCES[one.source]
+    return found
+
+
+def counts(db: apsw.Connection) -> Counts:
+    numbers = read_counts(db)
+    leased = dict(
+        db.execute("SELECT state, count(*) FROM url INDEXED BY url_leased WHERE lease_until IS NOT NULL GROUP BY state")
+    )
+    by_state = {state.label: numbers.get(f"state {int(state)}", 0) - leased.get(state, 0) for state in State}
+    by_state["leased"] = sum(leased.values())
+    return Counts(
+        by_state={label: count for label, count in by_state.items() if count},
+        by_status={int(name[7:]): count for name, count in numbers.items() if name.startswith("status ")},
+        indexed=numbers.get("indexed", 0),
+        outbox=sum(count for name, count in numbers.items() if name.startswith("waiting ")),
+        parked=sum(count for name, count in numbers.items() if name.startswith("parked ")),
+        hosts=db.execute("SELECT count(DISTINCT host) FROM site WHERE urls > 0").get,
+        retrying=numbers.get("retrying", 0),
+        held=db.execute("SELECT count(*) FROM url INDEXED BY url_held WHERE held IS NOT NULL AND (indexed OR left_behind)").get,
+        refused=by_reason((name[8:], count) for name, count in numbers.items() if name.startswith("refused ")),
+        left_to_others=db.execute("SELECT count(*) FROM url INDEXED BY url_left WHERE left_behind").get,
+        duplicates=numbers.get("with document", 0) - numbers.get("indexed", 0),
+        orphaned=db.execute("SELECT count(*) FROM url INDEXED BY url_orphaned WHERE orphaned IS NOT NULL").get,
+    )
+
+
+def left_to_others(db: apsw.Connection, ids: Collection[int]) -> set[int]:
+    rows = db.execute("SELECT id FROM url WHERE left_behind AND id IN (SELECT value FROM carray(?))", (integers(ids),))
+    return {id for (id,) in rows}
+
+
+def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None) -> bool:
+    found = db.execute(
+        "SELECT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?)"
+        " OR EXISTS (SELECT 1 FROM url INDEXED BY url_key WHERE key = ? AND checksum IS NOT NULL AND canonical IS NULL)",
+        (checksum, id, canonical),
+    )
+    return bool(found.get)
+
+
+def lost_links(db: apsw.Connection, ids: Collection[int]) -> set[int]:
+    """Those of the pages that lead to a URL that is not stored."""
+    pages = [
+        (id, unpack_keys(targets))
+        for id, targets in db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
+    ]
+    keys = sorted(set().union(*(targets for _, targets in pages)))  # in the order of the index
+    lost = {
+        key
+        for (key,) in db.execute(
+            "SELECT value FROM carray(?) WHERE value NOT IN (SELECT key FROM url INDEXED BY url_key)",
+            (integers(keys),),
+        )
+    }
+    return {id for id, targets in pages if not lost.isdisjoint(targets)} if lost else set()

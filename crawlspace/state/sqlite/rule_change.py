@@ -18,13 +18,11 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE, NOTED, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
-from crawlspace.state.sqlite import outbox, record, refused_links
-from crawlspace.state.sqlite.counters import Tally
-from crawlspace.state.sqlite.discovery import Writing
+from crawlspace.state.sqlite import links, outbox, record
 from crawlspace.state.sqlite.outbox import Outgoing
-from crawlspace.state.sqlite.reading import by_ids
-from crawlspace.state.sqlite.rows import integers
+from crawlspace.state.sqlite.rows import by_ids, integers
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE
+from crawlspace.state.sqlite.transaction import Tally, Transaction
 
 _OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
 _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"
@@ -46,9 +44,9 @@ _NOTED = f"""
 """URLs that are noted on the document of the one that is returned with them, and whether that has a text to be pushed with."""
 
 
-def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
+def reclassify(transaction: Transaction, found: Reclassified) -> Outgoing:
     """Make all of it but for the orders, inside an open transaction. Returns the orders, with key and URL of whom they concern."""
-    db, now, tally, effects = writing.db, writing.now, writing.tally, writing.effects
+    db, now, tally, effects = transaction.db, transaction.now, transaction.tally, transaction.effects
     kinds = ((Status.EXCLUDED, found.excluded), (Status.EXCLUDED_HERE, found.given_up), (Status.NOINDEX, found.unindexed))
     shared = {status: _sharing(db, ids) for status, ids in kinds}
     names: dict[int, tuple[int, str]] = {}
@@ -73,7 +71,7 @@ def reclassify(writing: Writing, found: Reclassified) -> Outgoing:
         f" WHERE {_IDS} AND state <> {int(State.PENDING)} AND next_fetch IS NOT NULL",
         (integers(found.due), now),
     )
-    settlement, concerned = record.record(writing, changes, forgotten=forgotten, inherit=False)
+    settlement, concerned = record.record(transaction, changes, forgotten=forgotten, inherit=False)
     db.executemany("UPDATE url SET source = ?, shift = ? WHERE id = ?", [(*queue, id) for id, queue in found.moved])
     push = sorted(noting.difference(settlement.delete).union(settlement.push))
     return Settlement(push, sorted([*settlement.delete, *names]), settlement.displaced), {**concerned, **names}
@@ -184,7 +182,7 @@ def _drop_refused_links(db: apsw.Connection, ids: apsw.CArrayBinding | None, tal
     refusing = dict(db.execute(f"SELECT id, refused FROM url WHERE {_IDS} AND refused IS NOT NULL", (ids,)))
     for refused in refusing.values():
         tally.count_refused(refused, -1)
-    refused_links.replace(db, dict.fromkeys(refusing, ()))
+    links.replace_refused(db, dict.fromkeys(refusing, ()))
 
 
 def _drop_texts(db: apsw.Connection, ids: apsw.CArrayBinding | None) -> None:

@@ -1,13 +1,15 @@
-"""What is kept of sites in SQLite beside their URLs: which cannot be reached, how many documents they have, their schemes, their robots.txt."""
+"""Sites in SQLite: their waits, health, documents and schemes, which cannot be reached, and their robots.txt."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 
 import apsw
 
+from crawlspace.state.site_health import NEW_SITE, Health, signatures_of
 from crawlspace.state.sqlite.schema import readable
+from crawlspace.state.sqlite.transaction import SiteIds
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
 from crawlspace.state.views import RobotsEntry
 
@@ -17,6 +19,31 @@ SCHEME_BITS = {"http": 1, "https": 2}
 def scheme_bit(url: str) -> int:
     """Return the bit of the scheme of a URL in normal form."""
     return SCHEME_BITS["https" if url.startswith("https:") else "http"]
+
+
+def set_wait(db: apsw.Connection, site: int, until: int | None, wait_s: int) -> None:
+    db.execute("UPDATE site SET wait_until = ?, wait_s = ? WHERE id = ?", (until, wait_s, site))
+
+
+def health(db: apsw.Connection, site: str) -> Health:
+    row = db.execute("SELECT answers, recent, missing, shown FROM site WHERE site = ?", (site,)).fetchone()
+    if row is None:
+        return NEW_SITE
+    answers, recent, missing, shown = row
+    return Health(answers, recent, missing, signatures_of(shown))
+
+
+def save_health(db: apsw.Connection, ids: SiteIds, by_site: Mapping[str, Health]) -> None:
+    rows = [(how.answers, how.recent, how.missing, how.shown_as_text, ids.find_or_add(db, site)) for site, how in by_site.items()]
+    db.executemany("UPDATE site SET answers = ?, recent = ?, missing = ?, shown = ? WHERE id = ?", rows)
+
+
+def known_of_host(db: apsw.Connection, host: str) -> int:
+    return int(db.execute("SELECT coalesce(sum(urls), 0) FROM site WHERE host = ?", (host,)).get)
+
+
+def host_count(db: apsw.Connection, host: str) -> int:
+    return int(db.execute("SELECT coalesce(sum(urls - uncounted), 0) FROM site WHERE host = ?", (host,)).get)
 
 
 def unreachable(db: apsw.Connection) -> list[UnreachableSite]:

@@ -7,6 +7,7 @@ its transactions. Nothing but the page cache grows with the number of URLs, and 
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,23 +17,20 @@ import apsw
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.decision import Reason
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
+from crawlspace.state.hastening import AT_ONCE, Hastened
+from crawlspace.state.link_keys import folded_links
 from crawlspace.state.refused_links import RefusedLink
-from crawlspace.state.site_health import NEW_SITE, Health, signatures_of
-from crawlspace.state.sqlite import counters, outbox, reading, refused_links, rule_change
+from crawlspace.state.site_health import Health
+from crawlspace.state.sqlite import inherited_metadata, outbox, record, rows, rule_change
+from crawlspace.state.sqlite import links as sqlite_links
 from crawlspace.state.sqlite import queue as sqlite_queue
-from crawlspace.state.sqlite import record as sqlite_record
 from crawlspace.state.sqlite import sites as sqlite_sites
-from crawlspace.state.sqlite.archive import SqliteArchive
-from crawlspace.state.sqlite.counters import Tally
-from crawlspace.state.sqlite.crawl_lock import CrawlLock, sign, sign_off
-from crawlspace.state.sqlite.depths import SqliteDepths
-from crawlspace.state.sqlite.discovery import SiteIds, Writing, discover
-from crawlspace.state.sqlite.due_times import SqliteDueTimes
-from crawlspace.state.sqlite.file import SqliteFile
-from crawlspace.state.sqlite.inherited_metadata import drop_inherited
+from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
 from crawlspace.state.sqlite.outbox import Outgoing
+from crawlspace.state.sqlite.transaction import SiteIds, Tally, Transaction, add_counts, read_count
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
 from crawlspace.urls import url_key
@@ -40,7 +38,7 @@ from crawlspace.urls import url_key
 _NAMED_VALUES = "SELECT meta.value FROM json_each(?) AS wanted LEFT JOIN meta ON meta.name = wanted.value ORDER BY wanted.key"
 
 
-class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
+class SqliteStore:
     """A Store in the file `path`; see `open_for_crawl` for the one that may crawl."""
 
     changed_at_once = 50_000
@@ -87,14 +85,14 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
                 sqlite_queue.release_all(db)
                 sign(db, store._clock)
         except BaseException:
-            store._release_sites()
+            store._close_files()
             raise
         return store
 
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
         with self._writing() as db:
-            return discover(db, urls, sites=self._sites, now=now)
+            return sqlite_links.discover(db, urls, sites=self._sites, now=now)
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
@@ -138,33 +136,28 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         with self._writing() as db:
-            place = self._sites.find_or_add(db, site)
-            db.execute("UPDATE site SET wait_until = ?, wait_s = ? WHERE id = ?", (until, wait_s, place))
+            sqlite_sites.set_wait(db, self._sites.find_or_add(db, site), until, wait_s)
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         with self._writing() as db:
-            writing = Writing(db, self._sites, now)
-            effects = self._finish(writing, sqlite_record.record(writing, changes))
+            transaction = Transaction(db, self._sites, now)
+            effects = self._finish(transaction, record.record(transaction, changes))
             if health:
-                rows = [
-                    (how.answers, how.recent, how.missing, how.shown_as_text, self._sites.find_or_add(db, site))
-                    for site, how in health.items()
-                ]
-                db.executemany("UPDATE site SET answers = ?, recent = ?, missing = ?, shown = ? WHERE id = ?", rows)
+                sqlite_sites.save_health(db, self._sites, health)
             return effects
 
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         wanted = list(dict.fromkeys(ids))
         with self._writing() as db:
-            changes = [made for state in reading.by_ids(db, wanted) if (made := change(state)) is not None]
-            writing = Writing(db, self._sites, now)
-            return self._finish(writing, sqlite_record.record(writing, changes))
+            changes = [made for state in rows.by_ids(db, wanted) if (made := change(state)) is not None]
+            transaction = Transaction(db, self._sites, now)
+            return self._finish(transaction, record.record(transaction, changes))
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         with self._writing() as db:
-            writing = Writing(db, self._sites, now)
-            return self._finish(writing, rule_change.reclassify(writing, found))
+            transaction = Transaction(db, self._sites, now)
+            return self._finish(transaction, rule_change.reclassify(transaction, found))
 
     @contextmanager
     def one_transaction(self) -> Iterator[None]:
@@ -177,7 +170,22 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
 
     def drop_inherited(self) -> None:
         with self._writing() as db:
-            drop_inherited(db)
+            inherited_metadata.drop_inherited(db)
+
+    # due times
+    def hasten(
+        self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None, until: int | None = None
+    ) -> Hastened:
+        with self._writing() as db:
+            return sqlite_queue.hasten(db, latest, after=after, limit=limit, fetched_by=fetched_by, until=until)
+
+    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        with self._writing() as db:
+            return sqlite_queue.schedule(db, at, after=after, limit=limit, fetched_by=fetched_by)
+
+    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        with self._writing() as db:
+            return sqlite_queue.set_age_counts(db, counts=counts, latest=latest, after=after, limit=limit)
 
     def hasten_retries(self, latest: int) -> int:
         with self._writing() as db:  # none of them is set aside
@@ -185,30 +193,26 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
 
     def health(self, site: str) -> Health:
         with self._file.reading() as db:
-            row = db.execute("SELECT answers, recent, missing, shown FROM site WHERE site = ?", (site,)).fetchone()
-        if row is None:
-            return NEW_SITE
-        answers, recent, missing, shown = row
-        return Health(answers, recent, missing, signatures_of(shown))
+            return sqlite_sites.health(db, site)
 
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
         with self._file.reading() as db:
-            return reading.is_duplicate(db, id, checksum=checksum, canonical=canonical)
+            return rows.is_duplicate(db, id, checksum=checksum, canonical=canonical)
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
         with self._file.snapshot() as db:
-            return reading.lost_links(db, ids)
+            return rows.lost_links(db, ids)
 
     def refused_links(
         self, *, reason: Reason | None = None, host: str | None = None, page: int | None = None
     ) -> list[RefusedLink]:
         with self._file.reading() as db:
-            return refused_links.select(db, reason=reason, host=host, page=page)
+            return sqlite_links.refused_links(db, reason=reason, host=host, page=page)
 
     # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         with self._file.reading() as db:
-            return reading.scan(db, after, limit)
+            return rows.scan(db, after, limit)
 
     def version(self) -> int:
         with self._file.reading() as db:
@@ -216,23 +220,23 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
 
     def get(self, url: str) -> UrlState | None:
         with self._file.reading() as db:
-            return reading.one(db, "url.key = ? AND url.url = ?", url_key(url), url)
+            return rows.one(db, "url.key = ? AND url.url = ?", url_key(url), url)
 
     def get_by_id(self, id: int) -> UrlState | None:
         with self._file.reading() as db:
-            return reading.one(db, "url.id = ?", id)
+            return rows.one(db, "url.id = ?", id)
 
     def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
         with self._file.reading() as db:
-            return reading.by_ids(db, ids)
+            return rows.by_ids(db, ids)
 
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
         with self._file.reading() as db:
-            return reading.urls_to_fold(db, ids)
+            return rows.urls_to_fold(db, ids)
 
     def left_to_others(self, ids: Collection[int]) -> set[int]:
         with self._file.reading() as db:
-            return reading.left_to_others(db, ids)
+            return rows.left_to_others(db, ids)
 
     def urls(
         self,
@@ -244,10 +248,10 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
         held: bool = False,
     ) -> Iterator[UrlState]:
         """Read in pages, so that neither memory nor a snapshot is occupied while the caller works."""
-        return self._in_pages(reading.pages(state=state, leased=leased, status=status, host=host, held=held))
+        return self._in_pages(rows.pages(state=state, leased=leased, status=status, host=host, held=held))
 
     def folded_urls(self) -> Iterator[UrlState]:
-        return self._in_pages(reading.folded_urls)
+        return self._in_pages(rows.folded_urls)
 
     def _in_pages(self, page_after: Callable[[apsw.Connection, int], list[UrlState]]) -> Iterator[UrlState]:
         last = 0
@@ -255,21 +259,82 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
             with self._file.reading() as db:
                 page = page_after(db, last)
             yield from page
-            if len(page) < reading.PAGE:
+            if len(page) < rows.PAGE:
                 return
             last = page[-1].id
 
     def counts(self) -> Counts:
         with self._file.snapshot() as db:
-            return reading.counts(db)
+            return rows.counts(db)
 
     def known_of_host(self, host: str) -> int:
         with self._file.reading() as db:
-            return int(db.execute("SELECT coalesce(sum(urls), 0) FROM site WHERE host = ?", (host,)).get)
+            return sqlite_sites.known_of_host(db, host)
 
     def host_count(self, host: str) -> int:
         with self._file.reading() as db:
-            return int(db.execute("SELECT coalesce(sum(urls - uncounted), 0) FROM site WHERE host = ?", (host,)).get)
+            return sqlite_sites.host_count(db, host)
+
+    # link depths
+    def depth_marks(self) -> dict[int, DepthMark]:
+        with self._file.reading() as db:
+            return sqlite_links.depth_marks(db)
+
+    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
+        with self._writing() as db:
+            sqlite_links.set_depth_marks(db, marks)
+
+    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
+        with self._file.reading() as db:
+            return sqlite_links.depths_of(db, keys)
+
+    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
+        with self._file.reading() as db:
+            return sqlite_links.scan_depths(db, after, limit)
+
+    def orphans(self) -> list[UrlDepth]:
+        with self._file.reading() as db:
+            return sqlite_links.orphans(db)
+
+    def set_depths(self, new: Sequence[NewDepth]) -> list[int]:
+        with self._writing() as db:
+            return sqlite_links.set_depths(db, new)
+
+    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
+        with self._file.reading() as db:
+            return sqlite_links.links_of(db, ids)
+
+    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
+        with self._file.reading() as db:
+            return sqlite_links.scan_links(db, after, limit)
+
+    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
+        wanted = frozenset(keys)
+        last: int | None = 0
+        while last is not None:  # some thousand pages to a statement
+            with self._file.reading() as db:
+                last, pages = sqlite_links.links_to(db, wanted, after=last)
+            yield from pages
+
+    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
+        with self._writing() as db:
+            sqlite_links.relink(db, links)
+
+    def move_links(self, into: Mapping[int, int | None]) -> None:
+        with self._writing() as db:
+            sqlite_links.move_links(db, into)
+
+    def fold_links(self, into: Mapping[int, int]) -> None:
+        last = 0
+        while pages := self._stored_links(last):
+            if new := folded_links(pages, into):
+                with self._writing() as db:
+                    sqlite_links.write_packed(db, new)
+            last = pages[-1][0]
+
+    def _stored_links(self, after: int) -> list[tuple[int, bytes]]:
+        with self._file.reading() as db:
+            return sqlite_links.stored_links(db, after)
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:
@@ -308,31 +373,66 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
             return outbox.next_orders(db, sink, limit, most_bytes)
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
-        with self._writing() as db:
-            tally = Tally()
+        with self._counting() as (db, tally):
             outbox.acknowledge(db, sink, orders, tally)
-            counters.add(db, tally)
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
-        with self._writing() as db:
-            tally = Tally()
+        with self._counting() as (db, tally):
             outbox.park(db, sink, order, reason, tally)
-            counters.add(db, tally)
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         with self._file.reading() as db:
             return outbox.parked_orders(db, sink)
 
     def unpark(self, sink: str) -> int:
-        with self._writing() as db:
-            tally = Tally()
-            number = outbox.unpark(db, sink, tally)
-            counters.add(db, tally)
-            return number
+        with self._counting() as (db, tally):
+            return outbox.unpark(db, sink, tally)
 
     def backlog(self, sink: str) -> int:
         with self._file.reading() as db:
-            return counters.read(db, f"waiting {sink}")
+            return read_count(db, f"waiting {sink}")
+
+    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
+        with self._file.reading() as db:
+            return outbox.ordered(db, sink, urls)
+
+    def in_index(self, urls: Sequence[str]) -> set[str]:
+        with self._file.reading() as db:
+            return {url for (_, url), (_, in_index) in outbox.stored(db, urls).items() if in_index}
+
+    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
+        with self._counting() as (db, tally):
+            sinks = self._sinks if sink is None else (sink,)
+            return outbox.push_again(db, documents, sinks=sinks, to_all=sink is None, tally=tally)
+
+    def delete_again(self, sink: str, urls: Sequence[str]) -> None:
+        with self._counting() as (db, tally):
+            outbox.delete_again(db, sink, urls, tally)
+
+    def withdraw(self, sink: str, *, deletes: bool) -> None:
+        with self._counting() as (db, tally):
+            outbox.withdraw(db, sink, deletes=deletes, tally=tally)
+
+    def use_sinks(self, sinks: Sequence[str]) -> None:
+        self._sinks = tuple(sinks)
+
+    # the archive
+    def archive_files(self) -> dict[int, str]:
+        with self._file.reading() as db:
+            return dict(db.execute("SELECT number, name FROM archive_file"))
+
+    def add_archive_file(self, name: str) -> int:
+        with self._writing() as db:
+            db.execute("INSERT OR IGNORE INTO archive_file (name) VALUES (?)", (name,))
+            return int(db.execute("SELECT number FROM archive_file WHERE name = ?", (name,)).get)
+
+    def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
+        with self._writing() as db:
+            db.executemany("UPDATE url SET archived = ?3 WHERE id = ?1 AND archived = ?2", moves)
+
+    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]:
+        with self._file.reading() as db:
+            return inherited_metadata.link_metadata(db, ids)
 
     # values by name
     def get_meta(self, name: str) -> str | None:
@@ -372,10 +472,10 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
                 with self._file.writing() as db:
                     sign_off(db)
         finally:
-            self._release_sites()
+            self._close_files()
 
     # private
-    def _release_sites(self) -> None:
+    def _close_files(self) -> None:
         self._file.close()
         if self._lock is not None:
             self._lock.close()
@@ -393,12 +493,20 @@ class SqliteStore(SqliteArchive, SqliteDepths, SqliteDueTimes):
             self._sites.clear()  # ids of sites that were rolled back
             raise
 
-    def _finish(self, writing: Writing, outgoing: Outgoing) -> Effects:
+    @contextmanager
+    def _counting(self) -> Iterator[tuple[apsw.Connection, Tally]]:
+        """Begin a transaction, and store at its end what it has counted."""
+        with self._writing() as db:
+            tally = Tally()
+            yield db, tally
+            add_counts(db, tally)
+
+    def _finish(self, transaction: Transaction, outgoing: Outgoing) -> Effects:
         """Give the orders that follow from what was written, and store what it has counted."""
         settlement, names = outgoing
-        outbox.give(writing.db, settlement, sinks=self._sinks, names=names, tally=writing.tally)
-        counters.add(writing.db, writing.tally)
-        effects = writing.effects
+        outbox.give(transaction.db, settlement, sinks=self._sinks, names=names, tally=transaction.tally)
+        add_counts(transaction.db, transaction.tally)
+        effects = transaction.effects
         effects.pushes, effects.deletes = len(settlement.push), len(settlement.delete)
         effects.displaced = settlement.displaced
         return effects

@@ -12,13 +12,12 @@ from msgspec import structs
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Held, State
 from crawlspace.state.changes import Change
-from crawlspace.state.move.move import CopyMark, CopyTarget, move
-from crawlspace.state.move.records import Record, UrlRecord
-from crawlspace.state.move.redis import RedisSide
-from crawlspace.state.move.sqlite import SqliteSide
+from crawlspace.state.dump import CopyMark, CopyTarget, Record, UrlRecord, move
+from crawlspace.state.redis.dump import RedisSide
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
+from crawlspace.state.sqlite.dump import SqliteSide
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UnreachableSite

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from crawlspace.model import Source, State
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import NOW, SINKS, Known, key, new
+from tests.contract.memory.store import MemoryStore
 from tests.contract.move.stores import WAYS, Stores, looking, seen
 
 RED, BLUE = '{"c":"red"}', '{"c":"blue"}'

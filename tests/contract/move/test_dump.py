@@ -14,17 +14,22 @@ import msgspec
 import pytest
 
 from crawlspace.errors import StoreDamaged, StoreError, StoreLocked, StoreVersionError
-from crawlspace.state.move.dump import DumpReader, Header, Trailer, dump
-from crawlspace.state.move.move import CopyTarget, move, refuse_unfinished_copy
-from crawlspace.state.move.records import (
+from crawlspace.state.dump import (
+    CopyTarget,
+    DumpReader,
+    Header,
     OrderRecord,
     Record,
     RefusedLinksRecord,
     RobotsRecord,
     SiteRecord,
     Summary,
+    Trailer,
     UrlRecord,
     ValueRecord,
+    dump,
+    move,
+    refuse_unfinished_copy,
 )
 from tests.contract.conftest import NOW, Known, new
 from tests.contract.move.stores import KINDS, NAME, Stopping, Stores, all_of, fill, looking

@@ -10,9 +10,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull
-from crawlspace.state.move.move import CopyTarget
-from crawlspace.state.move.redis import RedisSide, address_of
-from crawlspace.state.move.sqlite import SqliteSide
+from crawlspace.state.dump import CopyTarget
+from crawlspace.state.redis.dump import RedisSide, address_of
+from crawlspace.state.sqlite.dump import SqliteSide
 from tests.contract.conftest import Known
 from tests.contract.move.stores import NAME, Stores, all_of, changing, fill, looking
 from tests.servers import another_client, redis_server

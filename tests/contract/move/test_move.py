@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from crawlspace.errors import StoreError
-from crawlspace.state.move.move import BYTES, CopyMark, refuse_unfinished_copy
-from crawlspace.state.move.records import Record, encode
+from crawlspace.state.dump import BYTES, CopyMark, Record, encode, refuse_unfinished_copy
 from tests.contract.conftest import NOW, Known, new
 from tests.contract.move.stores import NAME, PLACES, WAYS, Stopping, Stores, all_of, fill, looking, seen
 

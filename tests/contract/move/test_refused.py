@@ -9,9 +9,8 @@ import msgspec
 import pytest
 
 from crawlspace.errors import StoreError, StoreLocked
-from crawlspace.state.move.move import CopyMark, CopyTarget, move, refuse_unfinished_copy
-from crawlspace.state.move.records import Record, UrlRecord
-from crawlspace.state.move.redis import RedisSide
+from crawlspace.state.dump import CopyMark, CopyTarget, Record, UrlRecord, move, refuse_unfinished_copy
+from crawlspace.state.redis.dump import RedisSide
 from crawlspace.state.redis.workers import Worker
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.contract.conftest import NOW, SINKS, new

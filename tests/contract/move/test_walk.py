@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from crawlspace.state.move import sqlite as sqlite_side
+from crawlspace.state.sqlite import dump as sqlite_side
 from crawlspace.state.store import Store
 from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import url_key

@@ -8,8 +8,8 @@ from crawlspace.commands import links
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.refused_links import RefusedLink
+from tests.contract.memory.store import MemoryStore
 
 SEEN = SeenLink(
     RefusedLink(Reason.DOMAIN, "b.test", "http://b.test/", 1),

@@ -10,8 +10,8 @@ from crawlspace.config.collection import Collection, collection_names, read_sett
 from crawlspace.model import NewUrl, Source, State
 from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 
 DEFAULTS = {key: value for key, value in vars(defaults).items() if key.isupper()}
 

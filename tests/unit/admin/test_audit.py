@@ -10,8 +10,8 @@ from crawlspace.admin.audit import Audit, DifferenceKind
 from crawlspace.clock import FakeClock
 from crawlspace.index.inventory import Entry
 from crawlspace.index.versions import Versions
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import NOW, Known, full
+from tests.contract.memory.store import MemoryStore
 
 A, B = "a.example/", "b.example/"
 

@@ -17,10 +17,10 @@ from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS
 from crawlspace.runtime.explanation_text import decision_lines
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 
 NOW = 1_750_000_000
 RULES = """\

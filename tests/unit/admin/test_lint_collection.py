@@ -12,8 +12,8 @@ from crawlspace.config.collection import read_settings_file
 from crawlspace.errors import ConfigError
 from crawlspace.model import NewUrl, Source, State
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 from tests.unit.admin.linted import RULES, START, found_in, place_of, reviewed
 
 LONG = f"""<Rules><Rule><Path val="/"/>

@@ -13,8 +13,8 @@ from crawlspace.admin.sending import Sending
 from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable, StoreLocked
 from crawlspace.index.outbox import Drain
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
 

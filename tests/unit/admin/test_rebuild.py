@@ -18,8 +18,8 @@ from crawlspace.index.outbox import Drain
 from crawlspace.index.versions import Versions
 from crawlspace.model import Document
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.search_server import search_server, sink_of
 from tests.solr_server import rebuildable_solr
 from tests.unit.index.faulty import push

@@ -9,7 +9,7 @@ import pytest
 
 from crawlspace.admin.refresh import lint_refresh, refreshing, soonest_due
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME
 from tests.unit.crawl.timed.web import RefreshedWeb, at
 

@@ -14,9 +14,9 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.model import Status
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 
 A, B = f"{HOME}a", f"{HOME}b"

@@ -11,9 +11,9 @@ import pytest
 from crawlspace.admin.report import STATE_LABELS, UrlReport, iso, known_urls, report, status_sentence
 from crawlspace.model import Document, Held, NewUrl, Source, State, Status, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.who_crawls import Crawler
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 
 NOW = 1_750_000_000
 # URL, state, status; "leased" is pending and out for fetching

@@ -17,8 +17,8 @@ from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sent
 from crawlspace.model import IndexOrder
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 from tests.notifications import LONGEST_WAIT_S
 

@@ -11,9 +11,9 @@ from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites,
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.model import Held, State
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, SINKS, Known, full
+from tests.contract.memory.store import MemoryStore
 
 A, B, C = "a.example:80", "b.example:80", "c.example:80"
 

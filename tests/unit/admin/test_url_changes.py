@@ -22,11 +22,11 @@ from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.runtime.stores.places import StateFile
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.memory.store import MemoryStore
-from crawlspace.state.sqlite.crawl_lock import CrawlLock
+from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 
 NOW = 1_750_000_000
 LATER, NEVER = NOW + 86_400, None

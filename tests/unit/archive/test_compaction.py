@@ -13,8 +13,8 @@ from crawlspace.archive.files import archive_files, open_files, size_of
 from crawlspace.clock import FakeClock
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import NOW, new
+from tests.contract.memory.store import MemoryStore
 from tests.unit.archive.conftest import Archive, fetched
 
 PATHS = [f"/{n}" for n in range(6)]

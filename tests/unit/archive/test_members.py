@@ -16,8 +16,8 @@ from crawlspace.archive.verification import faults_of
 from crawlspace.clock import FakeClock
 from crawlspace.model import State
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import NOW, new
+from tests.contract.memory.store import MemoryStore
 from tests.unit.archive.conftest import Archive, fetched
 
 RANDOM = Random(1)

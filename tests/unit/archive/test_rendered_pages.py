@@ -22,7 +22,7 @@ from crawlspace.archive.verification import faults_of
 from crawlspace.clock import FakeClock
 from crawlspace.exchange import BodyFile
 from crawlspace.model import Document
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 from tests.unit.archive.conftest import Archive, fetched
 
 URL = "http://a.example/"

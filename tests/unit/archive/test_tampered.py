@@ -21,8 +21,8 @@ from crawlspace.archive.verification import faults_of
 from crawlspace.clock import FakeClock
 from crawlspace.model import State
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import NOW, new
+from tests.contract.memory.store import MemoryStore
 
 URL = "http://a.example/"
 MIB = 1 << 20

@@ -18,8 +18,8 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 
 NOW = 1_750_000_000
 

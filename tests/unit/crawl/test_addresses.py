@@ -8,7 +8,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.addresses import Located, Locating
 from crawlspace.frontier.frontier import UNCERTAIN_S, Frontier
 from crawlspace.frontier.site_queue import Pace
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 from tests.unit.frontier.test_frontier import new
 
 MOST = 3

@@ -12,9 +12,9 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Document, Held, Outcome, OutcomeKind
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 OTHER = "http://b.example/"

@@ -13,7 +13,7 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import build_space
 from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, State
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
 DAY = 86_400

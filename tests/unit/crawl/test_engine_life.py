@@ -19,11 +19,11 @@ from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Document, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.conftest import new
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
 DAY = 86_400

@@ -25,8 +25,8 @@ from crawlspace.crawl.files import (
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, State, UrlState
 from crawlspace.state.error_policy import ErrorRule, ErrorRules
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.recrawl import RecrawlPolicy
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine import engine
 
 SITE = "http://b.example"

@@ -8,9 +8,9 @@ import pytest
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import State
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 from tests.unit.crawl.timed.test_cycles import work
 

@@ -12,12 +12,12 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rendering import Rendering
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.model import Held
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.render_learning import Turn
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import url_key
+from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 from tests.unit.crawl.rule_changes.test_folding import FoldedSite
 from tests.unit.crawl.test_engine_life import HOME

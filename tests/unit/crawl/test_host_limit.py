@@ -9,9 +9,9 @@ import pytest
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sites import KEPT_OUT
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME
 from tests.unit.crawl.test_start_urls_lift_limits import Chain
 

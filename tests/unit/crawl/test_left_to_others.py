@@ -15,9 +15,9 @@ from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Held, State
 from crawlspace.rules.bulk import BulkDecisions
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 MANY = 5

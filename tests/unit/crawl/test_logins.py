@@ -17,7 +17,7 @@ from crawlspace.crawl.logins import (
 )
 from crawlspace.errors import StoreAway
 from crawlspace.rules.limits import Limits
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 
 PATTERN = "*.example.com"
 WIKI, SHOP, OTHER = "wiki.example.com:443", "shop.example.com:8443", "www.example.org:443"

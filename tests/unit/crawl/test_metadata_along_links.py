@@ -18,9 +18,9 @@ from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held, Outcome, OutcomeKind
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 ONCE, TWICE = 1, 2

@@ -13,7 +13,7 @@ from crawlspace.crawl.run import FetchPage
 from crawlspace.errors import SettingError
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.error_policy import read_error_rules
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 
 FIRST, SECOND = "http://a.example/1", "http://a.example/2"

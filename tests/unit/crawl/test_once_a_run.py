@@ -11,10 +11,10 @@ import pytest
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Outcome, OutcomeKind, Status
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME, Web
 

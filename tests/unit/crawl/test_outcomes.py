@@ -11,9 +11,9 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.outcomes import OutcomePolicy, site_failed
 from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
+from tests.contract.memory.store import MemoryStore
 
 NEW = UrlState(1, 7, "http://a.example/", "a.example:80")
 DAY = 86_400

@@ -14,11 +14,11 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import NO_CONTENT, Document, Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
+from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME, Web
 

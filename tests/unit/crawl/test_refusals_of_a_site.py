@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import Held, Status
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 PAGES = 1_169

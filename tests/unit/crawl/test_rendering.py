@@ -17,9 +17,9 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Render
 from crawlspace.errors import StoreAway
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.render_learning import MAX_GROUPS, Needs, Rendered, Turn
 from crawlspace.state.store import MetaStore
+from tests.contract.memory.store import MemoryStore
 from tests.unit.config.collection_files import settings
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 

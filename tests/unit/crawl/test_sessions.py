@@ -11,7 +11,7 @@ from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.crawl.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
 from crawlspace.errors import StoreFull
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 
 AGAIN, OWN, LATER, REFUSED = LookedOut.AGAIN, LookedOut.OWN, LookedOut.LATER, LookedOut.REFUSED
 

@@ -18,10 +18,10 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, Status
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.urls import url_key
+from tests.contract.memory.store import MemoryStore
 from tests.unit.config.collection_files import settings as all_settings
 
 MONDAY_8 = 1_750_060_800.0  # 16 June 2025, 08:00 UTC

@@ -18,10 +18,10 @@ from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
 from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.contract.conftest import new
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 A, B, C, D = (f"{HOME}{name}" for name in "abcd")

@@ -14,9 +14,9 @@ from crawlspace.crawl.traps import CHAIN, PATTERNS, WINDOW, Trap, TrapWatch, pat
 from crawlspace.decision import Reason
 from crawlspace.model import Document, Outcome, OutcomeKind, State, UrlState
 from crawlspace.rules.url_options import NO_OPTIONS, UrlFolding
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import Url
 from tests.contract.conftest import NOW, Known
+from tests.contract.memory.store import MemoryStore
 
 HOST = "http://a.example"
 MONTHS = "January February March April May June July August September October November December".split()

@@ -12,12 +12,12 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.model import Outcome, OutcomeKind, State, Status
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UnreachableSite, after_failed_run, cause_of
 from crawlspace.urls import parse
 from tests.contract.conftest import new
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, Web
 
 PERMANENT = (Status.TLS_FAILED, Status.NO_SUCH_HOST, Status.READ_ERROR)

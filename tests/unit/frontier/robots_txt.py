@@ -7,8 +7,8 @@ from crawlspace.frontier.robots.cache import (
     Robots,
     RobotsVerdict,
 )
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import RobotsEntry
+from tests.contract.memory.store import MemoryStore
 
 SITE = "www.example.com:80"
 

@@ -12,8 +12,8 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Backoff, Pace
 from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import url_key
+from tests.contract.memory.store import MemoryStore
 
 EPSILON = 1e-6
 

@@ -15,8 +15,8 @@ from crawlspace.frontier.site_queue import Backoff, Pace
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS
 from crawlspace.model import NewUrl, Source, State
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import url_key
+from tests.contract.memory.store import MemoryStore
 
 
 def new(url: str, source: Source = Source.INDEX_FOLLOW, shift: int = 0) -> NewUrl:

@@ -10,7 +10,7 @@ from crawlspace.frontier.robots.cache import (
     RobotsVerdict,
     product_token,
 )
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 from tests.unit.frontier.robots_txt import AGENT, ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, ask, reading, robots_of
 
 # --- which group speaks to us -------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from crawlspace.frontier.robots.cache import (
     whole_lines,
 )
 from crawlspace.frontier.robots.packed_rules import is_plain
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import RobotsEntry
+from tests.contract.memory.store import MemoryStore
 from tests.unit.frontier.robots_txt import ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, CountingStore, ask, reading, robots_of
 
 # --- what an answer means -----------------------------------------------------------------------------------------

@@ -6,8 +6,8 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import RobotsEntry
+from tests.contract.memory.store import MemoryStore
 
 SITE = "www.example.com:80"
 DAY_S = 86_400.0

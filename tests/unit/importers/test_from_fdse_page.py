@@ -17,8 +17,8 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.startup import build_space
-from crawlspace.state.memory.store import MemoryStore
 from tests.conftest import assert_same
+from tests.contract.memory.store import MemoryStore
 from tests.unit.test_docs import plain, rows, section, tables, text
 
 PAGE = "docs/from-fdse.md"

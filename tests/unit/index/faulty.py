@@ -11,9 +11,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from crawlspace.clock import FakeClock
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, IndexOrder, Op
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import document_id
 from tests.contract.conftest import Known, full
+from tests.contract.memory.store import MemoryStore
 from tests.fault_proxy import Fault, FaultProxy
 from tests.search_server import search_server, sink_of
 from tests.solr_server import solr_server

@@ -12,8 +12,8 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.index.marks import Agreement, BatchMark, agreement
 from crawlspace.index.outbox import Drain
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.fault_proxy import FaultProxy
 from tests.search_server import search_server, sink_of
 from tests.solr_server import rebuildable_solr

@@ -18,8 +18,8 @@ from crawlspace.index.by_reference import by_reference
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
 from crawlspace.model import Document, IndexOrder, Op
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known, full
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import OrderReceiver
 from tests.fault_proxy import Fault, FaultProxy
 from tests.search_server import SearchServer, search_server, sink_of

@@ -12,8 +12,8 @@ from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.outbox import Drain
 from crawlspace.model import IndexOrder, Op
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.fault_proxy import Fault
 from tests.unit.index.faulty import FaultyScene, delete, faulty, push
 

@@ -8,8 +8,8 @@ from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.outbox import Drain
 from crawlspace.index.servers import Server, noted_server, server_meta
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
 OLD, NEW = Server("Server 1.0"), Server("Server 2.0", "Server 2.0 was not tried")

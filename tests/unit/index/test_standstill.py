@@ -8,8 +8,8 @@ from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.outbox import Drain
 from crawlspace.index.standstill import Standstill, noted_standstill, standstill_meta
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
 AWAY, READ_ONLY = "it is away", "it is read-only"

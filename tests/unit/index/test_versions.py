@@ -7,7 +7,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.index.versions import MOST, Versions
 from crawlspace.model import IndexOrder, Op
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 
 
 @pytest.fixture

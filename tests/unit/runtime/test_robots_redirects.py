@@ -14,8 +14,8 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import NewUrl, Source
 from crawlspace.runtime.robots_redirects import ANOTHERS_S, PATIENCE_S, SUSPENDED_S, RobotsTurns
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import url_key
+from tests.contract.memory.store import MemoryStore
 
 STEP_S = 0.05
 

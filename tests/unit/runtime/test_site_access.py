@@ -13,7 +13,7 @@ from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.middlewares.site_access import BaseSiteAccess
 from crawlspace.runtime.requests import OWN, detached
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 
 ENTRIES: dict[str, dict[str, object]] = {
     "wiki.example.com": {

@@ -1,4 +1,4 @@
--- Moving a collection to here: see `state/move/redis.py`. A part of it is written together with the mark of how far the move has come.
+-- Moving a collection to here: see `state/redis/dump.py`. A part of it is written together with the mark of how far the move has come.
 
 -- URLs as `{id, record, site, the group of the page for which it stands aside, whether the index has its document}`. None is known yet.
 local function move_urls(urls)

@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.admin.pending.realms import BLOCK, NAME, NO_ORIGIN, Origin, Origins
 from crawlspace.errors import StoreDamaged
-from crawlspace.state.memory.store import MemoryStore
+from tests.contract.memory.store import MemoryStore
 
 
 def test_what_is_written_is_read() -> None:

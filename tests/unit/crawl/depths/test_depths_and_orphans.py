@@ -17,11 +17,11 @@ from crawlspace.model import Held, State, Status
 from crawlspace.state.changes import Change
 from crawlspace.state.depths import LOWERED
 from crawlspace.state.lifecycle import excluded
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 from tests.unit.crawl.rule_changes.test_rediscovery import Site
 from tests.unit.crawl.test_engine_life import HOME

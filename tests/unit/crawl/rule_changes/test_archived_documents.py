@@ -15,11 +15,11 @@ from crawlspace.crawl.rule_changes.archived import DOCUMENTS_AT_ONCE, DocumentMo
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Document, Held, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.contract.memory.store import MemoryStore
 from tests.servers import emptied
 from tests.unit.crawl.rule_changes.test_folding import MONTH, FoldedSite
 from tests.unit.crawl.test_engine_life import HOME

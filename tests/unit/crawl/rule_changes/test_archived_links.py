@@ -18,11 +18,11 @@ from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import Held, Outcome, OutcomeKind, State, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.contract.memory.store import MemoryStore
 from tests.servers import emptied
 from tests.unit.crawl.test_engine_life import HOME, Web
 

@@ -11,11 +11,11 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.folding import known_by_url
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, Source
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 from tests.unit.crawl.rule_changes.test_rediscovery import Site
 from tests.unit.crawl.test_engine_life import HOME

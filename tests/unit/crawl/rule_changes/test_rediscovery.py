@@ -23,10 +23,10 @@ from crawlspace.crawl.startup import (
     open_engine,
 )
 from crawlspace.errors import SettingError
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 PAGES = [f"{HOME}{number}" for number in range(200)]

@@ -20,9 +20,9 @@ from crawlspace.crawl.sinks.deliveries import (
 )
 from crawlspace.errors import IndexUnavailable
 from crawlspace.model import Document, IndexOrder, Op, State
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.urls import document_id
 from tests.contract.conftest import NOW, Known
+from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
 NAMES = [f"a.example/{name}" for name in "abcd"]

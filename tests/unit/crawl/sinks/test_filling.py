@@ -12,9 +12,9 @@ from crawlspace.crawl.sinks.filling import Filling
 from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.model import Document, UrlState
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import KnownUrl
 from tests.contract.conftest import NOW, Known, full
+from tests.contract.memory.store import MemoryStore
 
 SINK = "search"
 NAMES = [f"a.example/{name}" for name in "abc"]

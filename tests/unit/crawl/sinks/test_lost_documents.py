@@ -13,11 +13,11 @@ from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.sinks.repair import LostDocuments
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
+from tests.contract.memory.store import MemoryStore
 from tests.histories.kills import Countdown, Killed
 from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
@@ -255,7 +255,7 @@ def _is_killed(number: int, b: Side, folder: Path) -> bool:
             is_killed = True
         store._file.db.exec_trace = index._db.exec_trace = None
         if is_killed:
-            store._release_sites()
+            store._close_files()
         else:
             engine.close()
             store.close()

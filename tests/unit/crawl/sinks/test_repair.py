@@ -17,9 +17,9 @@ from crawlspace.crawl.startup import open_engine
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement, BatchMark, agreement, next_mark, note_mark, stored_mark
 from crawlspace.model import Candidate, Document, IndexOrder, Op, Source
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 PAGES = [f"{HOME}{number}" for number in range(5)]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 from tests.unit.crawl.timed.web import RefreshedWeb
 

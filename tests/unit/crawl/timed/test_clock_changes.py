@@ -9,9 +9,9 @@ from crawlspace.crawl.timed.work import ClockWatch
 from crawlspace.model import State
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import new
+from tests.contract.memory.store import MemoryStore
 
 DAY = 86_400
 

@@ -15,11 +15,11 @@ from crawlspace.crawl.timed.refreshes import CYCLE_BEGAN
 from crawlspace.model import State
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
-from crawlspace.state.memory.store import MemoryStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.conftest import new
+from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 
 PAGES = AT_ONCE + 200

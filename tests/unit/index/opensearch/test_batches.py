@@ -15,8 +15,8 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sent
 from crawlspace.model import Document, IndexOrder, Op
-from crawlspace.state.memory.store import MemoryStore
 from tests.contract.conftest import Known
+from tests.contract.memory.store import MemoryStore
 from tests.fault_proxy import Fault, FaultProxy, error
 from tests.search_server import search_server, sink_of
 

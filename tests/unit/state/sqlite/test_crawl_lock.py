@@ -11,8 +11,8 @@ import pytest
 from crawlspace.config.sinks import read_sinks
 from crawlspace.errors import StoreLocked
 from crawlspace.runtime.stores.places import StateFile
-from crawlspace.state.sqlite import crawl_lock
-from crawlspace.state.sqlite.crawl_lock import CrawlLock, is_awaited
+from crawlspace.state.sqlite import file as sqlite_file
+from crawlspace.state.sqlite.file import CrawlLock, is_awaited
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.who_crawls import Crawler
 
@@ -30,7 +30,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
     """Has something done each time that a crawl that waits looks whether another one has begun."""
 
     def set_up(done: Callable[[], Crawler | None]) -> None:
-        monkeypatch.setattr(crawl_lock, "who_crawls", lambda _: done())
+        monkeypatch.setattr(sqlite_file, "who_crawls", lambda _: done())
 
     return set_up
 
@@ -64,7 +64,7 @@ def test_it_does_not_wait_for_another_crawl(path: Path, meanwhile: Meanwhile) ->
 
 
 def test_it_does_not_wait_for_one_that_has_only_begun_to_make_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crawl_lock, "WAIT_S", 1)
+    monkeypatch.setattr(sqlite_file, "WAIT_S", 1)
     path = tmp_path / "state.db"
     with closing(CrawlLock(path)):
         for _ in range(2):

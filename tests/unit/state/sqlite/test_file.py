@@ -15,6 +15,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.errors import StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.model import State
+from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, VERSION
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.command_line import ROOT
@@ -93,6 +94,17 @@ def test_no_file_and_no_folder(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     assert_refused(lambda: SqliteStore(path, read_only=True), StoreError, "crawl the collection first", path)
     assert not path.exists()
+
+
+def test_a_store_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / str(IN_MEMORY)).write_bytes(b"not a database")
+    store = SqliteStore(IN_MEMORY)
+    store.discover([new("a.example/")], now=NOW)
+    assert store.counts().by_state == {"pending": 1}
+    assert SqliteStore(IN_MEMORY).counts().by_state == {}
+    store.close()
+    assert [path.name for path in tmp_path.iterdir()] == [str(IN_MEMORY)]
 
 
 def test_overwritten_pages(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from crawlspace.model import NewUrl, Source
-from crawlspace.state.sqlite import counters
-from crawlspace.state.sqlite.counters import Tally
+from crawlspace.state.sqlite import transaction
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.sqlite.transaction import Tally
 from tests.contract.conftest import NOW, SEGMENT, Known, new
 
 FEW, MANY = 20, 4_000
@@ -72,7 +72,7 @@ def in_segments(path: Path, apart: int) -> SqliteStore:
     for number in range(SEGMENTS):
         store.discover([new(f"giant.example/{number}", source=Source.INDEX)], now=NOW)
         with store._file.writing() as db:
-            counters.add(db, Tally(id=apart))
+            transaction.add_counts(db, Tally(id=apart))
     return store
 
 

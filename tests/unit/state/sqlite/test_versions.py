@@ -12,8 +12,8 @@ from msgspec import structs
 from crawlspace.asked import Asked
 from crawlspace.errors import StoreLocked
 from crawlspace.model import Source
-from crawlspace.state.move.records import UrlRecord
-from crawlspace.state.move.sqlite import SqliteSide
+from crawlspace.state.dump import UrlRecord
+from crawlspace.state.sqlite.dump import SqliteSide
 from crawlspace.state.sqlite.schema import VERSION
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.unreachable import UnreachableSite

@@ -13,9 +13,10 @@ from msgspec import structs
 
 from crawlspace.model import UNCOUNTED, Op, UrlState
 from crawlspace.private_files import real_path
-from crawlspace.state.move.move import MOVING, CopyMark, read_mark
-from crawlspace.state.move.records import (
+from crawlspace.state.dump import (
+    MOVING,
     NOT_KEPT,
+    CopyMark,
     OrderRecord,
     Record,
     RefusedLinksRecord,
@@ -23,17 +24,16 @@ from crawlspace.state.move.records import (
     SiteRecord,
     UrlRecord,
     ValueRecord,
+    read_mark,
     refused_links_records,
 )
 from crawlspace.state.site_health import Health, signatures_of
-from crawlspace.state.sqlite import reading, refused_links
-from crawlspace.state.sqlite.counters import Tally, add
-from crawlspace.state.sqlite.crawl_lock import CrawlLock
-from crawlspace.state.sqlite.discovery import SiteIds
-from crawlspace.state.sqlite.file import SqliteFile
+from crawlspace.state.sqlite import links, rows
+from crawlspace.state.sqlite.file import CrawlLock, SqliteFile
 from crawlspace.state.sqlite.rows import integers, pack_document, pack_whole, unpack_document, unpack_whole
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE, readable
 from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
+from crawlspace.state.sqlite.transaction import SiteIds, Tally, add_counts
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 from crawlspace.urls import url_key
@@ -106,7 +106,7 @@ class SqliteSide:
 
     def counts(self) -> Counts:
         with self._file.reading() as db:
-            return reading.counts(db)
+            return rows.counts(db)
 
     def records(self) -> Iterator[Record]:
         with self._file.reading() as db:
@@ -118,7 +118,7 @@ class SqliteSide:
             for row in db.execute("SELECT site, scheme, status, body, fetched_at FROM robots ORDER BY site, scheme"):
                 yield RobotsRecord(RobotsEntry(*row))
             yield from self._urls(db)
-            yield from refused_links_records(refused_links.select(db))
+            yield from refused_links_records(links.refused_links(db))
             for sink, parked, op, number, url, id, reason, whole in db.execute(
                 "SELECT sink, parked, op, sequence, url, id, reason, document FROM outbox ORDER BY sink, parked, op, sequence"
             ):
@@ -133,7 +133,7 @@ class SqliteSide:
     def _urls(self, db: apsw.Connection) -> Iterator[UrlRecord]:
         pages, after = "SELECT id FROM url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", 0
         while ids := [id for (id,) in db.execute(pages, (after, _PAGE))]:
-            for state, row in zip(reading.by_ids(db, ids), db.execute(_KEPT, (integers(ids),)), strict=True):
+            for state, row in zip(rows.by_ids(db, ids), db.execute(_KEPT, (integers(ids),)), strict=True):
                 links, body, text, aside_in, incumbent, left, *inherited = row
                 document = None if body is None else unpack_document(body, url="", text="", duplicates=[])
                 state.lease_until = None
@@ -153,12 +153,12 @@ class SqliteSide:
                     case UrlRecord():
                         self._add_url(db, one, tally)
                     case RefusedLinksRecord():
-                        refused_links.add(db, one.links())
+                        links.add_refused(db, one.links())
                     case OrderRecord():
                         _add_order(db, one, tally)
                     case ValueRecord():
                         db.execute(f"INSERT OR REPLACE INTO {one.table} VALUES (?, ?)", (one.name, one.value))
-            add(db, tally)
+            add_counts(db, tally)
             if mark is None:
                 db.execute("DELETE FROM meta WHERE name = ?", (MOVING,))
             else:

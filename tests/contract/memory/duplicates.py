@@ -23,7 +23,7 @@ from crawlspace.state.duplicates import (
     settle,
     standing,
 )
-from crawlspace.state.memory.outbox import MemoryOutbox
+from tests.contract.memory.outbox import MemoryOutbox
 
 
 @dataclass(slots=True)

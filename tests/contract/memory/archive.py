@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from crawlspace.model import Document, UrlState
-from crawlspace.state.memory.duplicates import MemoryDuplicates
-from crawlspace.state.memory.inherited_metadata import MemoryInheritance
-from crawlspace.state.memory.outbox import MemoryOutbox
+from tests.contract.memory.duplicates import MemoryDuplicates
+from tests.contract.memory.inherited_metadata import MemoryInheritance
+from tests.contract.memory.outbox import MemoryOutbox
 
 
 class MemoryArchive:

@@ -18,20 +18,20 @@ from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.lifecycle import excluded, unindexed
-from crawlspace.state.memory.archive import MemoryArchive
-from crawlspace.state.memory.depths import MemoryDepths
-from crawlspace.state.memory.due_times import MemoryDueTimes
-from crawlspace.state.memory.duplicates import Before, MemoryDuplicates
-from crawlspace.state.memory.inherited_metadata import MemoryInheritance
-from crawlspace.state.memory.outbox import MemoryOutbox
-from crawlspace.state.memory.refused_links import MemoryRefusedLinks
-from crawlspace.state.memory.sites import MemorySites
 from crawlspace.state.once_a_run import at_once
-from crawlspace.state.queue_order import SetAside, is_ready, may_be_due, queue_place
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
-from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, Site, folded_url, known_url
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, Site, folded_url
+from tests.contract.memory.archive import MemoryArchive
+from tests.contract.memory.depths import MemoryDepths
+from tests.contract.memory.due_times import MemoryDueTimes
+from tests.contract.memory.duplicates import Before, MemoryDuplicates
+from tests.contract.memory.inherited_metadata import MemoryInheritance
+from tests.contract.memory.outbox import MemoryOutbox
+from tests.contract.memory.queue_order import SetAside, is_ready, may_be_due, queue_place
+from tests.contract.memory.refused_links import MemoryRefusedLinks
+from tests.contract.memory.sites import MemorySites
 
 
 @dataclass(slots=True)
@@ -197,7 +197,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         rows = [self._copy(row) for row in self._background(after)][:limit]
-        return [known_url(row, left_to_others=self._groups.has_left(row.id)) for row in rows]
+        return [_known_url(row, left_to_others=self._groups.has_left(row.id)) for row in rows]
 
     def version(self) -> int:
         return 0
@@ -396,3 +396,27 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
 
 def _host(site: str) -> str:
     return site.rpartition(":")[0]
+
+
+def _known_url(state: UrlState, *, left_to_others: bool) -> KnownUrl:
+    """Return these fields of a whole state."""
+    return KnownUrl(
+        state.id,
+        state.key,
+        state.url,
+        state.site,
+        int(state.state),
+        state.status,
+        state.depth,
+        state.host_as_written,
+        has_document=state.checksum is not None,
+        indexed=state.indexed,
+        held=state.held,
+        never_due=state.state is not State.PENDING and state.next_fetch is None,
+        source=state.source,
+        shift=state.shift,
+        refused=state.refused,
+        archived=state.archived,
+        left_to_others=left_to_others,
+        ordered=state.ordered,
+    )

@@ -20,9 +20,10 @@ from redis.sentinel import SentinelConnectionPool
 from crawlspace.errors import StoreLocked
 from crawlspace.model import Document, Op, UrlState
 from crawlspace.state.changes import Effects
-from crawlspace.state.move.move import MOVING, CopyMark, read_mark
-from crawlspace.state.move.records import (
+from crawlspace.state.dump import (
+    MOVING,
     NOT_KEPT,
+    CopyMark,
     OrderRecord,
     Record,
     RefusedLinksRecord,
@@ -30,6 +31,7 @@ from crawlspace.state.move.records import (
     SiteRecord,
     UrlRecord,
     ValueRecord,
+    read_mark,
     refused_links_records,
 )
 from crawlspace.state.redis.encoding import (
@@ -253,7 +255,7 @@ class RedisSide:
 def address_of(client: redis.Redis | redis.RedisCluster) -> str:
     """Return the URL of a server, without user and password."""
     if isinstance(client, redis.RedisCluster):
-        node: redis.cluster.ClusterNode = client.get_default_node()  # type: ignore[no-untyped-call]
+        node: redis.cluster.ClusterNode = client.get_default_node()
         return f"the cluster of {node.name}"
     where = client.connection_pool.connection_kwargs
     db = where.get("db") or 0

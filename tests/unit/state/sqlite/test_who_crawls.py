@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from crawlspace.clock import FakeClock
+from crawlspace.state.sqlite.file import who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.who_crawls import Crawler, who_crawls
+from crawlspace.state.who_crawls import Crawler
 
 NOW = 1_750_000_000
 

@@ -1,4 +1,4 @@
-"""The order in which URLs are leased, and which may be: pure functions, for the memory store, which is the model of the others."""
+"""The order in which URLs are leased, and which may be: the model of what SQLite and Redis do by index and script."""
 
 from __future__ import annotations
 

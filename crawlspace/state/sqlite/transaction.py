@@ -1,0 +1,96 @@
+"""One transaction of the SQLite store: the sites that it concerns, what it adds to the stored counts, and its effects.
+
+Counts are stored and changed in the same transaction as the rows, because counting ten million rows takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import apsw
+
+from crawlspace.state.changes import Effects
+from crawlspace.state.refused_links import by_letter
+
+_CACHED_SITES = 100_000
+
+
+class SiteIds:
+    """Ids of sites by `host:port`, cached across transactions; call `clear` when one is rolled back."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def clear(self) -> None:
+        self._ids.clear()
+
+    def find(self, db: apsw.Connection, site: str) -> int | None:
+        id = self._ids.get(site)
+        if id is None:
+            row = db.execute("SELECT id FROM site WHERE site = ?", (site,)).fetchone()
+            if row is None:
+                return None
+            if len(self._ids) >= _CACHED_SITES:
+                self._ids.clear()
+            id = self._ids[site] = int(row[0])
+        return id
+
+    def find_or_add(self, db: apsw.Connection, site: str) -> int:
+        id = self.find(db, site)
+        if id is None:
+            db.execute("INSERT INTO site (site, host) VALUES (?, ?)", (site, site.rpartition(":")[0]))
+            id = self._ids[site] = db.last_insert_rowid()
+        return id
+
+
+class Tally(Counter[str]):
+    """What a transaction adds to each number, by name; negative where it takes away."""
+
+    def __init__(self, *counts: Mapping[str, int], **named: int) -> None:
+        super().__init__(*counts, **named)
+        self.documents: Counter[int] = Counter()
+        """What it adds to the documents in the index, by id of their site."""
+        self.uncounted: Counter[int] = Counter()
+        """What it adds to the URLs that do not count towards the limit of their host (UNCOUNTED), by id of their site."""
+
+    def count_refused(self, text: str | None, sign: int) -> None:
+        """Count the refused links of a page, or take them out."""
+        for letter, number in by_letter(text):
+            self[f"refused {letter}"] += sign * number
+
+
+@dataclass(slots=True)
+class Transaction:
+    """An open transaction: what it counts, and its effects."""
+
+    db: apsw.Connection
+    sites: SiteIds
+    now: int
+    tally: Tally = field(default_factory=Tally)
+    effects: Effects = field(default_factory=Effects)
+
+
+def add_counts(db: apsw.Connection, tally: Tally) -> None:
+    db.executemany(
+        "INSERT INTO tally VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+        [(name, by) for name, by in tally.items() if by],
+    )
+    changed = [(tally.documents[site], tally.uncounted[site], site) for site in tally.documents.keys() | tally.uncounted.keys()]
+    db.executemany("UPDATE site SET documents = documents + ?, uncounted = uncounted + ? WHERE id = ?", changed)
+
+
+def take_numbers(db: apsw.Connection, name: str, count: int) -> int:
+    """Return the first of `count` numbers that were never returned before."""
+    add_counts(db, Tally({name: count}))
+    return read_count(db, name) - count + 1
+
+
+def read_count(db: apsw.Connection, name: str) -> int:
+    row = db.execute("SELECT value FROM tally WHERE name = ?", (name,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def read_counts(db: apsw.Connection) -> dict[str, int]:
+    return dict(db.execute("SELECT name, value FROM tally WHERE value <> 0"))
