@@ -285,11 +285,17 @@ class HttpClient:
         """Return the certificate of a site; where a session of TLS was resumed, none was sent."""
         number = curl.getinfo(pycurl.CONN_ID)
         own = next(_certificates(curl), None) if curl.getinfo(pycurl.NUM_CONNECTS) else None
+        if own is None and self._certificates.get(number) is None and self._certificates.get(site) is None:
+            own = self._certificate_of_running(site)
         if own is not None:
             certificate = Certificate.loadPEM(own)
             self._certificates.put(number, certificate)
             self._certificates.put(site, certificate)
         return self._certificates.get(number) or self._certificates.get(site)
+
+    def _certificate_of_running(self, site: str) -> str | None:
+        """Return what a site has sent to a request that still runs: with HTTP/2, a later one may end before the first of a connection."""
+        return next((pem for one in self._transfers.running() if one.site == site for pem in _certificates(one.curl)), None)
 
 
 @dataclass(slots=True)

@@ -406,6 +406,11 @@ class Transfer:
         return self._body.begin(self.head)
 
     @property
+    def site(self) -> str:
+        """Host and port that the request is for."""
+        return self._origin.site
+
+    @property
     def address(self) -> str:
         """That of the server; empty where there was no connection."""
         return "" if self._connection is None else self._connection[0]

@@ -34,6 +34,9 @@ class Running(Protocol):
     @property
     def curl(self) -> pycurl.Curl: ...
 
+    @property
+    def site(self) -> str: ...
+
     def ended(self, code: int, message: str) -> None:
         """Take the end of the transfer; `code`: 0, or the error of libcurl."""
 
@@ -76,6 +79,10 @@ class Transfers:
         if self._running.pop(transfer.curl, None) is not None:
             self._multi.remove_handle(transfer.curl)
             self._arrange()
+
+    def running(self) -> list[Running]:
+        """Return the transfers that have not ended."""
+        return list(self._running.values())
 
     def close(self) -> None:
         """End all transfers, and close all connections."""
