@@ -26,8 +26,8 @@ WAY_ROWS: list[tuple[str, Reply, State, int]] = [
     ("http://plain.invalid/",        page("Through the proxy"),                                                     State.DONE,   200),
     ("http://endless.invalid/",      ENDLESS,                                                                       State.GONE,   615),
     ("https://endless.invalid/",     ENDLESS,                                                                       State.GONE,   615),
-    ("https://folded.invalid/",      FOLDED,                                                                        State.GONE,   615),
-    ("https://one-line.invalid/",    Raw(OK + b"X-A: ", b"a" * 65_536),                                             State.GONE,   615),
+    ("https://folded.invalid/",      FOLDED,                                                                        State.FAILED, 618),
+    ("https://one-line.invalid/",    Raw(OK + b"X-A: ", b"a" * 65_536),                                             State.FAILED, 618),
     ("https://refused.invalid/",     status(403, body="no"),                                                        State.FAILED, 618),
     ("https://no-http.invalid/",     Raw(b"SSH-2.0-OpenSSH\r\n\r\n"),                                               State.FAILED, 618),
 ]  # fmt: skip

@@ -25,7 +25,7 @@ FINDINGS: list[tuple[str, str, list[str]]] = [
     ("CRAWLSPACE_NO_PROXY = ['www.example.com']\n",                                   RULES,     [UNUSED]),
     (f"CRAWLSPACE_NO_PROXY = 'wwww.example.com'\nCRAWLSPACE_PROXY = {URL!r}\n",       RULES,     [UNUSED]),
     (f"CRAWLSPACE_NO_PROXY = 'example.com, allowed.net'\nCRAWLSPACE_PROXY = {URL!r}\n", "allow domain allowed.net\n" + RULES, []),
-    ("CRAWLSPACE_PROXY = 'socks5://proxy:1080'\n",                                    RULES,     ["settings.py:1:1 error setting"]),
+    ("CRAWLSPACE_PROXY = 'socks6://proxy:1080'\n",                                    RULES,     ["settings.py:1:1 error setting"]),
 ]  # fmt: skip
 
 

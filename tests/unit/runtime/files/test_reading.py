@@ -40,7 +40,7 @@ class Crawl:
             collection=SimpleNamespace(files=files, data_folder=folder),
             space=SimpleNamespace(at_headers=lambda kind, conclusive=False: Decision(Reason.ADMITTED, None, ())),
             sending=SimpleNamespace(ago_s=lambda site: 0.0),
-            engine=SimpleNamespace(turns=turns),
+            file_slots=turns,
         )
         self.slot = SimpleNamespace(closing=None, nextcall=SimpleNamespace(schedule=lambda: None))
         crawler: Any = SimpleNamespace(engine=SimpleNamespace(_slot=self.slot))
