@@ -86,10 +86,9 @@ class ResponseBody:
             self._warn(self._size)
         else:
             self.file.write(data)
-        if is_heard(self._crawler.signals, signals.bytes_received):
-            self._send(signals.bytes_received, data=data)
-            if self.stop is not None:
-                return False
+        self._send(signals.bytes_received, data=data)
+        if self.stop is not None:
+            return False
         if self.file is not None and self.file.is_over:
             if not self.file.is_too_large:  # a page
                 raise AnswerTooLarge(expected=None, limit=self._most)
@@ -111,6 +110,8 @@ class ResponseBody:
 
     def _send(self, signal: object, **values: Any) -> None:
         crawler, request = self._crawler, self._request
+        if not is_heard(crawler.signals, signal):
+            return
         for _, result in crawler.signals.send_catch_log(signal, request=request, spider=crawler.spider, **values):
             if isinstance(result, Failure) and isinstance(result.value, StopDownload):
                 self.stop = result.value
