@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
@@ -236,6 +237,7 @@ class Transfer:
         self._close_opening()
         self._sockets.append(number)
         try:
+            os.set_inheritable(number, False)  # noqa: FBT003 - its name says it; the duplicate could be inherited by a browser
             self._bound_resending(number, self._owned_for_s())
         except Exception as error:  # noqa: BLE001 - it would be lost in libcurl
             self.error = error

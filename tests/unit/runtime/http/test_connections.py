@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,6 +53,28 @@ def test_requests_at_a_time_have_a_connection_each() -> None:
         assert (server.connections, len(server.requests)) == (4, 8)
 
     running(run, [PAGE])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_no_other_program_gets_a_connection() -> None:
+    """pycurl duplicates the socket that it is given, and a duplicate is inherited by whatever the process starts."""
+
+    async def run(server: Loopback, crawl: Crawl) -> set[str]:
+        before = sockets()
+        await crawl.fetch(server.url())
+        return sockets() - before
+
+    def sockets() -> set[str]:
+        return {one.name for one in Path("/proc/self/fd").iterdir() if _is_inherited(int(one.name))}
+
+    assert running(run, [PAGE]) == set()
+
+
+def _is_inherited(number: int) -> bool:
+    try:
+        return os.get_inheritable(number)
+    except OSError:  # it has been closed
+        return False
 
 
 SURPLUS = [
