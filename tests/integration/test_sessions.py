@@ -358,7 +358,9 @@ def test_workers_share_a_session_that_is_encrypted_or_log_in_each(
         )
     assert doors[0].logins <= doors[0].lost + (1 if key else 3)
     found = kept_in_redis()
-    assert (b"s1-" in found, PASSWORD.encode() in found, b'"number"' in found) == (False, False, True)
+    # the first session; three characters may stand in what is encrypted, too
+    is_readable = re.search(rb"s1-\d{4}", found) is not None
+    assert (is_readable, PASSWORD.encode() in found, b'"number"' in found) == (False, False, True)
 
 
 @pytest.mark.parametrize("key", ["", "env:SESSION_KEY"])
