@@ -139,10 +139,8 @@ _SUPPRESS_CONNECT_HEADERS = 265
 """CURLOPT_SUPPRESS_CONNECT_HEADERS, which has no name in pycurl."""
 _OF_ALL: tuple[tuple[int, object], ...] = (
     (pycurl.NOSIGNAL, 1),
-    (
-        pycurl.NOPROXY,
-        "",
-    ),  # else the environment's variable is heeded; Scrapy's middleware decides which requests go through a proxy
+    # Else the environment's variables are heeded; Scrapy's middleware decides which requests go through a proxy.
+    (pycurl.NOPROXY, ""),
     (pycurl.PROXY, ""),
     (pycurl.USERAGENT, ""),
     (pycurl.PATH_AS_IS, 1),

@@ -75,7 +75,7 @@ def test_the_wheel_of_pycurl_speaks_it() -> None:
     assert pycurl.version_info()[4] & (pycurl.VERSION_GSSAPI | pycurl.VERSION_SSPI)
 
 
-NO_TICKET = "No Kerberos credentials available (default cache: FILE:/tmp/none)"
+NO_TICKET = "No Kerberos credentials available (default cache: FILE:/none)"
 UNKNOWN = "Server HTTP/a.example@EXAMPLE not found in Kerberos database"
 NONE = "No credentials were supplied, or the credentials were unavailable or inaccessible."
 TEXTS = [
