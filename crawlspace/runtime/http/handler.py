@@ -110,12 +110,10 @@ class CurlDownloadHandler(BaseDownloadHandler):
             )
             meta["download_latency"] = done.latency_s
             response = self._response(request, done, body)
-        except ProxyFailed as failed:
+        except BaseException as error:
             body.drop()
-            self._report(failed)
-            raise
-        except BaseException:
-            body.drop()
+            if isinstance(error, ProxyFailed):
+                self._report(error)
             raise
         if self._archives and is_page and not response.flags:  # a flag: it is not complete
             meta[EXCHANGE] = exchange_of(request, response)

@@ -67,17 +67,18 @@ class Transfers:
         self._failed_logins: Recent[str, tuple[float, str]] = Recent(2 * most_idle)
 
     def start(self, transfer: Running) -> None:
-        """Begin a transfer; its `ended` is called at its end, unless it is stopped before."""
+        """Begin a transfer; its `ended` is called at its end, also where it is stopped."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         self._multi.add_handle(transfer.curl)
         self._running[transfer.curl] = transfer
         self._act(pycurl.SOCKET_TIMEOUT, 0)
 
-    def stop(self, transfer: Running) -> None:
-        """Give up a transfer, if it runs; its connection is closed."""
+    def stop(self, transfer: Running, why: str = "") -> None:
+        """Give up a transfer, if it runs: its connection is closed, and its `ended` is called."""
         if self._running.pop(transfer.curl, None) is not None:
             self._multi.remove_handle(transfer.curl)
+            transfer.ended(pycurl.E_ABORTED_BY_CALLBACK, why)
             self._arrange()
 
     def running(self) -> list[Running]:
@@ -87,8 +88,7 @@ class Transfers:
     def close(self) -> None:
         """End all transfers, and close all connections."""
         for transfer in list(self._running.values()):
-            self.stop(transfer)
-            transfer.ended(pycurl.E_ABORTED_BY_CALLBACK, "the crawl has ended")
+            self.stop(transfer, "the crawl has ended")
         if self._timer is not None:
             self._timer.cancel()
         self._multi.close()
@@ -128,7 +128,6 @@ class Transfers:
         reading = self.by_socket.get(socket) if events == pycurl.CSELECT_IN else None
         if reading is not None and reading.has_read():
             self.stop(reading)
-            reading.ended(pycurl.E_ABORTED_BY_CALLBACK, "")
         self._arrange()
 
     def _end(self) -> None:

@@ -55,6 +55,23 @@ def test_requests_at_a_time_have_a_connection_each() -> None:
     running(run, [PAGE])
 
 
+def test_nothing_is_kept_of_a_request_that_is_given_up() -> None:
+    """Its socket is closed, and the number may be that of another connection next."""
+
+    async def run(server: Loopback, crawl: Crawl) -> None:
+        transfers = crawl.handler._client._transfers
+        fetching = asyncio.ensure_future(crawl.fetch(server.url()))
+        async with asyncio.timeout(60):
+            while not any(one.head for one in transfers.by_socket.values()):  # type: ignore[attr-defined]  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0)
+        fetching.cancel()
+        await asyncio.gather(fetching, return_exceptions=True)
+        assert fetching.cancelled()
+        assert (transfers.by_socket, transfers.running(), transfers.kept._by_host) == ({}, [], {})
+
+    running(run, [PAGE.removesuffix(b"c"), WAIT])
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_no_other_program_gets_a_connection() -> None:
     """pycurl duplicates the socket that it is given, and a duplicate is inherited by whatever the process starts."""
