@@ -56,7 +56,6 @@ class CurlDownloadHandler(BaseDownloadHandler):
         self._most, self._warned_of = settings.getint("DOWNLOAD_MAXSIZE"), settings.getint("DOWNLOAD_WARNSIZE")
         self._timeout_s = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._fails_on_dataloss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
-        self._warned_of_dataloss = False
         self._archives = session is not None and session.collection.archive.is_on
         self._resolver: GuardedResolver | None = None
         self._reported: set[str] = set()

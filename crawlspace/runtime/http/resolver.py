@@ -51,6 +51,8 @@ class Answer:
 
 
 NO_ANSWER = Answer([], socket.EAI_AGAIN)
+_HOSTS = 10_000
+"""Of which something is remembered."""
 
 
 class HostNames:
@@ -188,12 +190,12 @@ class GuardedResolver:
         self._names = names
         self._of_process = of_process
         self._guards: list[Guard] = []
-        self._admitted: Recent[tuple[str, int, bool], tuple[Answer, Found]] = Recent(10_000)
-        """Which of the addresses of an answer may be connected to."""
+        self._admitted: Recent[tuple[str, int, bool], tuple[Answer, Found]] = Recent(_HOSTS)
+        """Which of the addresses of an answer may be connected to, by the present guards."""
         self.look_ups = LookUps()
         """The addresses found, for the crawl to store."""
-        self._refused: Recent[tuple[str, int], Decision] = Recent(10_000)
-        self._errors: Recent[str, int] = Recent(10_000)
+        self._refused: Recent[tuple[str, int], Decision] = Recent(_HOSTS)
+        self._errors: Recent[str, int] = Recent(_HOSTS)
         """Why the last look-up of a host failed."""
         proxies = filter(None, (urlsplit(proxy).hostname for proxy in getproxies().values())) if of_process is None else ()
         self._proxies = frozenset(as_in_urls(host) or host for host in proxies)
@@ -212,10 +214,12 @@ class GuardedResolver:
     def add(self, guard: Guard) -> None:
         """Check each address with `guard` too, from now on."""
         self._guards.append(guard)
+        self._admitted = Recent(_HOSTS)
 
     def remove(self, guard: Guard) -> None:
         if guard in self._guards:
             self._guards.remove(guard)
+            self._admitted = Recent(_HOSTS)
 
     def for_one(self, *guards: Guard) -> GuardedResolver:
         """Return a resolver with these guards alone. What was looked up is shared."""

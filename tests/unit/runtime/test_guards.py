@@ -143,3 +143,12 @@ class Kept(dict[str, str]):
 
     def set_meta(self, name: str, value: str) -> None:
         self[name] = value
+
+
+def test_an_address_that_was_admitted_is_checked_by_the_rules_of_a_crawl_that_began_since() -> None:
+    resolver, guard = GuardedResolver(names()), guard_against(FIRST)
+    assert resolver.cached(FIRST, 80) == [(socket.AF_INET, FIRST)]
+    resolver.add(guard)
+    assert resolver.cached(FIRST, 80) == []
+    resolver.remove(guard)
+    assert resolver.cached(FIRST, 80) == [(socket.AF_INET, FIRST)]
