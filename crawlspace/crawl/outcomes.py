@@ -25,6 +25,7 @@ from crawlspace.crawl.redirects import (
     signature_of_target,
     signature_of_text,
     signatures_of_page,
+    target_url,
 )
 from crawlspace.decision import Decision
 from crawlspace.model import NO_CONTENT, Held, Outcome, OutcomeKind, State, Status, UrlState
@@ -38,7 +39,7 @@ from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
 from crawlspace.state.views import Counts
-from crawlspace.urls import MalformedUrl, join, parse
+from crawlspace.urls import parse
 
 DAY_S = 86_400.0
 _KEPT = 20_000
@@ -468,10 +469,10 @@ def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool
     if checksum is not None and health.shown.count(signature_of_text(checksum)) > 1:
         shown.add(signature_of_text(checksum))
     if outcome.redirect_to is not None:
-        try:
-            shown.add(signature_of_target(parse(join(state.url, outcome.redirect_to)), parse(state.url)))
-        except MalformedUrl:
+        target = target_url(state, outcome)
+        if target is None:
             return False
+        shown.add(signature_of_target(target, parse(state.url)))
     return not shown.isdisjoint(health.shown)
 
 
