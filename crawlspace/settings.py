@@ -26,6 +26,7 @@ NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "crawlspace.commands"
 SPIDER_LOADER_CLASS = "crawlspace.runtime.loader.CollectionLoader"
 SCHEDULER = "crawlspace.runtime.scheduler.FrontierScheduler"
+DOWNLOADER = "crawlspace.runtime.downloader.FrontierDownloader"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
 TWISTED_DNS_RESOLVER = "crawlspace.runtime.http.resolver.GuardedResolver"
