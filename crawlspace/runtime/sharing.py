@@ -81,7 +81,7 @@ class Sharing:
         self._crawler = crawler
         self._began_at = monotonic()
         self._has_logged_index = False
-        self._start_key = StartKey(shared.store.scripts.client, session.collection.name, settings)
+        self._start_key = StartKey(shared.store.server.client, session.collection.name, settings)
         self._feeds = False
         self._next_feed = 0.0
         self._has_looked = False
@@ -186,7 +186,7 @@ class Sharing:
     def hurry(self) -> None:
         """Wait for an unreachable server only a little longer from now on, because the crawl ends."""
         self._background.hurry(PATIENCE_WHEN_DONE_S if self.is_over else PATIENCE_AT_THE_END_S)
-        self._shared.store.scripts.tries_again = self._background.tries_again
+        self._shared.store.server.tries_again = self._background.tries_again
 
     def settle(self) -> None:
         """Wait until all that was taken is recorded. At the end, when nothing else runs."""
@@ -286,7 +286,7 @@ class Sharing:
             self._prefetch.tick()
             cluster = self._prefetch.cluster
             if cluster is not None:
-                waiting = dict(zip(self._shared.store.scripts.sinks, cluster.waiting, strict=False))
+                waiting = dict(zip(self._shared.store.server.sinks, cluster.waiting, strict=False))
                 self._engine.note_others(waiting=waiting, deleted=cluster.deleted)
 
     def _feed(self) -> None:

@@ -161,7 +161,7 @@ def index_is_here(collection: Collection, opened: CrawlStore) -> bool:
     """Whether the index of a collection is the one on this machine."""
     if opened.joined is None:
         return True
-    place = opened.joined.shared.store.scripts.hash(Key.INDEX).get(EMBEDDED.encode())
+    place = opened.joined.shared.store.server.hash(Key.INDEX).get(EMBEDDED.encode())
     return place == index_place(collection.index_file).encode()
 
 

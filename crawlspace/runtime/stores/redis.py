@@ -16,7 +16,7 @@ from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration
 from crawlspace.runtime.stores.sinks import give_orders_to
 from crawlspace.state.redis.keys import Key
-from crawlspace.state.redis.scripts import redis_errors
+from crawlspace.state.redis.server import redis_errors
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, workers
 from crawlspace.state.who_crawls import Crawler, Share
@@ -80,7 +80,7 @@ class OnServer:
         return [_crawler(one, now) for one in sorted(self._alive(), key=lambda one: (one.since, one.name))]
 
     def index_place(self) -> str:
-        place = self.store.scripts.command("HGET", Key.INDEX, EMBEDDED)
+        place = self.store.server.command("HGET", Key.INDEX, EMBEDDED)
         return "" if place is None else place.decode(errors="replace")
 
     def deliver(self, sinks: SinkSettings, clock: Clock) -> str:
@@ -89,7 +89,7 @@ class OnServer:
     @contextmanager
     def alone(self, sink: str, place: str) -> Iterator[Callable[[], object]]:
         """Join the workers without crawling, as the one that sends."""
-        drainer, there = (self.store.scripts.command("HGET", kind, sink) for kind in (Key.DRAIN, Key.INDEX))
+        drainer, there = (self.store.server.command("HGET", kind, sink) for kind in (Key.DRAIN, Key.INDEX))
         if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
             raise StoreLocked(CRAWL_UPDATES_INDEX)
         if there is None and place:
@@ -97,7 +97,7 @@ class OnServer:
         if there is not None and (found := there.decode(errors="replace")) != place:
             raise NotFromHere(f", which is at {found}: the next crawl there sends them")
         sender = Worker(self.store, timeout_s=self.timeout_s)
-        self.store.scripts.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)
+        self.store.server.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)
         try:
             sender.heartbeat()  # a sender that does not report any more expires
             if not sender.drains(sink, place)[0]:
@@ -114,7 +114,7 @@ class OnServer:
     def _now_ms(self) -> int:
         """The server's time, by which it measures."""
         with redis_errors():
-            seconds, microseconds = self.store.scripts.client.time()
+            seconds, microseconds = self.store.server.client.time()
         return int(seconds) * 1000 + int(microseconds) // 1000
 
 
@@ -129,7 +129,7 @@ class _Report(msgspec.Struct):
 
 
 def _is_known(store: RedisStore) -> bool:
-    command = store.scripts.command
+    command = store.server.command
     return bool(command("EXISTS", Key.META) or command("HEXISTS", Key.COUNTERS, "urls"))
 
 

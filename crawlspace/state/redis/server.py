@@ -1,7 +1,6 @@
-"""Runs the scripts in `lua/` on a server, and its plain commands, for one collection; errors of the server are raised with a sentence.
+"""The server of a collection: calls the functions in `lua/`, and plain commands; its errors are raised with a sentence.
 
-Each operation has a program of its own (`programs.py`). All keys of a collection begin with `{name}:`: the braces keep them together on
-one node of a cluster.
+All keys of a collection begin with `{name}:`: the braces keep them together on one node of a cluster.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ from typing import Any
 
 import redis
 import redis.sentinel
-from redis.commands.core import Script
 
 from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreVersionError
 from crawlspace.state.redis.encoding import FORMAT, damaged, written
-from crawlspace.state.redis.programs import program_of
+from crawlspace.state.redis.library import library
 
 _PASSING = (
     redis.exceptions.ReadOnlyError,
@@ -30,11 +28,13 @@ _PASSING_CODES = ("MISCONF", "NOREPLICAS", "BUSY ")
 """What a server answers while another takes over from it, or while it cannot write to its disk."""
 
 
-_OF_DAMAGE = ("user_script:", "is not an integer", "is not a valid float")
-"""In what a server answers where a script, or a command of it, finds something that no version of ours has written."""
+_UNKNOWN = ("unknown command 'FCALL'", "unknown command `FCALL`", "unknown command 'FUNCTION", "unknown command `FUNCTION")
+
+_OF_DAMAGE = ("user_function:", "is not an integer", "is not a valid float")
+"""In what a server answers where a function, or a command of it, finds something that no version of ours has written."""
 
 
-class Scripts:
+class RedisServer:
     """`client` decodes nothing."""
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str], crawls: bool = False) -> None:
@@ -43,9 +43,8 @@ class Scripts:
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
         self.use_sinks(sinks)
-        self._programs: dict[str, Script] = {}
         self.now_ms: Callable[[], int | str] = lambda: ""
-        """What the scripts take for the server's clock where a test stops it."""
+        """The time that the functions use instead of the server's clock, where a test stops it."""
         self.runs = 0
         """How many round trips have been made."""
         self.tries_again: Callable[[float], bool] = lambda _: False
@@ -56,15 +55,10 @@ class Scripts:
         self.sinks = tuple(sinks)
         self._sinks = json.dumps(self.sinks)
 
-    def run(self, operation: str, **args: object) -> Any:
-        """Run one operation, which is made whole or not at all. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""
-        program = self._programs.get(operation)
-        if program is None:
-            program = self._programs[operation] = self.client.register_script(program_of(operation))
-        packed = written(args)
-        return self._answered(
-            lambda: program(keys=[self.prefix], args=[operation, packed, self._sinks, self._who, self.now_ms()])
-        )
+    def call(self, operation: str, **args: object) -> Any:
+        """Do one operation, as a whole or not at all. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""
+        call = "FCALL", library().function(operation), 1, self.prefix, written(args), self._sinks, self._who
+        return self._answered(lambda: self._function(*call, self.now_ms()))
 
     def command(self, command: str, key: str, *args: Any) -> Any:
         """Give a plain command for a key of the collection. Raises as `run`."""
@@ -76,6 +70,16 @@ class Scripts:
 
     def close(self) -> None:
         self.client.close()
+
+    def _function(self, *call: Any) -> Any:
+        """Call a function; load the library where the server does not have it, or has it no more."""
+        try:
+            return self.client.execute_command(*call)
+        except redis.exceptions.ResponseError as error:
+            if not str(error).startswith("Function not found"):
+                raise
+        self.client.function_load(library().code, replace=True)
+        return self.client.execute_command(*call)
 
     def _answered(self, call: Callable[[], Any]) -> Any:
         began = monotonic()
@@ -123,6 +127,10 @@ def redis_errors() -> Iterator[None]:
             raise StoreVersionError(
                 f"what Redis has of this collection was written by another version of crawlspace (format {found}, this one reads"
                 f" {FORMAT}): use that version, or delete its keys and crawl anew; the index goes on answering meanwhile"
+            ) from error
+        if str(error).startswith(_UNKNOWN):
+            raise StoreError(
+                "the server has no functions (FCALL, FUNCTION LOAD): a shared collection needs Redis 7.0 or newer, or Valkey"
             ) from error
         if str(error).startswith(_PASSING_CODES):
             raise StoreAway(f"Redis takes nothing at present: {error}") from error

@@ -1,9 +1,17 @@
-"""The constants of the scripts, as text in Lua: the numbers of the model, so that none is written twice."""
+"""The functions in `lua/` as a library that a server loads (`FUNCTION LOAD`), with the numbers of the model as constants.
+
+The name of the library, with which those of its functions begin, has a digest of its code: versions of crawlspace that share a server each
+call their own functions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
+from functools import cache
+from hashlib import blake2b
+from importlib.resources import files
+from typing import NamedTuple
 
 from msgspec.structs import fields
 
@@ -16,6 +24,9 @@ from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 
+PARTS = ("records", "rows", "groups", "outbox", "inheritance", "refused", "record", "look", "queue", "workers", "move", "main")
+"""The files, in the order of the code."""
+
 _OF_RULE_CHANGE = {
     "EXCLUDED": EXCLUDED,
     "DUE": DUE,
@@ -24,6 +35,27 @@ _OF_RULE_CHANGE = {
     "NOT_HELD": NOT_HELD,
     "PENDING_AGAIN": PENDING_AGAIN,
 }
+
+
+_COUNTERS = ("urls", "sites", "orders", "with document", "indexed", "forgotten", "retrying", "writes", "edits")
+
+
+class Library(NamedTuple):
+    name: str
+    code: str
+
+    def function(self, operation: str) -> str:
+        """Return the name of the function that does an operation."""
+        return f"{self.name}_{operation}"
+
+
+@cache
+def library() -> Library:
+    """Return the library of this version of crawlspace."""
+    folder = files("crawlspace.state.redis") / "lua"
+    code = "\n".join((constants(), *((folder / f"{part}.lua").read_text() for part in PARTS)))
+    name = f"crawlspace_{blake2b(code.encode(), digest_size=6).hexdigest()}"
+    return Library(name, f'#!lua name={name}\nlocal LIBRARY = "{name}"\n{code}')
 
 
 def constants() -> str:
@@ -35,20 +67,26 @@ def constants() -> str:
     prefixes = {prefix.name: prefix for prefix in Prefix}
     types = {key.name: type_of(key) for key in Key}
     times = _of([("BY_SCHEDULE", int(Asked.BY_SCHEDULE)), ("NOT_BY_AGE", NOT_BY_AGE), ("CLOCKS_DIFFER_S", CLOCKS_DIFFER_S)])
+    counters = [
+        *_COUNTERS,
+        *(f"refused {letter}" for letter in LETTERS.values()),
+        *(f"state {int(state)}" for state in State),
+        "state leased",
+    ]
     names = [
         ("keys", _texts(keys)),
         ("prefixes", _texts(prefixes)),
         ("types", _texts(types)),
         ("times", times),
         ("most_sampled", _of([("links", LINKS_OF_HOST), ("hosts", HOSTS_OF_REASON)])),
-        ("refused_letters", f"{{{', '.join(f'{letter!r}' for letter in LETTERS.values())}}}"),
+        ("counters", f"{{{', '.join(f'{name!r}' for name in counters)}}}"),
     ]
     return "\n".join(
         (
             _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
             _names(places),
             _names({state.name: state for state in State}),
-            'local NO_PAGE = string.rep("\\255", 8)',  # the key -1
+            'local NO_PAGE = "' + r"\255" * 8 + '"',  # the key -1
             f"local ZERO = {_set_of(zero)}",
             f"local STATUSES = {_table(Status)}",
             f"local SOURCES = {_table(Source)}",
