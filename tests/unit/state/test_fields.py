@@ -12,7 +12,7 @@ from crawlspace.state.sqlite.schema import SCHEMA
 
 def test_each_field_is_of_one_kind() -> None:
     assert sorted((*FOUND, *COMPUTED, *MERGED, *WRITTEN)) == sorted(UrlState.__struct_fields__)
-    assert FIELDS == UrlState.__struct_fields__
+    assert UrlState.__struct_fields__ == FIELDS
 
 
 def test_the_state_file_has_a_column_for_each_but_the_representative_which_is_looked_up() -> None:
