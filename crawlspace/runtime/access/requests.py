@@ -15,20 +15,20 @@ from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
 
-from crawlspace.crawl.logins import entry_hosts_of
-from crawlspace.crawl.sessions import LONGEST_LOGIN_S
+from crawlspace.access.logins import entry_hosts_of
+from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Status
 from crawlspace.printable import printable
 from crawlspace.runtime.access.addresses import bare_place
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.client import HttpClient
 from crawlspace.runtime.http.errors import LoggedOutError, ProxyFailed
 from crawlspace.runtime.http.failures import detail_of, meaning_of
 from crawlspace.runtime.http.proxies import answered_by_proxy
 from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
 from crawlspace.runtime.http.tls import TlsOptions
-from crawlspace.runtime.requests import set_proxy
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
