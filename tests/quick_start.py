@@ -27,11 +27,11 @@ from types import SimpleNamespace
 import scrapy.core.downloader.contextfactory  # noqa: F401 - early, as in crawlspace/commands/__init__.py
 from scrapy.cmdline import execute
 
+from crawlspace.runtime.session import replay
 from tests.notifications import Running
 
 IS_POSSIBLE = "forkserver" in multiprocessing.get_all_start_methods()
 _READS_THE_ENVIRONMENT = "crawlspace.settings"
-_STARTS_PROCESSES = "crawlspace.runtime.replay.processes"
 _WAIT_S = 0.005
 _LARGEST_MESSAGE = 1 << 20
 _ROOT = Path(__file__).resolve().parent.parent
@@ -118,9 +118,8 @@ def _be_scrapy(
     _be_started(cwd, env)
     if "--extract" in args:
         spare = _Spare()
-        importlib.import_module(_STARTS_PROCESSES).subprocess = SimpleNamespace(  # type: ignore[attr-defined]
-            Popen=spare.start, DEVNULL=subprocess.DEVNULL, TimeoutExpired=subprocess.TimeoutExpired
-        )
+        names = {"DEVNULL": subprocess.DEVNULL, "TimeoutExpired": subprocess.TimeoutExpired}
+        replay.subprocess = SimpleNamespace(Popen=spare.start, **names)  # type: ignore[attr-defined, assignment]
     if first is not None:
         first()
     execute(["scrapy", *args])
