@@ -1,4 +1,4 @@
-"""Encodes values for the scripts in `lua/`, and decodes their replies: MessagePack, with nothing in it that could be executed.
+"""Encodes values for the functions in `lua/`, and decodes their replies: MessagePack, with nothing in it that could be executed.
 
 A record is an array, its first element the version of its format. 64-bit numbers
 travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, because
@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -36,7 +36,7 @@ _ASKED = tuple(Asked)
 
 
 class Row(msgspec.Struct, array_like=True, gc=False):
-    """A record as it is stored; the scripts have the places of its elements from here (`constants`)."""
+    """A record as it is stored; the functions have the places of its elements from here (`constants`)."""
 
     version: int
     url: str
@@ -112,7 +112,7 @@ def key_bytes(value: int) -> bytes:
 
 
 def number(value: int) -> msgspec.Raw:
-    """Return a 64-bit number as the scripts take it."""
+    """Return a 64-bit number as the functions take it."""
     return raw(key_bytes(value))
 
 
@@ -122,7 +122,7 @@ def number_of(value: msgspec.Raw) -> int | None:
 
 
 class UrlReply(msgspec.Struct, array_like=True):
-    """The reply of a script for a URL, its record in one piece; `winner` is that of its group (0: none), `inherited` is False where nothing is."""
+    """The reply of a function for a URL, its record in one piece; `winner` is that of its group (0: none), `inherited` is False where nothing is."""
 
     id: int
     row: msgspec.Raw
@@ -135,7 +135,7 @@ _decode_all = msgspec.msgpack.Decoder(list[UrlReply]).decode
 
 
 def decode_all(reply: bytes) -> list[UrlReply]:
-    """Decode the reply of a script for several URLs. Raises StoreDamaged."""
+    """Decode the reply of a function for several URLs. Raises StoreDamaged."""
     try:
         return _decode_all(reply)
     except UNREADABLE as error:
@@ -148,7 +148,7 @@ def states_of(reply: bytes) -> list[UrlState]:
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """URLs that a script has just leased: `rows` is an array of records, in the order of `ids`, which have commas between.
+    """URLs that have just been leased: `rows` is an array of records, in the order of `ids`, which have commas between.
 
     The others are ids, each followed by the winner of its group, or by its inherited metadata.
     """
@@ -187,15 +187,13 @@ def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
         return None
 
 
-def leased_one_by_one(reply: bytes, until: int) -> tuple[list[UrlState], list[int]]:
-    """Return URLs that are leased, and the ids of those whose records are damaged."""
-    states, broken = [], []
+def leased_one_by_one(reply: bytes, until: int) -> list[UrlState]:
+    """Return URLs that are leased, without those whose records are damaged."""
+    states = []
     for one in decode_all(reply):
-        try:
+        with suppress(StoreDamaged):
             states.append(decode_state(one, until))
-        except StoreDamaged:
-            broken.append(one.id)
-    return states, broken
+    return states
 
 
 def decode_state(reply: UrlReply, lease_until: int | None = None) -> UrlState:
