@@ -33,10 +33,10 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import RuleFileError
 from crawlspace.index.search import Hit, SearchResult
+from crawlspace.lint.finding import Finding
 from crawlspace.model import Status, UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from crawlspace.admin.lint_access import lint_access
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.sites import SiteSettings, SiteTable, read_sites
 from crawlspace.errors import SettingError
+from crawlspace.lint.collection import lint_access
 from crawlspace.rules.limits import Limits
 from crawlspace.urls import parse
 
