@@ -24,14 +24,9 @@ BOT_NAME = "crawlspace"
 SPIDER_MODULES = ["spiders"]
 NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "crawlspace.commands"
-<<<<<<< HEAD
 SPIDER_LOADER_CLASS = "crawlspace.runtime.components.loader.CollectionLoader"
 SCHEDULER = "crawlspace.runtime.components.scheduler.FrontierScheduler"
-=======
-SPIDER_LOADER_CLASS = "crawlspace.runtime.loader.CollectionLoader"
-SCHEDULER = "crawlspace.runtime.scheduler.FrontierScheduler"
 DOWNLOADER = "crawlspace.runtime.downloader.FrontierDownloader"
->>>>>>> main
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
 TWISTED_DNS_RESOLVER = "crawlspace.runtime.http.resolver.GuardedResolver"
