@@ -106,8 +106,8 @@ def _of_settings(collection: Collection, settings: Mapping[str, object], store: 
     starts, sites = [start.url for start in collection.start_urls], collection.sites
     yield from lint_access(folder, sites, starts, keeps_sessions=collection.seal.keeps)
     yield from lint_proxies(folder, collection.proxies, list(_sites(collection, store)))
-    yield from _rendering(collection)
-    yield from _refresh(collection)
+    yield from lint_rendering(collection)
+    yield from lint_refresh(collection)
 
 
 def _sites(collection: Collection, store: Store | None) -> Iterator[tuple[str, int]]:
@@ -176,7 +176,7 @@ def _of_value(folder: Path, where: str, code: str, what: str, *, level: Level = 
     return of_setting(folder, where.partition("[")[0], code, f"{where} {what}", level=level)
 
 
-def _rendering(collection: Collection) -> Iterator[Finding]:
+def lint_rendering(collection: Collection) -> Iterator[Finding]:
     """Yield the settings and rules about rendering that have no effect."""
     by_rules = collection.action_rules is not None and collection.action_rules.renders
     of_routes = collection.sites.routes_without_effect(rendered_by_rules=by_rules)
@@ -217,7 +217,7 @@ def _rendering_by_rules(collection: Collection) -> Iterator[Finding]:
                 yield Finding(rule.ref.file, action.line, action.column, "warning", "xml-render-without-effect", message)
 
 
-def _refresh(collection: Collection) -> Iterator[Finding]:
+def lint_refresh(collection: Collection) -> Iterator[Finding]:
     """Yield the settings after which pages are not fetched again, or which have no effect."""
     times = collection.refresh
     if not times.is_ever:
