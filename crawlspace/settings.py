@@ -26,7 +26,7 @@ NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "crawlspace.commands"
 SPIDER_LOADER_CLASS = "crawlspace.runtime.components.loader.CollectionLoader"
 SCHEDULER = "crawlspace.runtime.components.scheduler.FrontierScheduler"
-DOWNLOADER = "crawlspace.runtime.downloader.FrontierDownloader"
+DOWNLOADER = "crawlspace.runtime.components.downloader.FrontierDownloader"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
 TWISTED_DNS_RESOLVER = "crawlspace.runtime.http.resolver.GuardedResolver"
@@ -102,7 +102,7 @@ DOWNLOADER_MIDDLEWARES = {
     "crawlspace.runtime.components.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
     "crawlspace.runtime.components.middlewares.ConditionalGet": 120,
-    "crawlspace.runtime.components.site_access.SiteAccessMiddleware": 390,
+    "crawlspace.runtime.access.middleware.SiteAccessMiddleware": 390,
     "crawlspace.runtime.components.middlewares.DefaultHeaders": 400,
     "crawlspace.runtime.browser.rendering.RenderingMiddleware": 580,
     "crawlspace.runtime.components.middlewares.Decompression": 590,

@@ -21,7 +21,7 @@ from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Source, UrlState
 from crawlspace.printable import printable, quoted
 from crawlspace.rules.xml.exported import what_is_not_read
-from crawlspace.runtime.components.archive_work import ArchiveWork
+from crawlspace.runtime.components.archived_responses import ArchiveWork
 from crawlspace.runtime.components.files import FileReading
 from crawlspace.runtime.components.loader import spider_code
 from crawlspace.runtime.components.own_parsing import OwnParsing, is_own

@@ -11,8 +11,8 @@ from scrapy import signals
 from scrapy.core.downloader import Downloader
 from scrapy.utils.defer import deferred_from_coro
 
+from crawlspace.runtime.components.requests import SLOT
 from crawlspace.runtime.http.response_body import is_heard
-from crawlspace.runtime.requests import SLOT
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
