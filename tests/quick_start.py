@@ -9,10 +9,9 @@ but for the places of modules. A project elsewhere finds none of this folder's s
 from __future__ import annotations
 
 import importlib
-import math
+import json
 import multiprocessing
 import os
-import pickle
 import signal
 import socket
 import subprocess
@@ -32,7 +31,6 @@ from tests.notifications import Running
 
 IS_POSSIBLE = "forkserver" in multiprocessing.get_all_start_methods()
 _READS_THE_ENVIRONMENT = "crawlspace.settings"
-_WAIT_S = 0.005
 _LARGEST_MESSAGE = 1 << 20
 _ROOT = Path(__file__).resolve().parent.parent
 _OF_PROJECT = ("spiders", "middlewares", "pipelines")
@@ -130,6 +128,7 @@ class _Spare:
 
     def __init__(self) -> None:
         self.returncode: int | None = None
+        self._ending = threading.Thread(target=self._read_status, daemon=True)
         self._channel, waiting = socket.socketpair()
         with waiting:
             self.pid = os.fork()
@@ -142,23 +141,22 @@ class _Spare:
         if self._channel.fileno() < 0:
             return subprocess.Popen(command, pass_fds=pass_fds, env=env, **how)  # type: ignore[call-overload]
         with self._channel as channel:
-            socket.send_fds(channel, [pickle.dumps((command[2], Path.cwd(), dict(env)))], list(pass_fds))
+            socket.send_fds(channel, [json.dumps([command[2], str(Path.cwd()), dict(env)]).encode()], list(pass_fds))
             channel.recv(1)  # it leads its session
+        self._ending.start()
         return self
 
     def poll(self) -> int | None:
-        if self.returncode is None:
-            ended, status = os.waitpid(self.pid, os.WNOHANG)
-            self.returncode = os.waitstatus_to_exitcode(status) if ended else None
         return self.returncode
 
-    def wait(self, timeout: float = math.inf) -> int:
-        give_up_at = time.monotonic() + timeout
-        while (status := self.poll()) is None:
-            if time.monotonic() > give_up_at:
-                raise subprocess.TimeoutExpired("python", timeout)
-            time.sleep(_WAIT_S)
-        return status
+    def wait(self, timeout: float | None = None) -> int:
+        self._ending.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("python", timeout or 0.0)
+        return self.returncode
+
+    def _read_status(self) -> None:
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def _be_module(waiting: socket.socket) -> None:
@@ -166,10 +164,10 @@ def _be_module(waiting: socket.socket) -> None:
     message, descriptors, *_ = socket.recv_fds(waiting, _LARGEST_MESSAGE, 1)
     if not message:
         sys.exit()
-    module, cwd, env = pickle.loads(message)
+    module, cwd, env = json.loads(message)
     os.setsid()
     waiting.close()
-    _be_started(cwd, env)
+    _be_started(Path(cwd), env)
     sys.exit(importlib.import_module(module).main(descriptors[0]))
 
 
