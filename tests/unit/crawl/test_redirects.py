@@ -22,6 +22,7 @@ from crawlspace.state.store import Store
 from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
+from tests.quick import some
 from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME, Web
 
@@ -136,7 +137,7 @@ WHOLE_SITE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pages", [60, 300])
+@pytest.mark.parametrize("pages", some([60, 300], 1))
 @pytest.mark.parametrize(("title", "shows", "has_home"), WHOLE_SITE, ids=[row[0] for row in WHOLE_SITE])
 def test_a_site_that_shows_one_thing_for_every_url_keeps_its_documents(
     tmp_path: Path, title: str, shows: Callable[[str], To | str | int | None], has_home: bool, pages: int

@@ -10,6 +10,7 @@ from protego import Protego
 from crawlspace.frontier.robots.cache import lines_for
 from crawlspace.frontier.robots.packed_rules import Judge, is_plain, pack
 from crawlspace.urls import MalformedUrl, parse
+from tests.quick import examples
 
 # Whatever may make a rule, and a path, begin otherwise than it looks.
 PIECES = [
@@ -34,7 +35,7 @@ paths = st.builds("{}{}".format, st.sampled_from(["/", "/", "/", ""]), words)
 rules = st.builds("{}{}".format, st.sampled_from(DIRECTIVES), paths)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(rules, max_size=12), st.lists(words, min_size=1, max_size=8), st.booleans())
 def test_the_rules_that_a_url_finds_decide_as_all_of_them_do(lines: list[str], found: list[str], normal: bool) -> None:
     ours = lines_for("x", "User-agent: *\n" + "\n".join(lines))

@@ -16,6 +16,7 @@ from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import Url, parse
+from tests.quick import examples
 
 IN = Reason.ADMITTED
 RULES = """\
@@ -158,7 +159,7 @@ def test_case_of_hosts(case_sensitive: bool, reason: Reason) -> None:
 
 
 @given(st.text(max_size=60) | st.text("htps:/\\\\?#@[]%.*a1 \t\n", max_size=40), st.sampled_from(["", "http://A.example/x/y?z"]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_any_text_gets_a_decision(text: str, base: str) -> None:
     url, decision = _space(RULES, TIGHT).decide(text, base=base, depth=1, host_count=1)
     assert decision.reason is not Reason.CHECK_FAILED

@@ -15,6 +15,7 @@ from crawlspace.rules.xml.comparisons import AtomMatcher, ExpressionSet
 from crawlspace.rules.xml.model import Atom, Expression, Field, Kind, Norm, Range
 from crawlspace.rules.xml.required_texts import required_texts
 from crawlspace.urls import parse
+from tests.quick import examples
 from tests.unit.rules.xml.test_matcher import expressions
 
 E = Expression
@@ -229,7 +230,7 @@ def test_texts_that_an_expression_needs(source: str, expected: list[set[str]]) -
 
 @given(expressions, st.lists(st.text("abAB/.=cp:", max_size=8), min_size=1, max_size=8))
 @example(Expression("(?:a|b)*abc"), ["abc", "aabc", "ab"])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_where_an_expression_matches_its_required_texts_occur(expression: Expression, tried: list[str]) -> None:
     needed = required_texts(expression.source)
     for text in tried:
