@@ -24,9 +24,10 @@ from benchmarks.serve import free_port
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import NewUrl, Source, Status
+from crawlspace.model import NewUrl, Source
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.status import Status
 from crawlspace.urls import parse, url_key
 from tests.http import Reply, Request
 from tests.sites import Site, drop, page, serve, status

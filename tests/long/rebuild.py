@@ -28,8 +28,9 @@ from benchmarks.measure import SCRAPY, BenchmarkFailed, Row, finish, run, say, s
 from benchmarks.sink_server import ask, server_of
 from benchmarks.store import NOW
 from crawlspace.clock import SystemClock
+from crawlspace.document import Document
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, NewUrl, Source, State, UrlState
+from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id, url_key
