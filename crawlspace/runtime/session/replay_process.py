@@ -117,10 +117,6 @@ def _settings(start: ReplayStart) -> Settings:
     return settings
 
 
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
-
-
 # --- pages ---------------------------------------------------------------------------------------------------------
 
 
@@ -306,3 +302,7 @@ class NoNetwork(BaseDownloadHandler):
 
     async def download_request(self, request: Request) -> Response:
         raise IgnoreRequest("no request is sent while documents are made anew from the archive")
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

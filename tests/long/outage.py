@@ -1,6 +1,6 @@
 """A site that is down for a week with each kind of failure, and then returns: as before, or with most of its pages gone.
 
-    python -m benchmarks.outage --pages 5000 --real 1000
+    python -m tests.long.outage --pages 5000 --real 1000
 
 Once with the real engine and store over a simulated web, whose clock advances a month between two crawls; and once, with fewer pages, as
 real crawls over HTTP, between which everything is made due.
