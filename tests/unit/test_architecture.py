@@ -17,23 +17,19 @@ from tests.command_line import ROOT
 FLOORS: tuple[frozenset[str], ...] = (
     frozenset(
         {
-            "asked",
             "cache",
             "clock",
-            "content_type",
             "cron",
             "decision",
+            "document",
             "errors",
-            "exchange",
-            "field_values",
-            "framing",
-            "globs",
             "model",
+            "outcome",
             "parsing",
-            "plural",
-            "printable",
             "private_files",
             "settings",
+            "status",
+            "text",
             "urls",
         }
     ),
@@ -68,6 +64,7 @@ MANY_IMPORTS = {
     "crawlspace.runtime.access.requests": "sends log-ins as pages are sent; goes with one package for log-ins",
     "crawlspace.runtime.browser.crawl_browser": "connects the browser to the crawl",
     "crawlspace.runtime.components.scheduler": "connects Scrapy to the engine",
+    "crawlspace.runtime.session.replay_process": "runs the parts of a crawl in a process of its own",
     "crawlspace.runtime.session.session": "opens and closes all parts of a crawl",
     "crawlspace.runtime.components.spider": "is what the spiders of a project derive from",
     "crawlspace.runtime.components.responses": "makes an outcome of every kind of response",
@@ -468,11 +465,11 @@ def test_tests_set_no_private_names() -> None:
 
 
 def test_nothing_sleeps() -> None:
-    """Waits belong to the event loop, and time in tests to a clock; measurements may wait."""
+    """Waits belong to the event loop, and time in tests to a clock; measurements, and tests that kill at random moments, may wait."""
     assert not [
         str(path.relative_to(ROOT))
         for name, path in modules(*ALL_CODE).items()
-        if not name.startswith("benchmarks")
+        if not name.startswith(("benchmarks", "tests.long"))
         if any(imported == "time.sleep" for _, imported in imports(path))
         or any(
             isinstance(node, ast.Attribute) and node.attr == "sleep" and ast.unparse(node) == "time.sleep" for node in nodes(path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from urllib.parse import urlsplit
 
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 from crawlspace.rules.named_hosts import public_suffix
 
 _NOT_SHOWN = frozenset({"image", "audio", "video", "track", "font", "manifest", "report", "serviceworker", "document"})

@@ -15,10 +15,10 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
-from crawlspace.printable import printable
 from crawlspace.runtime.browser.browser_request import BrowserRequest, Initiator
 from crawlspace.runtime.browser.cached_resources import CachedResources, Resource
 from crawlspace.runtime.components.requests import RESOURCE, SLOT, OfPage
+from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:

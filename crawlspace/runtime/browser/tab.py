@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from playwright.async_api import Error as PlaywrightError
 
-from crawlspace.printable import printable
 from crawlspace.runtime.browser.dom import SCRIPT
 from crawlspace.runtime.browser.loads import MOST_REQUESTS, Loads
 from crawlspace.runtime.browser.process import without_complaint
 from crawlspace.runtime.http.errors import BrowserCrashedError, NotRenderedError
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Page
