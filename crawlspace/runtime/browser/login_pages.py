@@ -19,7 +19,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
 from crawlspace.runtime.access.addresses import shown
 from crawlspace.runtime.access.log_in import LogInFailedError
-from crawlspace.runtime.browser.loads import Loads
+from crawlspace.runtime.browser.resources import Loads
 from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
