@@ -12,7 +12,7 @@ from crawlspace import private_files
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.order_lines import line_of
+from crawlspace.index.orders import line_of
 from crawlspace.index.sink import Refusal, Sent
 from crawlspace.model import IndexOrder, Op
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crawlspace.index.inventory import Copies
+from crawlspace.index.sink import Copies
 from crawlspace.model import Document, IndexOrder, Op
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import folder

@@ -14,7 +14,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.content_references import ReferenceSettings
 from crawlspace.crawl.sinks.deliveries import references_of
-from crawlspace.index.by_reference import by_reference
+from crawlspace.index.orders import by_reference
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
 from crawlspace.model import Document, IndexOrder, Op

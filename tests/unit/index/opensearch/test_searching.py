@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, UsageError
-from crawlspace.index.filters import read_filter
 from crawlspace.index.opensearch.sink import OpenSearchSink
+from crawlspace.index.search import read_filter
 from crawlspace.model import IndexOrder, Op
 from tests.conftest import assert_same
 from tests.contract.searching import DOCUMENTS
