@@ -14,7 +14,7 @@ from crawlspace.errors import StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.index.sink import Sink, place_of
-from crawlspace.plural import counted
+from crawlspace.text import counted
 
 CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
 CRAWL_SENDS = "the crawl that is running sends what waits"

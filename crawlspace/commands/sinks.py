@@ -12,9 +12,9 @@ from crawlspace.crawl.sinks.deliveries import filled, have_filled, known_sinks, 
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.marks import forget_mark
 from crawlspace.index.notes import server_meta, standstill_meta
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
 from crawlspace.runtime.session.places import OpenStore, Place
+from crawlspace.text import printable, quoted
 
 
 class Command(CollectionCommand):

@@ -26,6 +26,7 @@ from urllib.parse import unquote
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import (
     APPLICATION_ID,
@@ -43,7 +44,6 @@ from crawlspace.index.ideographs import joined, separated
 from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.search import Filter, SearchResult, day_of
 from crawlspace.index.sink import Entry, Refusal, Sent
-from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.private_files import irregular
 from crawlspace.urls import document_id
 

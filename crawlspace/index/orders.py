@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Protocol
 
-from crawlspace.field_values import with_values
-from crawlspace.model import IndexOrder
+from crawlspace.document import IndexOrder, with_values
 from crawlspace.urls import document_id
 
 logger = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
 from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, MarkKeeper, next_mark, note_mark, stored_mark
@@ -21,7 +22,6 @@ from crawlspace.index.notes import StandstillNote, note_server
 from crawlspace.index.orders import ContentReferences
 from crawlspace.index.sink import Refusal, Sent, Sink, place_of
 from crawlspace.index.versions import Versions
-from crawlspace.model import IndexOrder
 
 logger = logging.getLogger(__name__)
 

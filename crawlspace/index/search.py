@@ -8,7 +8,7 @@ from datetime import date
 from typing import Protocol, runtime_checkable
 
 from crawlspace.errors import UsageError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 FEW = 3
 """Where fewer documents have all words, those that have some of them follow."""

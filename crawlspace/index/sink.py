@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from crawlspace.document import IndexOrder
 from crawlspace.index.marks import BatchMark
-from crawlspace.model import IndexOrder
 from crawlspace.private_files import real_path
 
 

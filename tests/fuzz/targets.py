@@ -26,7 +26,7 @@ from crawlspace.content.html import extract
 from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 from crawlspace.errors import ConfigError, RuleFileError
 from crawlspace.frontier.robots.cache import Robots, RobotsVerdict, product_token
 from crawlspace.lint.crawl_rules import lint_rules

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Reply, items, table
 from crawlspace.index.marks import BatchMark
@@ -19,7 +20,6 @@ from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.index.search_server.items import Item
 from crawlspace.index.search_server.sink import NextSink, RebuildableSink, may_begin
 from crawlspace.index.sink import Copies, Entry
-from crawlspace.model import IndexOrder, Op
 
 
 class RebuildableOpenSearch(RebuildableSink["_NextIndex"], OpenSearchSink):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection, Reply, shown, table
 from crawlspace.index.marks import BatchMark
@@ -25,7 +26,6 @@ from crawlspace.index.opensearch.marker import Marker, are_complete
 from crawlspace.index.opensearch.search import ServerSearch, not_an_alias
 from crawlspace.index.search_server.items import Item, Judged
 from crawlspace.index.search_server.sink import SearchServerSink, batch_bytes_of, connection_of, connections_of
-from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
@@ -24,7 +25,6 @@ from crawlspace.index.search import Filter, SearchResult
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of, way_out
 from crawlspace.index.search_server.search import DocumentSearch
 from crawlspace.index.sink import ALL_DONE, Copies, Entry, Refusal, Sent
-from crawlspace.model import IndexOrder, Op
 
 if TYPE_CHECKING:
     from crawlspace.index.sink import Options

@@ -12,12 +12,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
+from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import MOST_SHOWN, items, shown, table
 from crawlspace.index.opensearch.mapping import address_of, source_of
 from crawlspace.index.search_server.documents import OTHER, language_field
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
-from crawlspace.model import Document, IndexOrder
-from crawlspace.printable import printable
+from crawlspace.text import printable
 from crawlspace.urls import document_id
 
 FIELDS = frozenset(

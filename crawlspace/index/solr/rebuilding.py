@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from posixpath import basename
 from typing import Protocol
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Reply, items, table
 from crawlspace.index.marks import BatchMark
@@ -22,7 +23,6 @@ from crawlspace.index.solr.contents import SolrContents, answered, version_of
 from crawlspace.index.solr.documents import copied, deleted, item_of, why_of
 from crawlspace.index.solr.marker import markers
 from crawlspace.index.solr.sink import SolrSink
-from crawlspace.model import IndexOrder, Op
 
 _MOST_ITEMS = 500
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
+from crawlspace.document import packed
 from crawlspace.errors import IndexUnavailable, UsageError
-from crawlspace.field_values import packed
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.ideographs import is_ideograph
 from crawlspace.index.json_client import Client, Reply, items, table

@@ -13,7 +13,7 @@ from crawlspace.archive.compaction import Compacted, Compaction
 from crawlspace.archive.files import FileSeries, is_from_here, rotated_bytes, size_of, unwritable
 from crawlspace.clock import SystemClock
 from crawlspace.errors import CrawlspaceError
-from crawlspace.plural import counted
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
