@@ -19,7 +19,7 @@ from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.ports import OtherWorkers
-from crawlspace.frontier.robots.cache import RobotsStore
+from crawlspace.frontier.robots import RobotsStore
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import NOWHERE, Change, Effects

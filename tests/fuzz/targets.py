@@ -28,7 +28,7 @@ from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
 from crawlspace.document import essence
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict, product_token
+from crawlspace.frontier.robots import Robots, RobotsVerdict, product_token
 from crawlspace.lint.crawl_rules import lint_rules
 from crawlspace.lint.expressions import lint_expressions
 from crawlspace.lint.rules_xml import lint_action_rules, lint_values
