@@ -14,10 +14,8 @@ from scrapy import Request
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.access.addresses import elsewhere, port_of, shown, target_of
-from crawlspace.runtime.access.html_forms import NoFormError, filled
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
-from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.access.pages import LoggedOut, LoginPage, NoFormError, no_host_of_entry, port_of, shown, target_of
 from crawlspace.runtime.http.headers import location_of
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ class LogIn:
                 raise self._not_as_expected(response)
             fields = {name: self._secret(name, value) for name, value in step.fields.items()}
             try:
-                request = filled(response, fields, selector=step.form)
+                request = LoginPage(response).filled(fields, selector=step.form)
             except NoFormError as error:
                 raise LogInFailedError(str(error), refused=True) from error
             response = await self._asked(request, cookies)
@@ -134,7 +132,7 @@ class LogIn:
             )
         host = parts.hostname or ""
         if not self.allows(f"[{host}]" if ":" in host else host, port_of(url)):
-            raise LogInFailedError(elsewhere(url), refused=True)
+            raise LogInFailedError(no_host_of_entry(url), refused=True)
 
     async def _token(self, login: SessionLogin, client: OAuthClient) -> LoggedIn:
         """RFC 6749, 4.4 and 2.3.1."""

@@ -15,8 +15,8 @@ from crawlspace.content.html import extract
 from crawlspace.printable import printable
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
+from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.access.requests import LoginRequests
-from crawlspace.runtime.access.signs import LoggedOut
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.headers import location_of
 

@@ -16,10 +16,10 @@ from crawlspace.access.sessions import LookedOut
 from crawlspace.cache import Recent
 from crawlspace.config.proxies.table import Proxies
 from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.access.renewal import Renewal
 from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
 from crawlspace.runtime.access.session_check import SessionCheck
-from crawlspace.runtime.access.signs import LoggedOut
 from crawlspace.runtime.components.requests import (
     CARRIED,
     CHECK,

@@ -20,8 +20,8 @@ from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Status
 from crawlspace.printable import printable
-from crawlspace.runtime.access.addresses import bare_place
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.access.pages import host_shown
 from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.client import HttpClient
 from crawlspace.runtime.http.errors import LoggedOutError, ProxyFailed
@@ -205,4 +205,4 @@ class _Body:
 
 def _place(request: Request) -> str:
     """Return the scheme, host and port that a request is for."""
-    return printable(f"{urlsplit(request.url).scheme}://{bare_place(request.url)}")
+    return f"{urlsplit(request.url).scheme}://{host_shown(request.url)}"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.config.site_access import SiteAccess
-    from crawlspace.runtime.access.signs import LoggedOut
+    from crawlspace.runtime.access.pages import LoggedOut
 
 _MOST_PAGES = 3
 """Pages that are tried for one answer."""

@@ -11,10 +11,10 @@ from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import quoted
-from crawlspace.runtime.access.addresses import elsewhere, port_of, shown
 from crawlspace.runtime.access.browser_cookies import cookies_of_entry
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
+from crawlspace.runtime.access.pages import no_host_of_entry, port_of, shown
 from crawlspace.runtime.browser.login_pages import LoginPages
 from crawlspace.runtime.browser.login_proxy import LoginProxy
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
@@ -108,7 +108,7 @@ class BrowserLogIn:
         parts = urlsplit(url)
         if not self.access.carries(parts.scheme):
             return f"it leads to {shown(url)}: a log-in goes over https only, unless the entry has allow_plain_http"
-        return "" if self._allows(parts.hostname or "", port_of(url)) else elsewhere(url)
+        return "" if self._allows(parts.hostname or "", port_of(url)) else no_host_of_entry(url)
 
 
 def _as_in_url(host: str) -> str:

@@ -18,8 +18,8 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.access.addresses import shown
 from crawlspace.runtime.access.log_in import LogInFailedError
+from crawlspace.runtime.access.pages import shown
 from crawlspace.runtime.browser.loads import Loads
 
 if TYPE_CHECKING:
