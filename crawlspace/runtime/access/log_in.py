@@ -14,7 +14,7 @@ from scrapy import Request
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values, read_cookie_file
 from crawlspace.runtime.access.pages import LoggedOut, LoginPage, NoFormError, no_host_of_entry, port_of, shown, target_of
 from crawlspace.runtime.http.headers import location_of
 
@@ -70,7 +70,9 @@ class LogIn:
         if login.file:
             cookies.load(read_cookie_file(f"{self.access.where}['login']['file']", login.file))
         elif login.cookies:
-            cookies.load_for_entry(self.access, {name: self._secret(name, value) for name, value in login.cookies.items()})
+            cookies.load(
+                cookies_of_values(self.access, {name: self._secret(name, value) for name, value in login.cookies.items()})
+            )
         else:
             landed = await self._forms(login, cookies)
         return LoggedIn(cookies.dumped(), landed=landed)

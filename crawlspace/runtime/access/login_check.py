@@ -13,7 +13,7 @@ from scrapy import Request
 from crawlspace.access.digest import DigestLogin, schemes
 from crawlspace.content.html import extract
 from crawlspace.printable import printable
-from crawlspace.runtime.access.jar import SessionCookies
+from crawlspace.runtime.access.cookies import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.access.requests import LoginRequests

@@ -11,8 +11,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import quoted
-from crawlspace.runtime.access.browser_cookies import cookies_of_entry
-from crawlspace.runtime.access.jar import SessionCookies
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_entry
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.pages import no_host_of_entry, port_of, shown
 from crawlspace.runtime.browser.login_pages import LoginPages
@@ -81,7 +80,7 @@ class BrowserLogIn:
                 refused=True,
             )
         cookies = SessionCookies()
-        cookies.load_kept(kept)
+        cookies.load(kept)
         return LoggedIn(cookies.dumped())
 
     def _with_secrets(self, number: int, step: BrowserStep) -> BrowserStep:
