@@ -41,6 +41,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     frozenset({"config"}),
     frozenset({"access"}),
     frozenset({"crawl"}),
+    frozenset({"lint"}),
     frozenset({"admin", "importers"}),
     frozenset({"distributed"}),
     frozenset({"runtime"}),
@@ -57,7 +58,7 @@ MOST_IMPORTS = 20
 """Modules of ours that one module imports."""
 MANY_IMPORTS = {
     "crawlspace.admin.explain": "tells what every part of a crawl would do with a URL",
-    "crawlspace.admin.lint_collection": "looks at every file of a collection",
+    "crawlspace.lint.collection": "checks every file of a collection",
     "crawlspace.commands.add": "checks a URL against rules, store and sites before it is entered",
     "crawlspace.commands.status": "shows what each part of a store has to report",
     "crawlspace.config.collection": "reads all settings; to be divided by the settings on msgspec structs",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from crawlspace.lint.crawl_rules import lint_rules, star_in_segment
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.crawl_rules import lint_rules
-from crawlspace.rules.lint.segments import star_in_segment
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.admin.lint_collection import review
 from crawlspace.config.collection import Collection, collection_names, read_settings_file
+from crawlspace.lint.collection import lint_collection
+from crawlspace.lint.finding import Finding
 from crawlspace.model import NewUrl, Source, State
-from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.state.changes import Change
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
@@ -58,7 +58,7 @@ def reviewed(
         (folder / file).write_text(content)
     settings = {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path)}
     settings.update(**read_settings_file(folder))
-    return review(folder, settings, DEFAULTS, store=store)
+    return lint_collection(folder, settings, DEFAULTS, store=store)
 
 
 def place_of(finding: Finding) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from crawlspace.decision import Reason
-from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.urls import UrlParts, parse
+from crawlspace.urls import Url, parse
 
 ADDRESSES = {
     "ten.example": ["10.0.0.1"],
@@ -66,21 +66,21 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("rules", "url", "expected"), ROWS)
-def test_verdicts(rules: str, url: str, expected: tuple[int, Reason, int] | None) -> None:
-    verdicts = judging(rules)
-    verdict = verdicts.of(url, site=parse(url).site, depth=0, host_as_written=None)
-    if verdict is None:
+def test_exclusions(rules: str, url: str, expected: tuple[int, Reason, int] | None) -> None:
+    decisions = judging(rules)
+    exclusion = decisions.decide(url, site=parse(url).site, depth=0, host_as_written=None).exclusion
+    if exclusion is None:
         assert expected is None
     else:
-        assert (int(verdict.status), verdict.reason, verdict.rule.line if verdict.rule else 0) == expected
+        assert (int(exclusion.status), exclusion.reason, exclusion.rule.line if exclusion.rule else 0) == expected
 
 
 def test_hosts_whose_addresses_are_unknown_are_named() -> None:
     for rules, expected in ((FORBID, {"unknown.example"}), ("", set[str]())):
-        verdicts = judging(rules)
+        decisions = judging(rules)
         for url in ("http://ten.example/", "http://unknown.example/", "http://unknown.example/b", "http://10.0.0.1/"):
-            verdicts.of(url, site=parse(url).site, depth=0, host_as_written=None)
-        assert verdicts.hosts_without_addresses == expected
+            decisions.decide(url, site=parse(url).site, depth=0, host_as_written=None)
+        assert decisions.hosts_without_addresses == expected
 
 
 PROXIED: list[tuple[str, str, bool]] = [
@@ -99,26 +99,26 @@ PROXIED: list[tuple[str, str, bool]] = [
 @pytest.mark.parametrize(("rules", "url", "stays"), PROXIED)
 def test_what_goes_through_a_proxy_is_not_judged_by_address(rules: str, url: str, *, stays: bool) -> None:
     """Here a proxy of ten.example for http on port 80."""
-    verdicts = judging(rules, is_proxied=lambda one: (one.scheme, one.host, one.port) == ("http", "ten.example", 80))
+    decisions = judging(rules, is_proxied=lambda one: (one.scheme, one.host, one.port) == ("http", "ten.example", 80))
     found = {
-        text: verdicts.of(text, site=parse(text).site, depth=0, host_as_written=None)
+        text: decisions.decide(text, site=parse(text).site, depth=0, host_as_written=None).exclusion
         for text in ("http://ten.example/", "https://ten.example/", url)
     }
     assert (found[url] is None) is stays
 
 
 def judging(
-    rules: str, *, is_proxied: Callable[[UrlParts], bool] = lambda _: False, shared: str = "allow domain *\n"
-) -> BulkDecisions:
+    rules: str, *, is_proxied: Callable[[Url], bool] = lambda _: False, shared: str = "allow domain *\n"
+) -> KnownUrlDecisions:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
     global_space = GlobalSpace(parse_global_rules(shared, file="global.rules"))
-    return BulkDecisions(space, global_space, addresses=lambda host: ADDRESSES.get(host, ()), is_proxied=is_proxied)
+    return KnownUrlDecisions(space, global_space, addresses=lambda host: ADDRESSES.get(host, ()), is_proxied=is_proxied)
 
 
 @pytest.mark.parametrize(("rules", "url", "expected"), ROWS)
 def test_a_host_that_the_global_space_does_not_allow_is_excluded(
     rules: str, url: str, expected: tuple[int, Reason, int] | None
 ) -> None:
-    verdicts = judging(rules, shared="forbid domain *\n")
-    verdict = verdicts.of(url, site=parse(url).site, depth=0, host_as_written=None)
-    assert (None if verdict is None else (int(verdict.status), verdict.reason)) == (expected and (760, expected[1]))
+    decisions = judging(rules, shared="forbid domain *\n")
+    exclusion = decisions.decide(url, site=parse(url).site, depth=0, host_as_written=None).exclusion
+    assert (None if exclusion is None else (int(exclusion.status), exclusion.reason)) == (expected and (760, expected[1]))

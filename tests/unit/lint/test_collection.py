@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.admin.lint_collection import findings_of
 from crawlspace.config.collection import read_settings_file
 from crawlspace.errors import ConfigError
+from crawlspace.lint.finding import findings_of
 from crawlspace.model import NewUrl, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
-from tests.unit.admin.linted import RULES, START, found_in, place_of, reviewed
+from tests.unit.lint.linted import RULES, START, found_in, place_of, reviewed
 
 LONG = f"""<Rules><Rule><Path val="/"/>
   <AddMeta name="a" value="{"x" * 4095}"/>

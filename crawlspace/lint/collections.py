@@ -1,5 +1,7 @@
-"""Warnings across collections: hosts that two of them crawl for one index or one global crawl space, hosts of the global crawl space that none crawls, hosts crawled
-outside it, and differing copies of its rules.
+"""Findings across collections.
+
+Hosts that two of them crawl for one index or one global crawl space, hosts of the global crawl space that none crawls, hosts
+crawled outside it, and differing copies of its rules.
 
 A collection crawls a host if its domain rules admit it, and one of them names it (`*` alone names none), or a start URL or a URL
 in the store has it. So `allow domain *` gives no warning for every host of the other collections.
@@ -17,14 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawlspace.config.collection import Collection
-from crawlspace.config.errors import where_set
 from crawlspace.config.files import GLOBAL_RULES, StartUrl
+from crawlspace.lint.finding import Finding, of_setting
 from crawlspace.model import Status
 from crawlspace.printable import printable, quoted
 from crawlspace.private_files import real_path
 from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
-from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.state.store import Store
 from crawlspace.urls import DEFAULT_PORTS
 
@@ -38,7 +39,7 @@ Host = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Crawled:
+class CollectionHosts:
     """A collection with the hosts in its store: those of pending or due URLs, and those given up (761)."""
 
     collection: Collection
@@ -46,19 +47,19 @@ class Crawled:
     given_up: frozenset[Host] = frozenset()
 
 
-def crawled(collection: Collection, store: Store | None) -> Crawled:
+def collection_hosts(collection: Collection, store: Store | None) -> CollectionHosts:
     """Read a collection's hosts from its store; the time depends on the number of sites, and of URLs with 761."""
     if store is None:
-        return Crawled(collection)
+        return CollectionHosts(collection)
     hosts = {_host(site.site) for site in store.sites() if site.pending or site.due}
     given_up: set[Host] = set()
     if store.counts().by_status.get(Status.EXCLUDED_HERE):
         given_up = {_host(state.site) for state in islice(store.urls(status=Status.EXCLUDED_HERE), MOST_LEFT)}
-    return Crawled(collection, frozenset(hosts), frozenset(given_up))
+    return CollectionHosts(collection, frozenset(hosts), frozenset(given_up))
 
 
-def across(found: Sequence[Crawled], *, complete: bool = True) -> Iterator[Finding]:
-    """Yield the warnings across collections; files are named with their collection.
+def lint_collections(found: Sequence[CollectionHosts], *, complete: bool = True) -> Iterator[Finding]:
+    """Yield the findings across collections; files are named with their collection.
 
     `complete`: no collection is missing, so hosts that none crawls can be reported.
     """
@@ -101,7 +102,7 @@ class _Place(NamedTuple):
 class _Space:
     """The hosts that a collection crawls."""
 
-    def __init__(self, found: Crawled) -> None:
+    def __init__(self, found: CollectionHosts) -> None:
         collection = found.collection
         self.name = collection.name
         self.found = found
@@ -127,7 +128,7 @@ class _Space:
             return False
         return (rule is not None and not rule.catch_all) or host in self.starts or host in self.found.hosts
 
-    def lets_in(self, host: Host) -> _Place:
+    def admitting_place(self, host: Host) -> _Place:
         """Return the place of the rule that names a host it crawls, or else of its start URL."""
         rule = self._matcher.match(*host)
         start = self.starts.get(host)
@@ -179,21 +180,23 @@ def _crawled_twice(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> tupl
             if first is not None and (first.name, second.name, host[0]) not in reported:
                 reported.add((first.name, second.name, host[0]))
                 on_server = "" if first.shares_with(second) else first.server_index_with(second)
-                hosts[first.name, first.lets_in(host), second.lets_in(host), on_server].append(_written(host))
+                hosts[first.name, first.admitting_place(host), second.admitting_place(host), on_server].append(_written(host))
     findings = []
-    for (first_name, let_in, place, on_server), names in hosts.items():
+    for (first_name, first_place, place, on_server), names in hosts.items():
         what_follows = (
             f"and both write to the index {on_server}: collections may share it, but a document belongs to the one that pushed it last, so "
             "that these change hands with each crawl"
             if on_server
             else "so that each refreshes and deletes documents of the other"
         )
-        message = f"{_listed(names)}: crawled by {first_name} too ({let_in}), {what_follows}; forbid the host in one of the two"
+        message = (
+            f"{_listed(names)}: crawled by {first_name} too ({first_place}), {what_follows}; forbid the host in one of the two"
+        )
         findings.append(Finding(place.file, place.line, place.column, "warning", "crawled-twice", message))
     return sorted(findings, key=lambda one: (one.file, one.line, one.message)), reported
 
 
-def _start_urls_twice(found: Sequence[Crawled], reported: set[tuple[str, str, str]]) -> Iterator[Finding]:
+def _start_urls_twice(found: Sequence[CollectionHosts], reported: set[tuple[str, str, str]]) -> Iterator[Finding]:
     first: dict[str, tuple[str, _Place]] = {}
     for collection in (one.collection for one in found):
         for start in collection.start_urls:
@@ -250,13 +253,12 @@ def _shared_indexes(spaces: Sequence[_Space]) -> Iterator[Finding]:
         other, collection = first.setdefault(space.index, space), space.found.collection
         if other is space or space.in_global_space_of(other):
             continue
-        line, column = where_set(collection.folder, "CRAWLSPACE_SINKS")
         message = (
             f"the index {collection.index_file} is {other.name}'s too, and the two have no global.rules in common, so that a host moved "
             "from one to the other loses its documents; put one global.rules into the folder of the collections"
         )
-        file = f"{collection.name}/settings.py" if line else collection.name
-        yield Finding(file, line, column, "warning", "index-shared", message)
+        found = of_setting(collection.folder, "CRAWLSPACE_SINKS", "index-shared", message)
+        yield replace(found, file=f"{collection.name}/{found.file}" if found.line else collection.name)
 
 
 def _uncrawled(spaces: Sequence[_Space], ports: dict[str, set[int]]) -> Iterator[Finding]:
@@ -299,7 +301,7 @@ def _outside_global_space(spaces: Sequence[_Space], ports: dict[str, set[int]]) 
             continue
         hosts: defaultdict[_Place, list[str]] = defaultdict(list)
         for host in sorted(_crawled_outside(space, space.global_rules, ports)):
-            named = hosts[space.lets_in(host)]
+            named = hosts[space.admitting_place(host)]
             if _written(host) not in named:
                 named.append(_written(host))
         for place, names in sorted(hosts.items()):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.admin.lint_collections import Crawled, across, crawled, with_collection
-from crawlspace.rules.lint.crawl_rules import Finding, bounded
-from tests.unit.admin.linted import collections_of, store_of
+from crawlspace.lint.collections import CollectionHosts, collection_hosts, lint_collections, with_collection
+from crawlspace.lint.finding import Finding, bounded
+from tests.unit.lint.linted import collections_of, store_of
 
 END = "forbid domain *\n"
 
@@ -242,7 +242,7 @@ ACROSS: list[tuple[str, dict[str, str], list[tuple[str, str]]]] = [
 
 @pytest.mark.parametrize(("files", "findings"), [row[1:] for row in ACROSS], ids=[row[0] for row in ACROSS])
 def test_across(tmp_path: Path, files: dict[str, str], findings: list[tuple[str, str]]) -> None:
-    reported = list(across([Crawled(one) for one in collections_of(tmp_path, files)]))
+    reported = list(lint_collections([CollectionHosts(one) for one in collections_of(tmp_path, files)]))
     assert [f"{one.file}:{one.line}:{one.column} {one.code}" for one in reported] == [place for place, _ in findings]
     assert [
         one.message for one, (_, sentence) in zip(reported, findings, strict=True) if not one.message.startswith(sentence)
@@ -251,7 +251,7 @@ def test_across(tmp_path: Path, files: dict[str, str], findings: list[tuple[str,
 
 def test_hosts_that_no_collection_crawls_are_not_reported_where_one_cannot_be_read(tmp_path: Path) -> None:
     (one,) = collections_of(tmp_path, {**ONE, **BOTH_HOSTS})
-    assert list(across([Crawled(one)], complete=False)) == []
+    assert list(lint_collections([CollectionHosts(one)], complete=False)) == []
 
 
 # URLs known to collection `one`, with their status -> findings; the global crawl space is *.example
@@ -270,7 +270,7 @@ KNOWN_HOSTS = [
 @pytest.mark.parametrize(("known", "findings"), KNOWN_HOSTS)
 def test_hosts_that_were_crawled_once(tmp_path: Path, known: dict[str, int], findings: list[str]) -> None:
     one, two = collections_of(tmp_path, {**ONE, **TWO, "global.rules": "allow domain *.example\n"})
-    reported = across([crawled(one, store_of(known)), crawled(two, None)])
+    reported = lint_collections([collection_hosts(one, store_of(known)), collection_hosts(two, None)])
     assert [
         f"{each.file}:{each.line}:{each.column} {each.code} {each.message.partition(': ')[0]}" for each in reported
     ] == findings
@@ -280,7 +280,7 @@ def test_a_host_that_both_have_found(tmp_path: Path) -> None:
     files = {**ONE, "one/crawl.rules": "", "two/start_urls.txt": B, **ONE_INDEX, "global.rules": "allow domain *\n"}
     one, two = collections_of(tmp_path, files)
     known = {"http://c.example/": 200, "http://d.example/": 760, "http://a.example/": 200}
-    reported = list(across([crawled(one, store_of(known)), crawled(two, store_of(known))]))
+    reported = list(lint_collections([collection_hosts(one, store_of(known)), collection_hosts(two, store_of(known))]))
     assert [(each.file, each.line, each.code) for each in reported] == [("two", 0, "crawled-twice")] * 2
     assert [each.message.partition(",")[0] for each in reported] == [
         "a.example: crawled by one too (one/start_urls.txt:1)",

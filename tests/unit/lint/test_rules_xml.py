@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from crawlspace.decision import RuleRef
-from crawlspace.rules.lint.action_rules import Usage, lint_action_rules
+from crawlspace.lint.rules_xml import Usage, lint_action_rules
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import (
     Action,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.rules.lint.examples import example
-from crawlspace.rules.lint.expressions import lint_expressions
-from crawlspace.rules.lint.values import lint_values
+from crawlspace.lint.expressions import example, lint_expressions
+from crawlspace.lint.rules_xml import lint_values
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
 

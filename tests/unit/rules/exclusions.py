@@ -1,22 +1,24 @@
-"""What the tests of the bulk pass share: its verdict of one URL, and crawl spaces."""
+"""Exclusions of single URLs, and crawl spaces, for the tests of exclusions."""
 
 from __future__ import annotations
 
 from crawlspace.config.sites import SiteLimitTable, SiteSettings, SiteTable
-from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import ActionRules, CrawlSpace
 from crawlspace.urls import MalformedUrl, parse
 
 
-def verdict_of(verdicts: BulkDecisions, url: str, *, host_as_written: str | None = None, depth: int = 0) -> Exclusion | None:
+def exclusion_of(
+    decisions: KnownUrlDecisions, url: str, *, host_as_written: str | None = None, depth: int = 0
+) -> Exclusion | None:
     try:
         parsed = parse(url)
     except MalformedUrl:
-        return verdicts.of(url, site=":0", depth=depth, host_as_written=host_as_written)
-    return verdicts.of(url, site=parsed.site, depth=depth, host_as_written=host_as_written)
+        return decisions.decide(url, site=":0", depth=depth, host_as_written=host_as_written).exclusion
+    return decisions.decide(url, site=parsed.site, depth=depth, host_as_written=host_as_written).exclusion
 
 
 def space_of(

@@ -8,10 +8,11 @@ from itertools import product
 import pytest
 
 from crawlspace.decision import RuleRef
+from crawlspace.lint.crawl_rules import lint_rules, lint_start_urls
+from crawlspace.lint.finding import Finding
+from crawlspace.lint.rules_xml import lint_values
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.crawl_rules import Finding, lint_rules, lint_start_urls
-from crawlspace.rules.lint.values import lint_values
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.comparisons import text_of
 from crawlspace.rules.xml.model import ActionRule, ActionRuleSet, Atom, Field, Kind, Norm

@@ -1,4 +1,4 @@
-"""What the bulk pass decides about known URLs: their status, the reason, and what it remembers of hosts."""
+"""Whether known URLs are excluded: their status, the reason, and what is cached of hosts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from crawlspace.decision import Reason
 from crawlspace.model import Status
-from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.urls import Url, parse
-from tests.unit.rules.bulk_verdicts import global_space_of, space_of, verdict_of
+from tests.unit.rules.exclusions import exclusion_of, global_space_of, space_of
 
 LOCAL = """\
 allow domain www.example.com
@@ -56,18 +56,18 @@ SPEC = [
 
 @pytest.mark.parametrize("url,global_rules,status,reason,line", SPEC)
 def test_the_status_of_a_known_url(url: str, global_rules: str | None, status: int | None, reason: Reason, line: int) -> None:
-    verdict = verdict_of(BulkDecisions(space_of(LOCAL), global_space_of(global_rules)), url)
-    assert (verdict is None) == (status is None)
-    if verdict is not None:
-        assert (verdict.status, verdict.reason, verdict.rule.line if verdict.rule else 0) == (status, reason, line)
+    exclusion = exclusion_of(KnownUrlDecisions(space_of(LOCAL), global_space_of(global_rules)), url)
+    assert (exclusion is None) == (status is None)
+    if exclusion is not None:
+        assert (exclusion.status, exclusion.reason, exclusion.rule.line if exclusion.rule else 0) == (status, reason, line)
 
 
 def test_a_domain_rule_sees_the_host_as_written() -> None:
-    verdicts = BulkDecisions(space_of("forbid domain Www.example.com"), global_space_of("allow domain Www.*"))
-    assert verdict_of(verdicts, "http://www.example.com/") is None
-    verdict = verdict_of(verdicts, "http://www.example.com/", host_as_written="Www.example.com")
-    assert verdict is not None
-    assert verdict.status is Status.EXCLUDED_HERE
+    decisions = KnownUrlDecisions(space_of("forbid domain Www.example.com"), global_space_of("allow domain Www.*"))
+    assert exclusion_of(decisions, "http://www.example.com/") is None
+    exclusion = exclusion_of(decisions, "http://www.example.com/", host_as_written="Www.example.com")
+    assert exclusion is not None
+    assert exclusion.status is Status.EXCLUDED_HERE
 
 
 DEPTHS = [
@@ -81,8 +81,10 @@ DEPTHS = [
 
 @pytest.mark.parametrize("url,depth,status", DEPTHS)
 def test_link_depth(url: str, depth: int, status: int | None) -> None:
-    verdict = verdict_of(BulkDecisions(space_of(LOCAL, Limits(max_link_depth=2)), global_space_of(GLOBAL)), url, depth=depth)
-    assert (verdict and verdict.status) == status
+    exclusion = exclusion_of(
+        KnownUrlDecisions(space_of(LOCAL, Limits(max_link_depth=2)), global_space_of(GLOBAL)), url, depth=depth
+    )
+    assert (exclusion and exclusion.status) == status
 
 
 TIGHT = Limits(
@@ -117,10 +119,10 @@ ORDER = [
 
 @pytest.mark.parametrize("url,depth,reason", ORDER)
 def test_the_first_refusal_is_the_reason(url: str, depth: int, reason: Reason | None) -> None:
-    verdict = verdict_of(
-        BulkDecisions(space_of("forbid domain bad.example\nforbid http://*.example/x/", TIGHT), None), url, depth=depth
+    exclusion = exclusion_of(
+        KnownUrlDecisions(space_of("forbid domain bad.example\nforbid http://*.example/x/", TIGHT), None), url, depth=depth
     )
-    assert (verdict and verdict.reason) == reason
+    assert (exclusion and exclusion.reason) == reason
 
 
 PER_HOST = [
@@ -140,15 +142,21 @@ PER_HOST = [
 
 
 def test_the_first_discovered_urls_of_a_host_stay() -> None:
-    verdicts = BulkDecisions(space_of("", Limits(max_urls_per_host=2), sites={"big.example": Limits(max_urls_per_host=3)}), None)
+    decisions = KnownUrlDecisions(
+        space_of("", Limits(max_urls_per_host=2), sites={"big.example": Limits(max_urls_per_host=3)}), None
+    )
     for _ in range(2):
-        verdicts.begin()
-        assert [(url, verdict and verdict.reason) for url, _ in PER_HOST for verdict in [verdict_of(verdicts, url)]] == PER_HOST
+        decisions.begin()
+        assert [
+            (url, exclusion and exclusion.reason) for url, _ in PER_HOST for exclusion in [exclusion_of(decisions, url)]
+        ] == PER_HOST
 
 
 def test_one_site_may_be_limited_alone() -> None:
-    verdicts = BulkDecisions(space_of("", sites={"big.example": Limits(max_urls_per_host=1)}), None)
-    reasons = [verdict and verdict.reason for url, _ in PER_HOST if "zip" not in url for verdict in [verdict_of(verdicts, url)]]
+    decisions = KnownUrlDecisions(space_of("", sites={"big.example": Limits(max_urls_per_host=1)}), None)
+    reasons = [
+        exclusion and exclusion.reason for url, _ in PER_HOST if "zip" not in url for exclusion in [exclusion_of(decisions, url)]
+    ]
     assert reasons == [None] * 7 + [Reason.URLS_PER_HOST] * 3
 
 
@@ -162,25 +170,25 @@ def test_a_check_that_breaks_refuses(
     where = "crawlspace.rules.space.parse" if broken == "urls.parse" else f"crawlspace.rules.{broken}"
     monkeypatch.setattr(where, _break)
     with caplog.at_level(logging.CRITICAL):
-        verdict = verdict_of(BulkDecisions(space, None), f"http://www.example.com{url}")
-    assert verdict == Exclusion(Status.EXCLUDED, Reason.CHECK_FAILED, None)
+        exclusion = exclusion_of(KnownUrlDecisions(space, None), f"http://www.example.com{url}")
+    assert exclusion == Exclusion(Status.EXCLUDED, Reason.CHECK_FAILED, None)
 
 
 def test_a_global_check_that_breaks_keeps_nothing(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(GlobalSpace, "allows", _break)
     with caplog.at_level(logging.CRITICAL):
-        verdict = verdict_of(BulkDecisions(space_of(LOCAL), global_space_of(GLOBAL)), "http://sales.example.com/")
-    assert verdict is not None
-    assert verdict.status is Status.EXCLUDED
+        exclusion = exclusion_of(KnownUrlDecisions(space_of(LOCAL), global_space_of(GLOBAL)), "http://sales.example.com/")
+    assert exclusion is not None
+    assert exclusion.status is Status.EXCLUDED
 
 
 def test_hosts_are_not_remembered_without_bound() -> None:
-    verdicts = BulkDecisions(space_of(LOCAL), None)
+    decisions = KnownUrlDecisions(space_of(LOCAL), None)
 
     def objects_after(hosts: range) -> int:
         for number in hosts:
             host = f"www{number}.example.com"
-            assert verdicts.of(f"http://{host}/", site=f"{host}:80", depth=0, host_as_written=None) is not None
+            assert decisions.decide(f"http://{host}/", site=f"{host}:80", depth=0, host_as_written=None).exclusion is not None
         return len(gc.get_objects())
 
     before = len(gc.get_objects())
@@ -215,7 +223,7 @@ def test_what_is_plainly_in_normal_form_is_not_parsed(url: str, plain: bool, mon
         return parse(text, host_as_written=host_as_written)
 
     monkeypatch.setattr("crawlspace.rules.space.parse", noted)
-    verdict_of(BulkDecisions(space_of(""), None), url)
+    exclusion_of(KnownUrlDecisions(space_of(""), None), url)
     assert (not parsed) is plain
 
 

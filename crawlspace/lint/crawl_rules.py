@@ -1,24 +1,19 @@
-"""Warnings about a valid crawl.rules: rules without the intended effect.
-
-A finding of level `error` keeps a crawl from starting or from finding anything; a `warning` needs judgement.
-"""
+"""Warnings about a valid crawl.rules: rules without the intended effect."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Literal
+from typing import NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from crawlspace.decision import RuleRef
-from crawlspace.errors import MOST_SHOWN
-from crawlspace.printable import MESSAGE, cut, escaped, printable, printable_message, quoted
+from crawlspace.lint.finding import Finding, Level
+from crawlspace.printable import MESSAGE, cut, printable, quoted
 from crawlspace.rules.address import AddressMatcher
 from crawlspace.rules.crawl_rules import AddressRule, CrawlRules, DomainRule, PrefixRule, Rule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.segments import star_in_segment
 from crawlspace.rules.named_hosts import names_no_site
 from crawlspace.rules.patterns import Budget
 from crawlspace.rules.prefix import PrefixMatcher
@@ -37,39 +32,6 @@ _EXTENSIONS = frozenset(
 )
 _MOST_CROSSING = 10
 """Rules with a * in a path segment that are explained one by one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`line` and `column` count from 1; 0 means no place. `code` is stable, `message` is not."""
-
-    file: str
-    line: int
-    column: int
-    level: Literal["error", "warning"]
-    code: str
-    message: str
-
-    def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{escaped(place)}: {self.level}: {printable_message(self.message)} [{self.code}]"
-
-    def as_json(self) -> dict[str, object]:
-        return {**asdict(self), "message": printable_message(self.message)}
-
-
-def bounded(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the first MOST_SHOWN findings of each file; a last one (`more`) has the number of the others."""
-    by_file: dict[str, list[Finding]] = {}
-    for finding in findings:
-        by_file.setdefault(finding.file, []).append(finding)
-    shown: list[Finding] = []
-    for file, found in by_file.items():
-        shown += found[:MOST_SHOWN]
-        if beyond := found[MOST_SHOWN:]:
-            level = max((one.level for one in beyond), key=("warning", "error").index)
-            shown.append(Finding(file, 0, 0, level, "more", f"and {len(beyond):,} more"))
-    return shown
 
 
 def lint_rules(
@@ -93,7 +55,7 @@ def lint_rules(
     ]
     if host_case_sensitive:
         findings += _capitals(rules)
-    return sorted(findings, key=lambda finding: (finding.file, finding.line, finding.column, finding.code))
+    return sorted(findings, key=lambda finding: finding.order)
 
 
 def lint_start_urls(space: CrawlSpace, start_urls: Sequence[Url], refs: Sequence[RuleRef] = ()) -> Iterator[Finding]:
@@ -103,7 +65,7 @@ def lint_start_urls(space: CrawlSpace, start_urls: Sequence[Url], refs: Sequence
     """
     decisions = [(number, url, space.decide_url(url, depth=0)) for number, url in enumerate(start_urls)]
     refused = [found for found in decisions if not found[2].admitted]
-    level: Literal["error", "warning"] = "error" if len(refused) == len(decisions) else "warning"
+    level: Level = "error" if len(refused) == len(decisions) else "warning"
     for number, url, decision in refused:
         by = f" by {decision.rule} ({printable(decision.rule.text)})" if decision.rule else ""
         message = f"the start URL {printable(url.text)} is refused{by}: {decision.reason.sentence}"
@@ -231,3 +193,49 @@ def _addresses_behind_proxy(rules: CrawlRules, proxied: str) -> Iterator[Finding
 
 def _finding(rule: DomainRule | PrefixRule | AddressRule, code: str, message: str) -> Finding:
     return Finding(rule.ref.file, rule.ref.line, rule.column, "warning", code, message)
+
+
+class CrossingStar(NamedTuple):
+    """What a rule with such a star matches."""
+
+    also: str
+    """A URL that it matches over several segments."""
+    value: str
+    """The value of a Path in rules.xml that matches one segment."""
+
+
+def star_in_segment(pattern: str) -> CrossingStar | None:
+    """Return what a star in a whole segment matches; None where there is none, or where one segment would make no difference.
+
+    `pattern` is that of a prefix rule. A segment that is nothing but a star stands for any number of them, and what is before the
+    end of the pattern is no whole segment.
+    """
+    if "*" not in pattern or "?" in pattern:
+        return None
+    scheme, _, rest = pattern.partition("://")
+    authority, _, path = rest.partition("/")
+    segments = path.split("/")
+    place = next((place for place, segment in enumerate(segments[:-1]) if _differs(segments, place, segment)), None)
+    if place is None:
+        return None
+    several = [segment.replace("*", "a/b/x", 1) if at == place else segment for at, segment in enumerate(segments)]
+    also = "/".join([f"{scheme}://{authority}", *several]).replace("*", "c")
+    value = "/".join(["", *(_value(segment, is_whole=at < len(segments) - 1) for at, segment in enumerate(segments))])
+    return CrossingStar(f"{also}c" if also.endswith("/") else also, value)
+
+
+def _differs(segments: Sequence[str], place: int, segment: str) -> bool:
+    """Whether a segment has a star, and fewer URLs would match if it did not match slashes."""
+    if "*" not in segment or segment == "*":
+        return False
+    if segment.count("*") > 1:
+        return True
+    is_last = segments[place + 1 :] == [""]
+    return not (
+        (segment.endswith("*") and (is_last or segments[place + 1] == "*"))
+        or (segment.startswith("*") and place > 0 and segments[place - 1] == "*")
+    )
+
+
+def _value(segment: str, *, is_whole: bool) -> str:
+    return segment.replace("*", r"\[\^/\]\*" if is_whole and segment != "*" else r"\.\*")

@@ -1,4 +1,4 @@
-"""The bulk pass over known URLs gives the answers of the crawl space, for random rules and URLs."""
+"""Decisions about known URLs are those of the crawl space, for random rules and URLs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from crawlspace.decision import Actions, Reason, RuleRef
 from crawlspace.model import Status
-from crawlspace.rules.bulk import BulkDecisions, Exclusion
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import ActionRules, CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
-from tests.unit.rules.bulk_verdicts import global_space_of, space_of, verdict_of
+from tests.unit.rules.exclusions import exclusion_of, global_space_of, space_of
 
 # --- the same answers as the crawl space ---------------------------------------------------------------------------
 
@@ -131,14 +131,14 @@ def spaces(draw: st.DrawFn) -> tuple[CrawlSpace, GlobalSpace | None]:
     st.lists(st.tuples(TEXTS, st.sampled_from([None, None, "A.example", "B.example", "other"]), st.integers(0, 5)), max_size=12),
 )
 @settings(max_examples=400, deadline=None)
-def test_bulk_and_single_decision_agree_in_answer_reason_and_rule(
+def test_decisions_about_known_and_single_urls_agree_in_answer_reason_and_rule(
     built: tuple[CrawlSpace, GlobalSpace | None], known: Sequence[tuple[str, str | None, int]]
 ) -> None:
     space, global_space = built
-    verdicts = BulkDecisions(space, global_space)
+    decisions = KnownUrlDecisions(space, global_space)
     for text, host_as_written, depth in known:
         expected = _expected(space, global_space, text, host_as_written, depth)
-        assert verdict_of(verdicts, text, host_as_written=host_as_written, depth=depth) == expected, (
+        assert exclusion_of(decisions, text, host_as_written=host_as_written, depth=depth) == expected, (
             text,
             host_as_written,
             depth,
@@ -149,22 +149,22 @@ def test_bulk_and_single_decision_agree_in_answer_reason_and_rule(
 @settings(max_examples=300, deadline=None)
 def test_what_is_taken_for_normal_is_normal(text: str) -> None:
     """And a URL in normal form is nearly always taken for it."""
-    verdicts = BulkDecisions(space_of(""), None)
+    decisions = KnownUrlDecisions(space_of(""), None)
     try:
         normal = parse(text).text
     except MalformedUrl:
-        assert verdicts._origin_of(text, None) is None
+        assert decisions._host_of(text, None) is None
         return
-    assert verdicts._origin_of(text, None) is None or text == normal
+    assert decisions._host_of(text, None) is None or text == normal
     unusual = re.search(r"[' ^|]|/\.|%(?![0-9A-F]{2})", normal) is not None or not normal.startswith("http")
-    assert (verdicts._origin_of(normal, None) is not None) is not unusual
+    assert (decisions._host_of(normal, None) is not None) is not unusual
 
 
 @pytest.mark.parametrize("escape", ["%{:02X}", "%{:02x}"])
 def test_every_escape(escape: str) -> None:
-    verdicts = BulkDecisions(space_of(""), None)
+    decisions = KnownUrlDecisions(space_of(""), None)
     texts = [f"http://h/x{escape.format(code)}x" for code in range(256)]
-    assert [text for text in texts if verdicts._origin_of(text, None) is not None] == [
+    assert [text for text in texts if decisions._host_of(text, None) is not None] == [
         text for text in texts if parse(text).text == text
     ]
 

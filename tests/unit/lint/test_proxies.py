@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.admin.linted import RULES, START, found_in, reviewed, store_of
+from tests.unit.lint.linted import RULES, START, found_in, reviewed, store_of
 
 URL = "http://proxy.example.com:3128"
 SITE = "CRAWLSPACE_SITES = {'www.example.com': {'proxy': %r}}\n"
