@@ -84,11 +84,6 @@ def host_shown(url: str) -> str:
     return printable(host if port_of(url) in {0, DEFAULT_PORTS.get(parts.scheme)} else f"{host}:{port_of(url)}")
 
 
-def no_host_of_entry(url: str) -> str:
-    """Return what is wrong with a URL that a log-in may not lead to."""
-    return f"it leads to {host_shown(url)}, which is no host of the entry: name it in 'hosts' if that is right"
-
-
 def _without_query(url: str) -> str:
     try:
         return urlsplit(url)._replace(query="", fragment="").geturl()
