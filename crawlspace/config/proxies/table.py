@@ -10,7 +10,7 @@ from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
 from crawlspace.config.sites import SiteTable
 from crawlspace.errors import SettingError
 from crawlspace.parsing import boolean
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url
 
 PROXY = "CRAWLSPACE_PROXY"

@@ -19,13 +19,13 @@ from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
 from crawlspace.config.secrets import read_secret
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_entry
 from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogInFailedError, Tell, is_passing, why_not
 from crawlspace.runtime.access.login_proxy import LoginProxy
 from crawlspace.runtime.access.pages import shown
-from crawlspace.runtime.browser.loads import Loads
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
+from crawlspace.runtime.browser.resources import Loads
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.logins.browser import BrowserStep

@@ -20,7 +20,6 @@ from scrapy.responsetypes import responsetypes
 from crawlspace.access.logins import entry_hosts_of
 from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
-from crawlspace.printable import printable
 from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
 from crawlspace.runtime.access.pages import host_shown
 from crawlspace.runtime.components.requests import set_proxy
@@ -30,6 +29,7 @@ from crawlspace.runtime.http.failures import UNEXPECTED, detail_of, meaning_of
 from crawlspace.runtime.http.proxies import answered_by_proxy
 from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
 from crawlspace.runtime.http.tls import TlsOptions
+from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:

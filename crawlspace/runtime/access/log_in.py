@@ -13,10 +13,10 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from scrapy import Request
 
 from crawlspace.config.secrets import read_secret
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values, read_cookie_file
 from crawlspace.runtime.access.pages import LoggedOut, LoginPage, NoFormError, host_shown, port_of, shown, target_of
 from crawlspace.runtime.http.headers import location_of
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -14,7 +14,7 @@ from scrapy.http import TextResponse
 from crawlspace.access.digest import DigestLogin
 from crawlspace.access.sessions import LookedOut
 from crawlspace.cache import Recent
-from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.access.client import LoginClient, guard_of_logins
 from crawlspace.runtime.access.log_in import LoggedIn, carry_session
 from crawlspace.runtime.access.pages import LoggedOut

@@ -23,8 +23,8 @@ from scrapy.http import HtmlResponse, TextResponse
 
 from crawlspace.content.charset import charset_parameter, codec_of, decode, encoded, in_encoding, label_of
 from crawlspace.content.markup import first_attributes, tokens
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.http.headers import location_of
+from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:

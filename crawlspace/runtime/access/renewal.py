@@ -15,11 +15,11 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.access.sessions import CheckPage
 from crawlspace.errors import SettingError
-from crawlspace.printable import printable
 from crawlspace.runtime.access.cookies import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.components.requests import CHECK, SLOT
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from scrapy.http import Response
