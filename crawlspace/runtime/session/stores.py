@@ -24,7 +24,7 @@ from crawlspace.errors import ConfigError, StoreError
 from crawlspace.index.places import index_place
 from crawlspace.model import Candidate, Source
 from crawlspace.runtime.session.archive_limit import RunningLimit
-from crawlspace.runtime.session.places import store_place
+from crawlspace.runtime.session.paths import store_location
 from crawlspace.runtime.session.sinks import give_orders_to, note_new_sinks
 from crawlspace.state.dump import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
@@ -137,7 +137,7 @@ def open_archive(
     limit = (
         None
         if most is None
-        else RunningLimit(collection, store_place(name, collection.store_file, settings, collection.sinks), most)
+        else RunningLimit(collection, store_location(name, collection.store_file, settings, collection.sinks), most)
     )
     archiving = Archiving(folder, opened.store, collection=name, clock=clock, rotated_bytes=rotated_bytes(most), limit=limit)
     undo.callback(archiving.close)
