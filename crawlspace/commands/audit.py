@@ -14,8 +14,8 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import EMBEDDED, SinkOptions, tells_what_it_has
 from crawlspace.crawl.sinks.deliveries import lacks_documents
 from crawlspace.errors import CrawlspaceError, StoreError, UsageError
-from crawlspace.index.inventory import Inventory
 from crawlspace.index.marks import forget_mark
+from crawlspace.index.sink import Inventory
 from crawlspace.index.versions import Versions
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json, reduce_garbage_collection
 from crawlspace.runtime.session.paths import (

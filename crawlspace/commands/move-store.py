@@ -17,7 +17,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.secrets import is_elsewhere
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import UsageError
-from crawlspace.index.places import index_place
+from crawlspace.index.sink import index_place
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.move import FILE, opened, read_place
 from crawlspace.runtime.session.progress import ProgressDisplay

@@ -12,8 +12,7 @@ from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, m
 from crawlspace.document import with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.filters import FACETS, read_facets, read_filter
-from crawlspace.index.search import Hit, Searchable, SearchResult
+from crawlspace.index.search import FACETS, Hit, Searchable, SearchResult, read_facets, read_filter
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, EscapingOutput, print_json, shortened
 from crawlspace.runtime.session.paths import CollectionPaths, refuse_missing_index
 from crawlspace.text import counted, escaped, quoted

@@ -11,8 +11,7 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sinks.deliveries import filled, have_filled, known_sinks, note_sinks
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.marks import forget_mark
-from crawlspace.index.servers import server_meta
-from crawlspace.index.standstill import standstill_meta
+from crawlspace.index.notes import server_meta, standstill_meta
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
 from crawlspace.text import printable, quoted

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.admin.archive import compact
 from crawlspace.archive.compaction import Compacted, Compaction
-from crawlspace.archive.files import size_of
-from crawlspace.archive.new_files import FileSeries, is_from_here, rotated_bytes, unwritable
+from crawlspace.archive.files import FileSeries, is_from_here, rotated_bytes, size_of, unwritable
 from crawlspace.clock import SystemClock
 from crawlspace.errors import CrawlspaceError
 from crawlspace.text import counted

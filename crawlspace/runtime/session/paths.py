@@ -17,7 +17,7 @@ from crawlspace.config.archive import archive_folder
 from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.places import index_place
+from crawlspace.index.sink import index_place
 from crawlspace.parsing import integer
 from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.sinks import give_orders_to

@@ -12,10 +12,8 @@ from crawlspace.admin.sending import PAUSE_S
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import SinkOptions, is_rebuildable
 from crawlspace.errors import IndexUnavailable, StoreError, StoreLocked, UsageError
-from crawlspace.index.inventory import Rebuildable
 from crawlspace.index.marks import stored_mark
-from crawlspace.index.places import place_of
-from crawlspace.index.sink import Sink
+from crawlspace.index.sink import Rebuildable, Sink, place_of
 from crawlspace.index.versions import Versions
 from crawlspace.parsing import integer
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader

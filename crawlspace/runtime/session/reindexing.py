@@ -22,8 +22,7 @@ from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement, MarkKeeper, agreement, forget_mark
 from crawlspace.index.outbox import Drain
-from crawlspace.index.places import place_of
-from crawlspace.index.sink import Sink
+from crawlspace.index.sink import Sink, place_of
 from crawlspace.runtime.session.paths import (
     CollectionPaths,
     OpenStore,

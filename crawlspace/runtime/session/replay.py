@@ -18,7 +18,7 @@ from msgspec import Struct, msgpack
 from scrapy.utils.misc import load_object
 
 from crawlspace.admin.extraction import Extraction, Making
-from crawlspace.archive.new_documents import NewDocuments
+from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed

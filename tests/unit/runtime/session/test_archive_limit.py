@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.archive.files import size_of
-from crawlspace.archive.new_files import rotated_bytes
+from crawlspace.archive.files import rotated_bytes, size_of
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving, Commits
