@@ -5,8 +5,8 @@ from __future__ import annotations
 from xml.sax.saxutils import quoteattr
 
 from crawlspace.importers.regexps import Untranslatable
-from crawlspace.rules.url_spelling import BadValue
 from crawlspace.rules.xml.model import Field, Kind, Norm
+from crawlspace.rules.xml.spelling import BadValue
 from crawlspace.rules.xml.values import read_value
 
 

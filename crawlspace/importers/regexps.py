@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from crawlspace.rules.url_spelling import BadValue, is_escaped
 from crawlspace.rules.xml.model import Field, Kind, Norm
+from crawlspace.rules.xml.spelling import BadValue, is_escaped
 from crawlspace.rules.xml.values import read_value
 from crawlspace.text import quoted
 
