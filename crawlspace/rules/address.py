@@ -123,8 +123,7 @@ class AddressMatcher:
         return None if best == NO_MATCH else self._rules[best]
 
 
-# --- embedded_addresses ------------------------------------------------------------
-# Embedded addresses: IPv4 addresses written inside IPv6 ones, and loopback.
+# --- Embedded addresses: IPv4 addresses written inside IPv6 ones, and loopback -------------------------------------
 
 LOOPBACK_4 = 0x7F000001
 LOOPBACK_6 = 1
@@ -192,9 +191,7 @@ def _local_translated(value: int) -> tuple[int, ...]:
     )
 
 
-# --- private_networks ------------------------------------------------------------
-# Address ranges to which links, redirects and name servers must not lead a crawler.
-#
+# --- Address ranges to which links, redirects and name servers must not lead a crawler -----------------------------
 # The ranges are those of the IANA special-purpose address registries (RFC 6890 and successors) and the metadata services of large
 # clouds. They are listed here because the results of the `ipaddress` module differ between Python versions.
 

@@ -74,9 +74,7 @@ class GlobalSpace:
         return rule if rule is not None and rule.action is RuleAction.ALLOW else None
 
 
-# --- named_hosts ------------------------------------------------------------
-# The hosts named by allow rules, which may have private addresses.
-#
+# --- The hosts named by allow rules, which may have private addresses ----------------------------------------------
 # The owner of a name can point it to a private address. So a rule allows private addresses only for hosts of an owner that it
 # names: a full host name, or all hosts below a registrable domain. `*`, `*.com` or `*e*` match names of anybody.
 

@@ -459,8 +459,7 @@ def _no_limit(reason: Reason) -> Check:
     return Check(reason, lambda _: None, is_of_host=True)
 
 
-# --- content_hash ------------------------------------------------------------
-# The hash of rules and limits: a change of the hash means that decisions may change.
+# --- The hash of rules and limits: a change of the hash means that decisions may change ----------------------------
 
 
 def content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, object]) -> str:

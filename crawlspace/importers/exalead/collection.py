@@ -6,19 +6,31 @@ from collections.abc import Callable, Mapping, Sequence
 
 from crawlspace.errors import ConfigError, did_you_mean
 from crawlspace.frontier.source_weights import NAME as WEIGHTS
-from crawlspace.importers.exalead.fetcher import fetcher_options, is_fetcher
-from crawlspace.importers.exalead.named_hosts import accepted_hosts
-from crawlspace.importers.exalead.options import CONFIRMED, OPTIONS, THROTTLE_MS, mime_types, throttle
+from crawlspace.importers.exalead.options import (
+    CONFIRMED,
+    OPTIONS,
+    THROTTLE_MS,
+    fetcher_options,
+    is_fetcher,
+    mime_types,
+    queue_weights,
+    throttle,
+)
 from crawlspace.importers.exalead.roots import Roots
-from crawlspace.importers.exalead.rules import imported_rules
-from crawlspace.importers.exalead.scheduler import queue_weights
+from crawlspace.importers.exalead.rules import accepted_hosts, imported_rules
 from crawlspace.importers.exalead.xml import COMMENT, Attribute, ConfigElement, ExaleadCrawler
-from crawlspace.importers.outcomes import Translate, Translation, WrongValue, lost, setting, whole, yes_or_no
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.rules_xml import document
-from crawlspace.importers.settings_file import SettingsFile
-from crawlspace.importers.start_urls import start_lines
-from crawlspace.importers.written import ImportedCollection
+from crawlspace.importers.files import ImportedCollection, SettingsFile, start_lines, xml_document
+from crawlspace.importers.translation import (
+    Fate,
+    ImportReport,
+    Translate,
+    Translation,
+    WrongValue,
+    lost,
+    setting,
+    whole,
+    yes_or_no,
+)
 from crawlspace.parsing import duration
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.text import printable, quoted
@@ -79,7 +91,7 @@ class _ExaleadImport:
         of_file = imported_rules(self._rules, self._report, syntax=self._syntax)
         self._settings.set({"CRAWLSPACE_HOST_CASE_SENSITIVE": False}, "Exalead compares hosts without regard to capitals")
         heading = _heading(self._report.file, self._crawler)
-        rules_xml = document(
+        rules_xml = xml_document(
             f"From {self._report.file}, by scrapy import-exalead: its rules, each with its line.", [*of_roots, *of_file]
         )
         allowed = roots.crawl_rules()
@@ -150,7 +162,7 @@ class _ExaleadImport:
             elif child.name == "CrawlSchedulerConfig":
                 self._weights(child)
             elif child.name == "CustomCrawlConfig":
-                reason = "its processors are programs of CloudView; a spider's document() and pipelines are the places for yours (docs/collections.md)"
+                reason = "its processors are programs of CloudView; a spider's xml_document() and pipelines are the places for yours (docs/collections.md)"
                 self._add(child.line, name, lost(reason), is_recalled=False)
             elif is_fetcher(child):
                 self._fetcher(child)

@@ -6,22 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from crawlspace.errors import ConfigError, did_you_mean
+from crawlspace.importers.access import form_login, proxies
 from crawlspace.importers.fast import options as fast_options
-from crawlspace.importers.fast.access import site_login
-from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, SECTIONS
-from crawlspace.importers.fast.rules import FastLists, space_files
-from crawlspace.importers.fast.sections import READERS
-from crawlspace.importers.fast.values import LISTS, ListedValue
+from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, READERS, SECTIONS, site_login
+from crawlspace.importers.fast.rules import LISTS, FastLists, ListedValue, space_files
 from crawlspace.importers.fast.xml import FastOption, FastSection
-from crawlspace.importers.lists import ListFiles, WrittenValue
-from crawlspace.importers.logins import form_login
-from crawlspace.importers.outcomes import Translate, Translation, WrongValue, lost, number, setting, whole, yes_or_no
-from crawlspace.importers.proxies import proxies
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.rules_xml import document
-from crawlspace.importers.settings_file import SettingsFile
-from crawlspace.importers.start_urls import ImportedStart, start_lines, start_url
-from crawlspace.importers.written import ImportedCollection
+from crawlspace.importers.files import ImportedCollection, ImportedStart, SettingsFile, start_lines, start_url, xml_document
+from crawlspace.importers.reading import ListFiles, WrittenValue
+from crawlspace.importers.translation import (
+    Fate,
+    ImportReport,
+    Translate,
+    Translation,
+    WrongValue,
+    lost,
+    number,
+    setting,
+    whole,
+    yes_or_no,
+)
 from crawlspace.text import printable, quoted
 
 DELAY_S = 60
@@ -72,7 +75,9 @@ class _FastImport:
         self._settings.set(setting(self._defaults, "CRAWLSPACE_RULES_XML_REGEX", "escaped").settings, "rules.xml is written so")
         heading = _heading(self._report.file, self._section)
         rules = f"{heading}\n" + "".join(f"{line}\n" for line in space.crawl_rules)
-        rules_xml = document(f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.", space.rules_xml)
+        rules_xml = xml_document(
+            f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.", space.rules_xml
+        )
         files = {"crawl.rules": rules, "rules.xml": rules_xml, "settings.py": self._settings.text()}
         settings = {**self._defaults, **self._settings.values}
         starts = start_lines(list(self._imported_starts()), files, settings, self._report, refused="refused, as by FAST")

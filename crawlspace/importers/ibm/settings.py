@@ -8,15 +8,22 @@ from typing import NamedTuple
 from crawlspace.config.sites import NAME as SITES
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.errors import ConfigError, UsageError
-from crawlspace.importers.ibm.folder import FolderFile, Part
+from crawlspace.importers.access import basic_login, proxies, variable
+from crawlspace.importers.files import SettingsFile
+from crawlspace.importers.ibm.folder import (
+    BasicLogin,
+    FolderFile,
+    Part,
+    Property,
+    PropertyFile,
+    SiteCookie,
+    basic_logins,
+    cookies,
+    rows,
+    soft_error,
+)
 from crawlspace.importers.ibm.options import BY_NAME, PROXY, IbmOption, known, not_known, values_of
-from crawlspace.importers.ibm.properties import Property, PropertyFile
-from crawlspace.importers.ibm.rows import BasicLogin, SiteCookie, basic_logins, cookies, rows, soft_error
-from crawlspace.importers.logins import basic_login
-from crawlspace.importers.outcomes import Translation, WrongValue, lost
-from crawlspace.importers.proxies import proxies, variable
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.settings_file import SettingsFile
+from crawlspace.importers.translation import Fate, ImportReport, Translation, WrongValue, lost
 from crawlspace.parsing import duration
 from crawlspace.text import counted, printable, quoted
 

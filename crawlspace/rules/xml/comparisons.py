@@ -297,9 +297,7 @@ def _needed(atom: Atom) -> list[frozenset[str]]:
     return [texts for texts in choices if shortest(texts) >= _MIN_TEXT]
 
 
-# --- required_texts ------------------------------------------------------------
-# Plain texts that must occur wherever a regular expression matches, so that most texts need not be matched at all.
-#
+# --- Plain texts that must occur wherever a regular expression matches, so that most texts need not be matched at all ---
 # Finding plain texts is far cheaper than matching expressions, and thousands of them can be found at once. Only what is certain is read
 # from an expression; where that is uncertain, nothing.
 

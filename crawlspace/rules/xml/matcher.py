@@ -207,9 +207,7 @@ def _hash(content: object) -> str:
     return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
 
-# --- conditions ------------------------------------------------------------
-# Conditions as one graph without duplicates, so that a rule is evaluated only when a URL may match it.
-#
+# --- Conditions as one graph without duplicates, so that a rule is evaluated only when a URL may match it ----------
 # Each different comparison and combination is one node, whatever the order of its parts. Each node has a set of trigger atoms:
 # while none of them holds, the node has the same value as when no atom holds at all. For an `And` that is false then, the triggers
 # of any one of its false parts are enough. A rule is evaluated only when one of its trigger atoms holds.

@@ -279,9 +279,7 @@ def _misplaced(name: str, above: _Open) -> str:
     return f"{name} is not known; {holder} holds {', '.join(held)}{meant(name, held)}"
 
 
-# --- exported ------------------------------------------------------------
-# What an export of Exalead CloudView used as rules.xml has around and beside its rules.
-#
+# --- What an export of Exalead CloudView used as rules.xml has around and beside its rules -------------------------
 # Only its rules are read. What would narrow the crawl space is an error, unless the collection narrows it itself: without it the crawl
 # would go where the export does not. All else is a warning.
 

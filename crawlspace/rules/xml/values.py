@@ -328,9 +328,7 @@ def plain_value(text: str, field: Field, *, kind: Kind, norm: Norm) -> str:
     return text
 
 
-# --- standard_values ------------------------------------------------------------
-# Parsing of the values of a rules.xml as usual regular expressions, where CRAWLSPACE_RULES_XML_REGEX is "standard".
-#
+# --- Parsing of the values of a rules.xml as usual regular expressions, where CRAWLSPACE_RULES_XML_REGEX is "standard" ---
 # The syntax is RE2's (https://github.com/google/re2/wiki/Syntax). What an expression spells out is brought to the spelling of URLs in
 # normal form, as in the other reading; classes of characters, escapes and flags stay as they are. A value that spells out all of
 # what it matches becomes plain text, which is found faster: `^/watch\.html` is the text `/watch.html` at the beginning.
