@@ -1,4 +1,7 @@
-"""Proxies of an imported configuration. A password becomes a reference to the environment; it is neither written nor printed."""
+"""Proxies and log-ins of an imported configuration.
+
+Passwords become references to the environment; they are neither written nor printed.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def proxies(values: Sequence[str], *, collection: str) -> Translation:
     return Translation(Fate.TRANSLATED, f"CRAWLSPACE_PROXY = {printable(value)}{note}", settings)
 
 
-# --- Log-ins of imported configurations. Passwords become references to the environment; they are neither written nor printed ---
+# --- Log-ins -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-r"""Translate regular expressions as Python and Perl write them into values of rules.xml.
+r"""Conditions of rules.xml as text, and regular expressions of Python and Perl as their values.
 
 There, text is plain, and a backslash gives `^$.*+?[](){}|` their meaning: `^http://a\.b/[0-9]+` becomes `\^http://a.b/\[0-9\]\+`.
 What RE2 can't do, looking around and back references, has no translation.

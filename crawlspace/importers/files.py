@@ -1,4 +1,4 @@
-"""The files of an imported collection: their difference from those that are there, and writing them."""
+"""The files of an imported collection: settings.py, rules.xml, crawl.rules and start_urls.txt, and writing them."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ class ImportedCollection:
     files: Mapping[str, str]
     report: ImportReport
     absent: Sequence[str] = ()
+
+
+def heading(what: str, command: str, place: str) -> str:
+    """Return the comment at the top of a file: `what` was imported by which command, from which place."""
+    return f"# {what}, by `scrapy {command}`.\n# A comment names the place in {place} from which the line below it comes.\n"
 
 
 def difference(folder: Path, files: Mapping[str, str], absent: Sequence[str] = ()) -> str:
@@ -238,6 +243,27 @@ def start_lines(
         if start.is_reported or is_refused:
             report.add(start.line, start.option, fate, text, is_recalled=start.is_recalled, file=start.file)
         yield f"# refused by the rules: {entry}\n" if is_refused else f"{entry}\n"
+
+
+def imported_collection(
+    settings: SettingsFile,
+    crawl_rules: Iterable[str],
+    rules_xml: str,
+    starts: Sequence[ImportedStart],
+    report: ImportReport,
+    *,
+    heading: str,
+    effective: Mapping[str, object],
+    refused: str,
+) -> ImportedCollection:
+    """Return the files of a collection from the lines of its crawl.rules, its rules.xml and its start URLs.
+
+    `effective` are the settings with which the start URLs are checked, `refused` is how the report calls a refusal.
+    """
+    lines = "".join(f"{line}\n" for line in crawl_rules)
+    files = {"crawl.rules": f"{heading}\n{lines}", "rules.xml": rules_xml, "settings.py": settings.text()}
+    urls = "".join(start_lines(starts, files, effective, report, refused=refused))
+    return ImportedCollection({"start_urls.txt": heading + urls, **files}, report)
 
 
 def _space(files: Mapping[str, str], settings: Mapping[str, object], starts: Sequence[Url]) -> CrawlSpace | None:

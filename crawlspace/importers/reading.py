@@ -1,4 +1,7 @@
-"""Reading an XML configuration of another crawler with a bounded cost: no DOCTYPE, so no entities, and limits of size and depth."""
+"""Reading the XML and lists of another crawler's configuration, at a bounded cost.
+
+XML has no DOCTYPE, so no entities, and limits of size and depth.
+"""
 
 from __future__ import annotations
 

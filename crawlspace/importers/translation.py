@@ -1,13 +1,13 @@
-"""What became of each option of an imported configuration: the report that all importers print."""
+"""How an option of an imported configuration is translated, and the report of all options that every importer prints."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawlspace.errors import SettingError
+from crawlspace.errors import ConfigError, SettingError, did_you_mean
 from crawlspace.parsing import duration
 from crawlspace.rules.limits import changes_of_built_in
 from crawlspace.text import printable, printable_message, quoted
@@ -73,6 +73,13 @@ class ImportReport:
     def add(self, line: int, option: str, fate: Fate, text: str, *, is_recalled: bool = False, file: str = "") -> None:
         self._options.append(ReportedOption(line, option, fate, text, is_recalled, printable(file) if file else self.file))
 
+    def add_translation(
+        self, line: int, option: str, translation: Translation, *, is_recalled: bool = True, file: str = ""
+    ) -> None:
+        """Add what became of an option; `is_recalled` counts only where the translation rests on what is not documented."""
+        recalled = is_recalled and translation.is_recalled
+        self.add(line, option, translation.fate, translation.text, is_recalled=recalled, file=file)
+
     @property
     def options(self) -> list[ReportedOption]:
         files = {file: place for place, file in enumerate(dict.fromkeys(one.file for one in self._options))}
@@ -122,6 +129,20 @@ Translate = Callable[[Sequence[str], Defaults], Translation]
 
 def lost(reason: str) -> Translation:
     return Translation(Fate.NO_COUNTERPART, reason)
+
+
+def unknown(name: str, known: Iterable[str]) -> Translation:
+    """Return the translation of an option that is in no table."""
+    reason = f"{quoted(name)} is not known: {did_you_mean(name, known, 'it may be of another version')}"
+    return Translation(Fate.NO_COUNTERPART, reason, is_recalled=False)
+
+
+def translated(translate: Translate, values: Sequence[str], defaults: Defaults) -> Translation:
+    """Return the translation of an option, also of a value that it can't have."""
+    try:
+        return translate(values, defaults)
+    except (WrongValue, ConfigError) as error:
+        return lost(f"its value cannot be used: {error}")
 
 
 def setting(defaults: Defaults, name: str, value: object, *, note: str = "") -> Translation:
