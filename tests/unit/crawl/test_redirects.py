@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,11 @@ from crawlspace.document import Document
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 from tests.quick import some
-from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 MONTH = 31
@@ -80,20 +77,6 @@ class RedirectingWeb(Web):
 
     def states(self) -> dict[str, UrlState]:
         return {state.url: state for state in self.store.urls()}
-
-
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store
-    if request.param == "redis":
-        emptied().close()
-        made = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
-    elif request.param == "sqlite":
-        made = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    else:
-        made = MemoryStore(sinks=(EMBEDDED,))
-    yield made
-    made.close()
 
 
 def site(folder: Path, store: Store, pages: int, *, root: str = HOME, **settings: object) -> RedirectingWeb:
