@@ -39,7 +39,7 @@ class Section(Struct, frozen=True, kw_only=True):
     """Settings that belong together, as in a section of docs/settings.md. What is an `object` is read by its own function."""
 
 
-class Places(Section, frozen=True):
+class PlacesSection(Section, frozen=True):
     """Where things are."""
 
     CRAWLSPACE_COLLECTIONS_DIR: object = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
@@ -56,7 +56,7 @@ class Places(Section, frozen=True):
     commas: `["partners.txt", "lists/*.txt"]`. A relative name counts from the collection's folder."""
 
 
-class SpaceLimits(Section, frozen=True):
+class SpaceLimitsSection(Section, frozen=True):
     """Limits of the crawl space."""
 
     CRAWLSPACE_SCHEMES: Annotated[tuple[Literal["http", "https"], ...], Meta(min_length=1)] = ("http", "https")
@@ -120,7 +120,7 @@ class SpaceLimits(Section, frozen=True):
     included."""
 
 
-class Spellings(Section, frozen=True):
+class SpellingsSection(Section, frozen=True):
     """Spellings of one page."""
 
     CRAWLSPACE_URL_SORT_QUERY: bool = False
@@ -151,7 +151,7 @@ class Spellings(Section, frozen=True):
     sites, because hosts such as `docs.example.com` get it, too. `"remove"`: where a dot is left."""
 
 
-class Sites(Section, frozen=True):
+class SitesSection(Section, frozen=True):
     """Sites."""
 
     CRAWLSPACE_SITES: object = field(default_factory=dict)
@@ -191,7 +191,7 @@ class Sites(Section, frozen=True):
     1000, index_follow 100, follow 10, refresh 1. 0 pauses a source."""
 
 
-class Rendering(Section, frozen=True):
+class RenderingSection(Section, frozen=True):
     """Rendering in a browser."""
 
     CRAWLSPACE_RENDER: Literal["never", "always", "auto"] = "never"
@@ -217,7 +217,7 @@ class Rendering(Section, frozen=True):
     """Bytes of memory of the browser, all its processes together, at which it is ended; it is replaced a little before."""
 
 
-class RulesXml(Section, frozen=True):
+class RulesXmlSection(Section, frozen=True):
     """rules.xml."""
 
     CRAWLSPACE_DEFAULT_ACCEPT: bool = True
@@ -233,7 +233,7 @@ class RulesXml(Section, frozen=True):
     """Whether the fields that rules add to a page (`AddMeta`) are inherited by the pages it links to, one link far."""
 
 
-class Lifecycle(Section, frozen=True):
+class LifecycleSection(Section, frozen=True):
     """The life of a URL."""
 
     CRAWLSPACE_LEASE_S: Annotated[float, seconds(10)] = 600
@@ -284,7 +284,7 @@ class Lifecycle(Section, frozen=True):
     """What the beginning of a cycle does; see [cycles](#cycles)."""
 
 
-class Finish(Section, frozen=True):
+class FinishSection(Section, frozen=True):
     """The end of a crawl."""
 
     CRAWLSPACE_ON_FINISH: object = ""
@@ -294,7 +294,7 @@ class Finish(Section, frozen=True):
     """How long it may take before it is ended, with all that it has started."""
 
 
-class Deletions(Section, frozen=True):
+class DeletionsSection(Section, frozen=True):
     """Deletions."""
 
     CRAWLSPACE_MAX_DELETIONS: Whole = 100
@@ -312,7 +312,7 @@ class Deletions(Section, frozen=True):
     """A failure that may be the host's deletes a page only while fewer than this share of the site's last fetches failed."""
 
 
-class Content(Section, frozen=True):
+class ContentSection(Section, frozen=True):
     """Content."""
 
     CRAWLSPACE_LINK_TAGS: Words = ("a", "area", "frame", "iframe", "link", "meta")
@@ -328,7 +328,7 @@ class Content(Section, frozen=True):
     either way."""
 
 
-class Files(Section, frozen=True):
+class FilesSection(Section, frozen=True):
     """Files."""
 
     CRAWLSPACE_FILE_MAXSIZE: Count = 100 * 1024 * 1024
@@ -345,7 +345,7 @@ class Files(Section, frozen=True):
     """What reads other types: `{"application/msword": "antiword -m UTF-8.txt {file}"}`; see [converters](files.md#converters)."""
 
 
-class Archive(Section, frozen=True):
+class ArchiveSection(Section, frozen=True):
     """Archive."""
 
     CRAWLSPACE_ARCHIVE: bool = True
@@ -357,7 +357,7 @@ class Archive(Section, frozen=True):
     """Bytes of the archive of a collection. Above it, superseded records are dropped, then the oldest pages. `None`: no limit."""
 
 
-class Index(Section, frozen=True):
+class IndexSection(Section, frozen=True):
     """Index."""
 
     CRAWLSPACE_SINKS: object = field(default_factory=dict)
@@ -374,21 +374,17 @@ class Index(Section, frozen=True):
     `https://console.example.com/content/{id}`. Empty: it has none."""
 
 
-class Requests(Section, frozen=True):
+class RequestsSection(Section, frozen=True):
     """How sites are requested."""
 
     USER_AGENT: Annotated[str, Meta(min_length=1)] = "crawlspace/0.1"
     """The name given to the sites, and the one looked for in robots.txt. Add an address where you can be reached."""
     ROBOTSTXT_OBEY: bool = True
     """Whether robots.txt is obeyed. `False` turns off meta robots too, unless `CRAWLSPACE_META_ROBOTS` is `True`."""
-    DOWNLOAD_DELAY: Annotated[float, seconds(0)] = 1
-    """Seconds between two requests to a site (one host and port). Write a number: Scrapy reads it too and knows no units."""
     DOWNLOAD_DELAY_JITTER: int = 0
     """No random part is added to the delay."""
     CONCURRENT_REQUESTS: Count = 32
     """Requests at a time, all sites together."""
-    CONCURRENT_REQUESTS_PER_DOMAIN: Count = 8
-    """Requests at a time to one site without a delay. A site with a delay gets one at a time."""
     DOWNLOAD_TIMEOUT: Annotated[float, Meta(gt=0)] = 60
     """Seconds until a request is given up, body included (613): a number such as `0.5`, as for `DOWNLOAD_DELAY`."""
     DOWNLOAD_MAXSIZE: Whole = 16 * 1024 * 1024
@@ -404,7 +400,16 @@ class Requests(Section, frozen=True):
     them, with the list of public suffixes that is installed with it; none is fetched."""
 
 
-class Bounds(Section, frozen=True):
+class DelaysSection(Section, frozen=True):
+    """How often a site is requested, in the table of `RequestsSection`."""
+
+    DOWNLOAD_DELAY: Annotated[float, seconds(0)] = 1
+    """Seconds between two requests to a site (one host and port). Write a number: Scrapy reads it too and knows no units."""
+    CONCURRENT_REQUESTS_PER_DOMAIN: Count = 8
+    """Requests at a time to one site without a delay. A site with a delay gets one at a time."""
+
+
+class BoundsSection(Section, frozen=True):
     """Bounds."""
 
     RETRY_TIMES: Annotated[int, Meta(ge=0, le=100)] = 2
@@ -414,13 +419,18 @@ class Bounds(Section, frozen=True):
     `None`: 5xx and 429."""
     REDIRECT_MAX_TIMES: Whole = 10
     """Redirects in a row that are followed."""
+
+
+class UrlBoundsSection(Section, frozen=True):
+    """Bounds of URLs, in the table of `BoundsSection`."""
+
     DEPTH_LIMIT: Whole = 0
     """Links away from a start URL. 0: no limit."""
     URLLENGTH_LIMIT: Annotated[int, Meta(ge=16, le=65_536)] = 2083
     """Characters of a URL in normal form."""
 
 
-class Scrapy(Section, frozen=True):
+class ScrapySection(Section, frozen=True):
     """How Scrapy runs."""
 
     BOT_NAME: str = "crawlspace"
@@ -534,7 +544,7 @@ EXTENSIONS = {
 }
 
 
-class OfScrapy(Section, frozen=True):
+class OfScrapySection(Section, frozen=True):
     """Settings that collections read and that keep Scrapy's defaults."""
 
     AUTOTHROTTLE_ENABLED: bool = False
@@ -551,8 +561,22 @@ class OfScrapy(Section, frozen=True):
 
 
 sections = (
-    *(Places, SpaceLimits, Spellings, Sites, Rendering, RulesXml, Lifecycle, Finish, Deletions, Content, Files, Archive, Index),
-    *(Requests, Bounds, Scrapy),
+    *(
+        PlacesSection,
+        SpaceLimitsSection,
+        SpellingsSection,
+        SitesSection,
+        RenderingSection,
+        RulesXmlSection,
+        LifecycleSection,
+        FinishSection,
+        DeletionsSection,
+        ContentSection,
+        FilesSection,
+        ArchiveSection,
+        IndexSection,
+    ),
+    *(RequestsSection, DelaysSection, BoundsSection, UrlBoundsSection, ScrapySection),
 )
 """In the order of docs/settings.md."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from crawlspace.config.site_access import SiteAccess
+from crawlspace.config.access import SiteAccess
 from crawlspace.config.sites import SiteTable
 from crawlspace.urls import Url
 

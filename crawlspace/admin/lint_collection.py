@@ -11,9 +11,8 @@ from crawlspace.admin.lint_access import lint_access
 from crawlspace.admin.lint_proxies import lint_proxies
 from crawlspace.admin.lint_rendering import lint_rendering
 from crawlspace.admin.refresh import lint_refresh
+from crawlspace.config.access import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
-from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
-from crawlspace.config.errors import read_with_defaults, setting_named, where_set
 from crawlspace.config.files import (
     AllRules,
     read_action_rules,
@@ -23,6 +22,7 @@ from crawlspace.config.files import (
     refuse_what_is_not_read,
 )
 from crawlspace.config.limits import EXTENSIONS, read_extensions
+from crawlspace.config.sentences import read_with_defaults, setting_named, where_set
 from crawlspace.config.sites import NAME as SITES
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED
 from crawlspace.crawl.startup import build_space

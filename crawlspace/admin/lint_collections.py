@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from crawlspace.config.collection import Collection
-from crawlspace.config.errors import where_set
 from crawlspace.config.files import GLOBAL_RULES, StartUrl
+from crawlspace.config.sentences import where_set
 from crawlspace.model import Status
 from crawlspace.printable import printable, quoted
 from crawlspace.private_files import real_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from crawlspace.config.proxies.table import Proxies
+from crawlspace.config.proxies import Proxies
 from crawlspace.printable import quoted
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawlspace.config.collection import Collection
-from crawlspace.config.errors import where_set
-from crawlspace.config.rendering import RENDER, RENDER_HOSTS, WAIT_FOR, Render
+from crawlspace.config.sentences import where_set
 from crawlspace.config.sites import NAME as SITES
+from crawlspace.config.sites import RENDER, RENDER_HOSTS, WAIT_FOR
+from crawlspace.decision import Render
 from crawlspace.printable import quoted
 from crawlspace.rules.lint.crawl_rules import Finding
 

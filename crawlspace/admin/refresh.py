@@ -9,8 +9,8 @@ from typing import Protocol
 
 from crawlspace.asked import Asked
 from crawlspace.config.collection import Collection
-from crawlspace.config.errors import where_set
-from crawlspace.config.refresh.times import CYCLE, SCHEDULE, SMART, RefreshTimes
+from crawlspace.config.refresh import CYCLE, SCHEDULE, SMART, RefreshTimes
+from crawlspace.config.sentences import where_set
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import State, UrlState
 from crawlspace.rules.lint.crawl_rules import Finding

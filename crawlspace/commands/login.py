@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from crawlspace.clock import SystemClock
+from crawlspace.config.access import SiteAccess
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.site_access import SiteAccess
 from crawlspace.crawl.logins import forget_refused, forget_waiting, places_of
 from crawlspace.crawl.sessions import Sessions
 from crawlspace.errors import UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -42,6 +42,24 @@ _MOST_BYTES = 1_000_000
 """Of a file with cookies."""
 
 Text = Annotated[str, Meta(pattern=r"\S")]
+
+
+class WebUrl(str):
+    """A URL with https or http, in normal form."""
+
+    __slots__ = ()
+
+    @property
+    def scheme(self) -> str:
+        return parse(self).scheme
+
+    @property
+    def host(self) -> str:
+        return parse(self).host
+
+    @property
+    def port(self) -> int:
+        return parse(self).port
 
 
 class Selector(str):
@@ -88,7 +106,7 @@ class Login(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_f
         return [part for place, key, value, _ in self.filled() for part in (key, read_secret(f"{where}{place}", value))]
 
 
-class BasicLogin(Login, frozen=True, tag="basic"):
+class BasicAuth(Login, frozen=True, tag="basic"):
     most_at_once: ClassVar[int | None] = _MOST_ATTEMPTS
     user: Text
     password: Text
@@ -105,11 +123,11 @@ class BasicLogin(Login, frozen=True, tag="basic"):
         yield "['password']", "password", self.password, True
 
 
-class DigestLogin(BasicLogin, frozen=True, tag="digest"):
+class DigestAuth(BasicAuth, frozen=True, tag="digest"):
     pass
 
 
-class BearerLogin(Login, frozen=True, tag="bearer"):
+class BearerAuth(Login, frozen=True, tag="bearer"):
     example: ClassVar[str] = '{"type": "bearer", "token": "env:WIKI_TOKEN"}'
     token: Text
 
@@ -117,35 +135,42 @@ class BearerLogin(Login, frozen=True, tag="bearer"):
         yield "['token']", "token", self.token, True
 
 
-class NegotiateLogin(Login, frozen=True, tag="negotiate"):
-    example: ClassVar[str] = '{"type": "negotiate", "keytab": "crawler.keytab"}'
+class NegotiateAuth(Login, frozen=True, tag="negotiate"):
+    example: ClassVar[str] = '{"type": "negotiate"}'
     keytab: Text | None = None
     """The file with the keys of a Kerberos log-in; None: that has a ticket already."""
 
 
-class LoggedOut(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LoggedOutSigns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a site shows that a request had no session."""
 
     example: ClassVar[str] = '{"redirect": "https://wiki.example.com/login", "text": "Please log in"}'
     status: frozenset[Annotated[int, Meta(ge=400, le=499)]] | None = None
-    redirect: Url | None = None
+    redirect: WebUrl = WebUrl("")
     """The beginning of the address that it redirects to."""
-    text: Text | None = None
-    selector: Selector | None = None
+    text: Text = ""
+    selector: Selector = Selector("")
 
 
 class SessionLogin(Login, frozen=True):
     """A log-in whose session is carried by the requests after it."""
 
     usual_statuses: ClassVar[frozenset[int]] = frozenset({401, 403})
-    logged_out: LoggedOut = LoggedOut()
-    check: Url | None = None
+    has_token: ClassVar[bool] = False
+    """Whether the session is a token, and not cookies."""
+    logged_out: LoggedOutSigns = LoggedOutSigns()
+    check: WebUrl | None = None
     """A page that shows whether a session is alive: only who is logged in sees it."""
 
     @property
-    def url(self) -> Url | None:
+    def url(self) -> WebUrl | None:
         """The page of the form, or what gives tokens."""
         return None
+
+    @property
+    def hosts(self) -> frozenset[Host]:
+        """Hosts that the log-in may lead to, beside those of the entry and that of `url`."""
+        return frozenset()
 
     @property
     def statuses(self) -> frozenset[int]:
@@ -159,23 +184,22 @@ class FormStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     example: ClassVar[str] = '{"fields": {"code": "env:WIKI_CODE"}}'
     fields: Annotated[dict[str, str], Meta(min_length=1)]
     """By the name of a field, or a CSS selector of it; values may be references."""
-    form: Selector | None = None
-    """None: the first form that has the fields."""
+    form: Selector = Selector("")
+    """Empty: the first form that has the fields."""
 
     def __repr__(self) -> str:
         return f"<form with {', '.join(self.fields)}>"
 
 
-class FormLogin(SessionLogin, frozen=True, tag="form"):
+class FormLogin(SessionLogin, frozen=True, kw_only=True, tag="form"):
     example: ClassVar[str] = (
         '{"type": "form", "url": "https://wiki.example.com/login", "fields": {"user": "crawler", "password": "env:WIKI_PASSWORD"}}'
     )
-    url: Url
+    url: WebUrl
     fields: Annotated[dict[str, str], Meta(min_length=1)]
-    form: Selector | None = None
+    form: Selector = Selector("")
     then: tuple[FormStep, ...] = ()
     hosts: frozenset[Host] = frozenset()
-    """Hosts that the log-in may lead to, beside those of the entry and that of `url`."""
 
     @property
     def steps(self) -> tuple[FormStep, ...]:
@@ -183,7 +207,7 @@ class FormLogin(SessionLogin, frozen=True, tag="form"):
 
     @property
     def sentence(self) -> str:
-        return f"form log-in at {self.url.text}"
+        return f"form log-in at {self.url}"
 
     def filled(self) -> Iterator[tuple[str, str, str, bool]]:
         for number, step in enumerate(self.steps):
@@ -197,8 +221,8 @@ class BrowserStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     example: ClassVar[str] = '{"fill": {"#user": "crawler"}, "click": "button[type=submit]", "wait_for": "#password"}'
     fill: dict[str, str] = {}
     """By CSS selectors of fields; values may be references."""
-    click: Selector | None = None
-    wait_for: Selector | None = None
+    click: Selector = Selector("")
+    wait_for: Selector = Selector("")
     """What shows that the step has worked."""
 
     def __post_init__(self) -> None:
@@ -212,41 +236,42 @@ class BrowserStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         return f"<fill {', '.join(self.fill)}, click {self.click}, wait for {self.wait_for}>"
 
 
-class BrowserLogin(SessionLogin, frozen=True, tag="browser"):
+class BrowserLogin(SessionLogin, frozen=True, kw_only=True, tag="browser"):
     example: ClassVar[str] = (
         '{"type": "browser", "url": "https://wiki.example.com/login",'
         ' "steps": [{"fill": {"#user": "crawler", "#password": "env:WIKI_PASSWORD"}, "click": "button[type=submit]"}]}'
     )
-    url: Url
+    url: WebUrl
     steps: Annotated[tuple[BrowserStep, ...], Meta(min_length=1)]
     hosts: frozenset[Host] = frozenset()
 
     @property
     def sentence(self) -> str:
-        return f"browser log-in at {self.url.text}"
+        return f"browser log-in at {self.url}"
 
     def filled(self) -> Iterator[tuple[str, str, str, bool]]:
         for number, step in enumerate(self.steps):
             yield from _fields(number, f"['steps'][{number}]['fill']", step.fill)
 
 
-class OAuthLogin(SessionLogin, frozen=True, tag="oauth2"):
+class OAuthLogin(SessionLogin, frozen=True, kw_only=True, tag="oauth2"):
     """A client that gets a token in its own name (RFC 6749, 4.4)."""
 
     example: ClassVar[str] = (
         '{"type": "oauth2", "url": "https://sso.example.com/token", "client_id": "crawler", "client_secret": "env:WIKI_SECRET"}'
     )
     usual_statuses: ClassVar[frozenset[int]] = frozenset({401})
-    url: Url
+    has_token: ClassVar[bool] = True
+    url: WebUrl
     client_id: Text
     client_secret: Text
-    scope: Text | None = None
-    audience: Text | None = None
+    scope: Text = ""
+    audience: Text = ""
     client_in: Literal["header", "body"] = "header"
 
     @property
     def sentence(self) -> str:
-        return f"oauth2 log-in at {self.url.text}"
+        return f"oauth2 log-in at {self.url}"
 
     def filled(self) -> Iterator[tuple[str, str, str, bool]]:
         yield "['client_id']", "client_id", self.client_id, False
@@ -255,7 +280,7 @@ class OAuthLogin(SessionLogin, frozen=True, tag="oauth2"):
 
 class CookieLogin(SessionLogin, frozen=True, tag="cookies"):
     example: ClassVar[str] = '{"type": "cookies", "file": "cookies.txt", "logged_out": {"text": "Please log in"}}'
-    file: Text | None = None
+    file: Text = ""
     """Has cookies in Netscape's format."""
     cookies: dict[str, str] = {}
 
@@ -281,9 +306,14 @@ class CookieLogin(SessionLogin, frozen=True, tag="cookies"):
         return [_read_file(f"{where}['file']", self.file)] if self.file else super().secrets(where)
 
 
-AnyLogin = (
-    BasicLogin | DigestLogin | BearerLogin | NegotiateLogin | FormLogin | BrowserLogin | OAuthLogin | CookieLogin
-)
+class _EntryAccess(Struct, frozen=True, kw_only=True):
+    """What an entry of CRAWLSPACE_SITES has of log-ins."""
+
+    example: ClassVar[str] = (
+        '{"login": {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}, "headers": {"X-Api-Key": "env:WIKI_KEY"}}'
+    )
+    login: BasicAuth | DigestAuth | BearerAuth | NegotiateAuth | FormLogin | BrowserLogin | OAuthLogin | CookieLogin | None = None
+    headers: dict[str, str] | None = None
 
 
 def _fields(number: int, place: str, fields: Mapping[str, str]) -> Iterator[tuple[str, str, str, bool]]:
@@ -318,7 +348,7 @@ def _parse(kind: type, value: object) -> object:
         raise ValueError(f"is {quoted(value)}, which is no URL: {error}") from error
     if url.scheme not in {"http", "https"}:
         raise ValueError(f"is {quoted(value)}; it must begin with https:// or http://")
-    return url
+    return WebUrl(url.text)
 
 
 def _read_file(where: str, name: str) -> str:
@@ -377,12 +407,12 @@ class SiteAccess:
 
     @property
     def user(self) -> str:
-        return self.login.user if isinstance(self.login, BasicLogin) else ""
+        return self.login.user if isinstance(self.login, BasicAuth) else ""
 
     @property
     def keytab(self) -> Path | None:
         """The file with the keys of a Kerberos log-in; None: that has a ticket already."""
-        name = self.login.keytab if isinstance(self.login, NegotiateLogin) else None
+        name = self.login.keytab if isinstance(self.login, NegotiateAuth) else None
         return None if name is None else Path(name).expanduser()
 
     @property
@@ -407,14 +437,14 @@ class SiteAccess:
             found[name] = _checked(read_secret(where, value), where)
         if self.kind == "basic":
             found["Authorization"] = f"Basic {base64.b64encode(f'{self.user}:{self.password()}'.encode()).decode()}"
-        elif isinstance(self.login, BearerLogin):
+        elif isinstance(self.login, BearerAuth):
             where = f"{self.where}['login']['token']"
             found["Authorization"] = f"Bearer {_checked(read_secret(where, self.login.token), where)}"
         return found
 
     def password(self) -> str:
         """Return that of a basic or digest log-in. Raises SettingError where it cannot be read."""
-        assert isinstance(self.login, BasicLogin)
+        assert isinstance(self.login, BasicAuth)
         return read_secret(f"{self.where}['login']['password']", self.login.password)
 
     def sent(self) -> list[str]:
@@ -425,7 +455,7 @@ class SiteAccess:
         if self.keytab is not None:
             values += ["negotiate", str(self.keytab)]
         if self.session is not None:
-            written = to_builtins(self.session, enc_hook=lambda value: getattr(value, "text", str(value)), order="deterministic")
+            written = to_builtins(self.session, enc_hook=str, order="deterministic")
             values += [repr(written), *self.session.secrets(f"{self.where}['login']")]
         return values
 
@@ -444,8 +474,16 @@ class SiteAccess:
 
 def read_site_access(where: str, pattern: str, values: Mapping[object, object]) -> SiteAccess | None:
     """Return the log-in and the headers of an entry, or its client certificate; None where it has none. Raises SettingError."""
-    login = _login(f"{where}['login']", values.get("login"))
-    named = _headers(f"{where}['headers']", values.get("headers"))
+    given = values.get("login")
+    kind = given.get("type") if isinstance(given, Mapping) else ""
+    if isinstance(kind, str) and kind.lower() == "ntlm":
+        raise SettingError(
+            f"{where}['login'] has the type {quoted(kind)}, which is not supported: use {NegotiateAuth.example}, which logs in by Kerberos"
+        )
+    entry = converted(where, {str(key): value for key, value in values.items() if key in SITE_KEYS}, _EntryAccess, parse=_parse)
+    login, named = entry.login, entry.headers or {}
+    if wrong := [name for name in named if not _HEADER_NAME.fullmatch(name)]:
+        raise SettingError(f"{where}['headers'] has {quoted(wrong[0])}, which is no name of a header")
     if login is not None and not isinstance(login, SessionLogin) and any(name.lower() == "authorization" for name in named):
         raise SettingError(f"{where} has a log-in and a header Authorization, which the log-in sends too: leave one")
     plain = optional_boolean(f"{where}['allow_plain_http']", values.get("allow_plain_http"))
@@ -459,28 +497,9 @@ def read_site_access(where: str, pattern: str, values: Mapping[object, object]) 
     url = None if access.session is None else access.session.url
     if url is not None and not access.carries(url.scheme):
         raise SettingError(
-            f"{where}['login']['url'] is {quoted(url.text)}: a log-in goes over https only, unless the entry has allow_plain_http"
+            f"{where}['login']['url'] is {quoted(url)}: a log-in goes over https only, unless the entry has allow_plain_http"
         )
     return access
-
-
-def _login(where: str, value: object) -> Login | None:
-    if value is None:
-        return None
-    kind = value.get("type") if isinstance(value, Mapping) else ""
-    if isinstance(kind, str) and kind.lower() == "ntlm":
-        raise SettingError(
-            f'{where} has the type {quoted(kind)}, which is not supported: use {{"type": "negotiate"}}, which logs in by Kerberos'
-        )
-    return converted(where, value, AnyLogin, parse=_parse)
-
-
-def _headers(where: str, value: object) -> dict[str, str]:
-    """Return headers by name. No value is shown: it may be a secret."""
-    named = converted(where, value, dict[str, str], example='{"X-Api-Key": "env:WIKI_KEY"}') if value is not None else {}
-    if wrong := [name for name in named if not _HEADER_NAME.fullmatch(name)]:
-        raise SettingError(f"{where} has {quoted(wrong[0])}, which is no name of a header")
-    return named
 
 
 def _check_pattern(where: str, pattern: str) -> None:

@@ -92,13 +92,17 @@ def _sentence(place: str, value: object, kind: inspect.Type, error: str) -> str:
         elif isinstance(kind, inspect.DictType) and isinstance(value, Mapping):  # all of texts; msgspec does not name the key
             key = next((key for key, one in value.items() if not (isinstance(key, str) and isinstance(one, str))), "")
             kind = kind.value_type
-        elif isinstance(value, Iterable) and number:
-            key, value, kind = int(number), dict(enumerate(value)), getattr(kind, "item_type", inspect.AnyType())
-        else:  # the type of a log-in, which no kind has
+        elif isinstance(value, Iterable) and number.isdigit():
+            members: dict[object, object] = dict(enumerate(value))
+            key, value, kind = int(number), members, getattr(kind, "item_type", inspect.AnyType())
+        elif message.startswith("Expected"):
+            return f"{place}[{quoted(name)}] must be a text"
+        else:  # the type is that of no member of a union
             break
-        place, value = f"{place}[{quoted(key)}]", value[key] if isinstance(value, Mapping) else None
+        place, value = f"{place}[{quoted(key)}]", value[key]
         kind = _chosen(kind, value)
-    return f"{place} {_rule(message, value, kind, getattr(getattr(kind, 'cls', None), 'example', example))}"
+    structs_of = [one for one in (kind, *getattr(kind, "types", ())) if isinstance(one, inspect.StructType)]
+    return f"{place} {_rule(message, value, kind, getattr(structs_of[0].cls, 'example', '') if structs_of else example)}"
 
 
 def _error(error: str) -> tuple[str, str]:
@@ -129,13 +133,15 @@ def _rule(message: str, value: object, kind: inspect.Type, example: str) -> str:
         meant = did_you_mean(unknown[1], keys, f"it may have {', '.join(keys)}")
         return f"has an unknown key {quoted(unknown[1])}: {meant}"
     if missing := re.fullmatch("Object missing required field `(.*)`", message):
-        return f"has no {'type' if missing[1] == 'type' else quoted(missing[1])}; it is like {example}"
+        return f"has no {'type' if missing[1] == 'type' else quoted(missing[1])}; it must be like {example}"
     if unknown := re.fullmatch("Invalid value '(.*)'", message, re.DOTALL):
         tags = [str(one.tag) for one in getattr(kind, "types", ()) if isinstance(one, inspect.StructType)]
         meant = did_you_mean(unknown[1], tags, f"it may be {', '.join(map(quoted, tags))}")
         return f"has the unknown type {quoted(unknown[1])}: {meant}"
     if not message.startswith(("Expected", "Invalid enum")):
         return message
+    if message.endswith("of length >= 1"):
+        return f"is empty; it must be like {example}"
     match kind:
         case inspect.LiteralType(values=allowed):
             return f"is {quoted(value)}; it may be {' or '.join(map(quoted, allowed))}"
@@ -146,7 +152,8 @@ def _rule(message: str, value: object, kind: inspect.Type, example: str) -> str:
         case inspect.DictType() | inspect.StructType() | inspect.UnionType():
             return f"must be a dict, as in {example}" if example else "must be a dict"
     item = getattr(kind, "item_type", None)
-    return f"must be a list of {'dicts' if isinstance(item, inspect.StructType) else 'texts'}"
+    members = "dicts" if isinstance(item, inspect.StructType) else "numbers" if isinstance(item, inspect.IntType) else "texts"
+    return f"must be a list of {members}"
 
 
 def setting_named(error: SettingError) -> str:

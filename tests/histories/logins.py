@@ -15,7 +15,7 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from crawlspace.clock import FakeClock
-from crawlspace.config.site_access import SiteAccess
+from crawlspace.config.access import SiteAccess
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.run import FetchPage

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from crawlspace.archive.places import file_and_offset
 from crawlspace.clock import Clock
-from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
+from crawlspace.config.content import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
 from crawlspace.index.by_reference import by_reference
 from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource

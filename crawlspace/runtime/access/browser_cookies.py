@@ -10,7 +10,7 @@ from crawlspace.crawl.sessions import KeptCookie
 from crawlspace.runtime.middlewares.set_cookie import jar_domain
 
 if TYPE_CHECKING:
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
 
 
 def cookies_of_entry(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crawlspace.config.site_access import SiteAccess
+from crawlspace.config.access import SiteAccess
 from crawlspace.crawl.sessions import KeptCookie
 from crawlspace.errors import SettingError
 from crawlspace.printable import printable, quoted

@@ -21,7 +21,7 @@ from crawlspace.runtime.http.headers import location_of
 from crawlspace.runtime.requests import NEGOTIATE
 
 if TYPE_CHECKING:
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
     from crawlspace.urls import Url
 
 
@@ -95,7 +95,7 @@ def try_login(
 
 def carry(request: Request, access: SiteAccess, content: str) -> None:
     """Set a session on a request."""
-    if access.session is not None and access.session.client is not None:
+    if access.session is not None and access.session.has_token:
         request.headers["Authorization"] = f"Bearer {json.loads(content)['token']}"
     else:
         SessionCookies(content).add_to(request)

@@ -20,7 +20,7 @@ from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
     from crawlspace.crawl.logins import Logins
     from crawlspace.crawl.sessions import Carried
 

@@ -18,7 +18,7 @@ from crawlspace.runtime.requests import CHECK, SLOT
 if TYPE_CHECKING:
     from scrapy.http import Response
 
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.signs import LoggedOut
 
 _MOST_PAGES = 3

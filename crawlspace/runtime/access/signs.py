@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from parsel import Selector
 from scrapy.http import HtmlResponse, TextResponse
 
+from crawlspace.config.access import FormLogin, SessionLogin
 from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import bare, shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, has_form, tree_of
@@ -14,8 +15,6 @@ from crawlspace.runtime.http.headers import location_of
 
 if TYPE_CHECKING:
     from scrapy.http import Response
-
-    from crawlspace.config.session_login import SessionLogin
 
 _MOST_BYTES = 2_000_000
 """Of a page that is looked at; log-in pages are short."""
@@ -25,10 +24,9 @@ class LoggedOut:
     """The signs of one log-in."""
 
     def __init__(self, login: SessionLogin) -> None:
-        self._signs = login.signs
-        self._address = "" if login.kind not in {"form", "browser"} or login.url is None else bare(login.url.text)
-        self._form = login.steps[0] if login.steps else None
-        self._text = login.signs.text
+        self._login, self._signs = login, login.logged_out
+        self._address = "" if login.has_token or login.url is None else bare(login.url)
+        self._form = login.steps[0] if isinstance(login, FormLogin) else None
 
     def is_login_address(self, url: str) -> bool:
         """Return whether a URL is that of the log-in page, whatever its query."""
@@ -36,14 +34,14 @@ class LoggedOut:
 
     def sign(self, response: Response) -> str:
         """Return in a few words why a response looks logged out; empty if it does not."""
-        if response.status in self._signs.statuses:
+        if response.status in self._login.statuses:
             return f"status {response.status}"
         if 300 <= response.status < 400:
             return self._redirects(response)
         if not (200 <= response.status < 300 and isinstance(response, TextResponse)) or len(response.body) > _MOST_BYTES:
             return ""
-        if self._text and self._text in response.text:
-            return f"the text {quoted(self._text)}"
+        if self._signs.text and self._signs.text in response.text:
+            return f"the text {quoted(self._signs.text)}"
         if not isinstance(response, HtmlResponse):
             return ""
         if self._signs.selector and _selects(response, self._signs.selector):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawlspace.config.rendering import SiteRendering
+    from crawlspace.config.sites import SiteRendering
     from crawlspace.crawl.sessions import KeptCookie
     from crawlspace.rules.domain import DomainMatcher
     from crawlspace.runtime.browser.loopback_proxy import Streams

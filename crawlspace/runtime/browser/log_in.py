@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec import structs
 from playwright.async_api import Error as PlaywrightError
 
+from crawlspace.config.access import BrowserLogin
 from crawlspace.config.secrets import read_secret
 from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import elsewhere, port_of, shown
@@ -20,10 +22,8 @@ from crawlspace.runtime.browser.login_proxy import LoginProxy
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
 
 if TYPE_CHECKING:
-    from crawlspace.config.logins.browser import BrowserStep
-    from crawlspace.config.rendering import BrowserSettings
-    from crawlspace.config.session_login import SessionLogin
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import BrowserStep, SiteAccess
+    from crawlspace.config.sites import BrowserSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +45,8 @@ class BrowserLogIn:
     async def session(self) -> LoggedIn:
         """Return the session. Raises LogInFailedError, and SettingError for a secret that cannot be read."""
         login = self.access.session
-        assert login is not None
-        steps = [self._with_secrets(number, step) for number, step in enumerate(login.browser_steps)]
+        assert isinstance(login, BrowserLogin)
+        steps = [self._with_secrets(number, step) for number, step in enumerate(login.steps)]
         proxy = LoginProxy(self._allows, allows_http=self.access.carries("http"))
         try:
             process = await BrowserProcess.start(self.settings, proxy=await proxy.start())
@@ -61,7 +61,7 @@ class BrowserLogIn:
         finally:
             await proxy.close()
 
-    async def _logged_in(self, browser: Any, proxy: LoginProxy, login: SessionLogin, steps: list[BrowserStep]) -> LoggedIn:
+    async def _logged_in(self, browser: Any, proxy: LoginProxy, login: BrowserLogin, steps: list[BrowserStep]) -> LoggedIn:
         context = await browser.new_context(
             user_agent=self.user_agent,
             extra_http_headers=self._headers(login),
@@ -86,11 +86,12 @@ class BrowserLogIn:
 
     def _with_secrets(self, number: int, step: BrowserStep) -> BrowserStep:
         where = f"{self.access.where}['login']['steps'][{number}]['fill']"
-        return replace(step, fill={name: read_secret(f"{where}[{quoted(name)}]", value) for name, value in step.fill.items()})
+        return structs.replace(
+            step, fill={name: read_secret(f"{where}[{quoted(name)}]", value) for name, value in step.fill.items()}
+        )
 
-    def _headers(self, login: SessionLogin) -> Mapping[str, str]:
+    def _headers(self, login: BrowserLogin) -> Mapping[str, str]:
         """Return the headers of the entry, where the browser sends them to no host but those they are for."""
-        assert login.url is not None
         headers = self.access.headers()
         if headers and (login.hosts or not self._is_own(login.url.host)):
             self.tell(f"without {', '.join(headers)}: the log-in leads to hosts that are none of the entry")

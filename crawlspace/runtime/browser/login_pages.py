@@ -23,8 +23,7 @@ from crawlspace.runtime.access.log_in import LogInFailedError
 from crawlspace.runtime.browser.loads import Loads
 
 if TYPE_CHECKING:
-    from crawlspace.config.logins.browser import BrowserStep
-    from crawlspace.config.session_login import SessionLogin
+    from crawlspace.config.access import BrowserLogin, BrowserStep
 
 STEP_S = 30.0
 """The longest that a step may take."""
@@ -45,7 +44,7 @@ class LoginPages:
     def __init__(
         self,
         context: Any,
-        login: SessionLogin,
+        login: BrowserLogin,
         *,
         why_not: Callable[[str], str],
         unreachable: Mapping[str, str],
@@ -109,8 +108,7 @@ class LoginPages:
         return self._pages[-1]
 
     async def _run(self, steps: Sequence[BrowserStep]) -> None:
-        assert self._login.url is not None
-        url = self._login.url.text
+        url = self._login.url
         page = await self._context.new_page()
         try:
             await page.goto(url, wait_until="domcontentloaded", timeout=STEP_S * 1000)
@@ -210,9 +208,9 @@ class LoginPages:
         return ""
 
     async def _sign_of(self, page: Any, *, is_found: bool) -> str:
-        signs = self._login.signs
+        signs = self._login.logged_out
         status, at_step = self._statuses.get(page, (0, 0))
-        if status in signs.statuses and at_step == self._step:
+        if status in self._login.statuses and at_step == self._step:
             return f"status {status}"
         if signs.redirect and not is_found and page.url.startswith(signs.redirect):
             return f"the address {shown(page.url)}"
@@ -220,7 +218,7 @@ class LoginPages:
             return f"the text {quoted(signs.text)}"
         if signs.selector and await _is_shown(page, signs.selector):
             return f"what {quoted(signs.selector)} selects"
-        for step in self._login.browser_steps:
+        for step in self._login.steps:
             if step.fill and all([await _is_shown(page, selector) for selector in step.fill]):
                 return "the form of the log-in"
         return ""

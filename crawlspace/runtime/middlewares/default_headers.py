@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.utils.python import without_none_values
 
-from crawlspace.config.credential_headers import HEADERS, CredentialHosts, is_credential
+from crawlspace.config.access import HEADERS, CredentialHosts, is_credential
 from crawlspace.runtime.requests import RESOURCE
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scrapy import Request, Spider
     from scrapy.crawler import Crawler
 
-    from crawlspace.config.proxies.table import Proxies
+    from crawlspace.config.proxies import Proxies
 
 
 class BaseProxies(HttpProxyMiddleware):

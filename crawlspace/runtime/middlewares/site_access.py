@@ -12,7 +12,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import TextResponse
 
 from crawlspace.cache import Recent
-from crawlspace.config.proxies.table import Proxies
+from crawlspace.config.proxies import Proxies
 from crawlspace.crawl.sessions import LookedOut
 from crawlspace.frontier.robots.cache import RobotsVerdict
 from crawlspace.runtime.access.digest import DigestLogin
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawlspace.config.rendering import BrowserSettings
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
+    from crawlspace.config.sites import BrowserSettings
     from crawlspace.crawl.logins import Logins
     from crawlspace.crawl.sessions import Carried
     from crawlspace.runtime.access.digest import Challenge
@@ -255,7 +255,7 @@ class BaseSiteAccess:
 
     def _carry(self, request: Request, access: SiteAccess, carried: Carried) -> None:
         assert access.session is not None
-        if access.session.client is not None:
+        if access.session.has_token:
             request.headers["Authorization"] = f"Bearer {json.loads(carried.content)['token']}"
         else:
             of_browser = request.headers.get(b"Cookie") if RESOURCE in request.meta else None
@@ -263,13 +263,13 @@ class BaseSiteAccess:
             if of_browser:
                 request.headers[b"Cookie"] = _with_others(request.headers.get(b"Cookie") or b"", of_browser)
         request.meta[SESSION] = access.pattern, carried.number, monotonic()
-        header = "Cookie" if access.session.client is None else "Authorization"
+        header = "Authorization" if access.session.has_token else "Cookie"
         set_access(request, [*request.meta.get(CARRIED, ()), header])
 
     def _shown(self, request: Request, response: Response, access: SiteAccess, number: int) -> None:
         """Keep the cookies that a page has set."""
         carried = self._logins.sessions.current(access)
-        if access.session is None or access.session.client is not None or carried is None or carried.number != number:
+        if access.session is None or access.session.has_token or carried is None or carried.number != number:
             return
         cookies = self._renewal.cookies(access, carried)
         if cookies.take_from(response, request):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from crawlspace.archive.reader import ArchiveReader
-from crawlspace.config.archive import archive_folder
+from crawlspace.config.content import archive_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

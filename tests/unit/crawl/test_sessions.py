@@ -7,8 +7,8 @@ import json
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
+from crawlspace.config.secrets import Seal
 from crawlspace.crawl.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
 from crawlspace.errors import StoreFull
 from tests.contract.memory.store import MemoryStore

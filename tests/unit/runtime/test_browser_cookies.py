@@ -8,8 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawlspace.config.rendering import NO_RENDERING
-from crawlspace.config.sites import SiteSettings, SiteTable
+from crawlspace.config.sites import NO_RENDERING, SiteSettings, SiteTable
 from crawlspace.crawl.logins import entry_hosts_of
 from crawlspace.crawl.sessions import KeptCookie
 from crawlspace.rules.limits import Limits

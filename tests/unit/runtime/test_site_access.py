@@ -9,7 +9,6 @@ from scrapy.http import Response
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import read_sites
 from crawlspace.crawl.logins import Logins
-from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.middlewares.site_access import BaseSiteAccess
 from crawlspace.runtime.requests import OWN, detached
@@ -29,7 +28,7 @@ ENTRIES: dict[str, dict[str, object]] = {
 
 def made() -> tuple[BaseSiteAccess, Logins]:
     settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 4, "CRAWLSPACE_SITES": ENTRIES}
-    logins = Logins(read_sites(settings, Limits()), MemoryStore(), FakeClock())
+    logins = Logins(read_sites(settings), MemoryStore(), FakeClock())
     cookies = SessionCookies()
     cookies.load_for_entry(logins.entry("wiki.example.com"), {"sid": "v"})
     logins.sessions.took(logins.entry("wiki.example.com"), cookies.dumped())
