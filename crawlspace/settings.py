@@ -63,7 +63,7 @@ class SpaceLimitsSection(Section, frozen=True):
     """Schemes that are crawled. Only these two are possible."""
     CRAWLSPACE_FOLLOW_QUERY_STRINGS: bool = True
     """Whether a URL with a `?` and something behind it is crawled."""
-    CRAWLSPACE_EXCLUDE_EXTENSIONS: Words = ()
+    CRAWLSPACE_EXCLUDE_EXTENSIONS: object = ""
     """File extensions that are not crawled: a list, or text separated by `|`, a comma or a blank. Empty: the built-in list of
     images, audio, video, archives, programs, fonts, styles and scripts (`crawlspace/rules/limits.py`). `"+log -ps"`: the
     built-in list, with `log` and without `ps`; all have a sign, or none has. `"none"`: no extension is excluded. The
@@ -441,10 +441,12 @@ class ScrapySection(Section, frozen=True):
     """Where `scrapy genspider` puts one."""
     COMMANDS_MODULE: str = "crawlspace.commands"
     """Where our commands are."""
-    SPIDER_LOADER_CLASS: str = "crawlspace.runtime.loader.CollectionLoader"
+    SPIDER_LOADER_CLASS: str = "crawlspace.runtime.components.loader.CollectionLoader"
     """Makes each collection a spider."""
-    SCHEDULER: str = "crawlspace.runtime.scheduler.FrontierScheduler"
+    SCHEDULER: str = "crawlspace.runtime.components.scheduler.FrontierScheduler"
     """Returns the URLs that the frontier leases."""
+    DOWNLOADER: str = "crawlspace.runtime.components.downloader.FrontierDownloader"
+    """Sends the requests of the frontier without a queue."""
     TWISTED_REACTOR: str = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
     """The asyncio event loop."""
     ASYNCIO_EVENT_LOOP: str | None = "uvloop.Loop" if os.name == "posix" else None
@@ -452,9 +454,9 @@ class ScrapySection(Section, frozen=True):
     TWISTED_DNS_RESOLVER: str = "crawlspace.runtime.http.resolver.GuardedResolver"
     """Holds the address rules at connect time, for each collection of a process its own. A crawl does not start with another
     one."""
-    LOG_FORMATTER: str = "crawlspace.runtime.logformat.QuietLogFormatter"
+    LOG_FORMATTER: str = "crawlspace.runtime.components.logformat.QuietLogFormatter"
     """Messages for single pages are made at level DEBUG only."""
-    ITEM_PROCESSOR: str = "crawlspace.runtime.item_pipelines.PagePipelines"
+    ITEM_PROCESSOR: str = "crawlspace.runtime.components.pipelines.PagePipelines"
     """Gives item pipelines the document of each page. A crawl does not start with another one."""
     STATS_DUMP: bool = False
     """The stats are not logged at the end; `-s STATS_DUMP=True` does. See [stats](stats.md)."""
@@ -466,17 +468,17 @@ class ScrapySection(Section, frozen=True):
     """Exports are in UTF-8; Scrapy's default would escape what is not ASCII."""
     FEED_STORAGES: object = field(
         default_factory=lambda: {
-            "": "crawlspace.runtime.exports.feed_file.FeedFile",
-            "file": "crawlspace.runtime.exports.feed_file.FeedFile",
+            "": "crawlspace.runtime.components.exports.FeedFile",
+            "file": "crawlspace.runtime.components.exports.FeedFile",
         }
     )
     """A file that is overwritten (`-O`, `"overwrite": True`) is [replaced as a whole](collections.md#exports). Keep both where
     you add a storage."""
     FEED_EXPORTERS: object = field(
         default_factory=lambda: {
-            "jsonlines": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
-            "jsonl": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
-            "jl": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
+            "jsonlines": "crawlspace.runtime.components.exports.JsonLinesExporter",
+            "jsonl": "crawlspace.runtime.components.exports.JsonLinesExporter",
+            "jl": "crawlspace.runtime.components.exports.JsonLinesExporter",
         }
     )
     """JSON lines of documents, written at once."""
@@ -507,15 +509,15 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
-    "middlewares.robots.RobotsTxt": 100,
+    "crawlspace.runtime.components.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
-    "middlewares.conditional_get.ConditionalGet": 120,
-    "middlewares.site_access.SiteAccess": 390,
-    "middlewares.default_headers.DefaultHeaders": 400,
-    "middlewares.rendering.Rendering": 580,
-    "middlewares.decompression.Decompression": 590,
-    "middlewares.cookies.Cookies": 700,
-    "middlewares.proxies.Proxies": 750,
+    "crawlspace.runtime.components.middlewares.ConditionalGet": 120,
+    "crawlspace.runtime.components.site_access.SiteAccessMiddleware": 390,
+    "crawlspace.runtime.components.middlewares.DefaultHeaders": 400,
+    "crawlspace.runtime.browser.rendering.RenderingMiddleware": 580,
+    "crawlspace.runtime.components.middlewares.Decompression": 590,
+    "crawlspace.runtime.components.cookies.Cookies": 700,
+    "crawlspace.runtime.components.middlewares.SiteProxies": 750,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
@@ -525,7 +527,7 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
     # The first of all, so that others get the items of pages and not the records of their fetches.
-    "middlewares.outcome.OneOutcome": -1000,
+    "crawlspace.runtime.components.one_outcome.OneOutcome": -1000,
 }
 ITEM_PIPELINES = {
     "pipelines.dedupe.Fingerprint": 800,
@@ -539,8 +541,8 @@ EXTENSIONS = {
     "scrapy.extensions.feedexport.FeedExporter": None,
     # The frontier keeps the delays, and applies AUTOTHROTTLE_ settings to them.
     "scrapy.extensions.throttle.AutoThrottle": None,
-    "crawlspace.runtime.exports.feeds.Exports": 0,
-    "crawlspace.runtime.progress.Progress": 0,
+    "crawlspace.runtime.components.exports.Exports": 0,
+    "crawlspace.runtime.session.progress.Progress": 0,
 }
 
 

@@ -6,7 +6,7 @@ _OFFSET_BITS = 32
 LARGEST_FILE = 1 << 31
 """A record begins below this offset: beyond the size at which files are rotated, and within the bits of an offset."""
 MOST_FILES = 1 << (53 - _OFFSET_BITS)
-"""A place is a number below 2^53, which scripts of Redis can hold."""
+"""A place is a number below 2^53, which Lua can hold."""
 
 
 def place_of(number: int, offset: int) -> int:

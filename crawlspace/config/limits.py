@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from crawlspace.config.content import CONVERTERS, read_converters
 from crawlspace.config.sentences import read
 from crawlspace.errors import SettingError, did_you_mean
+from crawlspace.parsing import words
 from crawlspace.printable import quoted
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
 from crawlspace.settings import SpaceLimitsSection, UrlBoundsSection
@@ -42,13 +43,13 @@ class ExtensionChoice:
 
 def read_extensions(settings: Mapping[str, object]) -> ExtensionChoice:
     """Return which extensions are excluded. Raises SettingError, also where some of the words have a sign and others have none."""
-    value = settings.get(EXTENSIONS, ())
-    found = read(SpaceLimitsSection, {EXTENSIONS: value}).CRAWLSPACE_EXCLUDE_EXTENSIONS
+    value = settings.get(EXTENSIONS, "")
+    found = words(EXTENSIONS, value, separators="|, ")
     if not found:
         return ExtensionChoice(DEFAULT_EXCLUDED_EXTENSIONS)
     signed = [word for word in found if word.startswith(_SIGNS)]
     if not signed:
-        return ExtensionChoice(frozenset() if list(found) == ["none"] else frozenset(map(_name, found)))
+        return ExtensionChoice(frozenset() if found == ["none"] else frozenset(map(_name, found)))
     if len(signed) < len(found):
         plain = next(word for word in found if not word.startswith(_SIGNS))
         raise SettingError(

@@ -269,7 +269,7 @@ class SiteProxy(Protocol):
     def no_proxy(self) -> NoProxy | None: ...
 
 
-class SiteProxies(Protocol):
+class ProxiedSites(Protocol):
     """The settings of single sites."""
 
     def of(self, host: str, port: int) -> SiteProxy: ...
@@ -284,7 +284,7 @@ class Proxies:
 
     def __init__(
         self,
-        sites: SiteProxies,
+        sites: ProxiedSites,
         *,
         proxy: Proxy | None = None,
         no_proxy: NoProxy | None = None,
@@ -388,7 +388,7 @@ class Proxies:
         return bool(self._environment) if self._proxy is None else not self._proxy.is_direct
 
 
-def read_proxies(settings: Mapping[str, object], sites: SiteProxies) -> Proxies:
+def read_proxies(settings: Mapping[str, object], sites: ProxiedSites) -> Proxies:
     """Return the proxies of a collection. Raises SettingError; no secret is read."""
     of_scrapy = read(OfScrapySection, settings)
     proxies = Proxies(

@@ -60,7 +60,7 @@ class ServerThread:
             self._ends.set()
 
     def tries_again(self, began: float) -> bool:
-        """Wait for a moment, and return whether a call is to be repeated that began then on the crawl's thread: see `Scripts.tries_again`.
+        """Wait for a moment, and return whether a call is to be repeated that began then on the crawl's thread: see `RedisServer.tries_again`.
 
         Once an absence was too long, none is repeated any more.
         """

@@ -34,7 +34,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bo
     """
     from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
-    from crawlspace.state.redis.scripts import redis_errors  # noqa: PLC0415
+    from crawlspace.state.redis.server import redis_errors  # noqa: PLC0415
 
     url = read_store_url(settings[STORE_URL])
     own = Settings(dict(settings))
@@ -68,7 +68,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bo
 
 def server_faults(settings: Mapping[str, object]) -> list[ServerFault]:
     """Return what is wrong with the server of a collection. Raises as `connected`."""
-    from crawlspace.state.redis.scripts import redis_errors  # noqa: PLC0415 - as above
+    from crawlspace.state.redis.server import redis_errors  # noqa: PLC0415 - as above
 
     with closing(connected(settings)) as client, redis_errors():
         servers = read_servers(client)

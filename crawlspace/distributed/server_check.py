@@ -59,7 +59,7 @@ def _read(client: redis.Redis, **of_node: object) -> ServerReport:
 
 
 def refuse_old(server: ServerReport) -> None:
-    """Raise StoreError for a server of a version that lacks what the scripts need."""
+    """Raise StoreError for a server of a version that lacks what a collection needs."""
     version = str(server.info.get("valkey_version") or server.info.get("redis_version") or "")
     numbers = version.split(".")[:2]
     if version and all(number.isdigit() for number in numbers) and tuple(map(int, numbers)) < OLDEST:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.model import Candidate, Source
 from crawlspace.parsing import boolean, integer
-from crawlspace.state.redis.scripts import redis_errors
+from crawlspace.state.redis.server import redis_errors
 
 if TYPE_CHECKING:
     import redis

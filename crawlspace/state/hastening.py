@@ -1,6 +1,6 @@
 """Changes when known URLs are due, in steps: each call changes, and reads, a bounded number of rows.
 
-SQLite does it by statement (`sqlite/queue.py`) and Redis by script (`lua/timed.lua`).
+SQLite does it by statement (`sqlite/queue.py`) and Redis by function (`lua/queue.lua`).
 """
 
 from __future__ import annotations

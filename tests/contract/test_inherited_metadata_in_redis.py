@@ -1,4 +1,4 @@
-"""Inherited metadata in Redis is decided after `record`, in a script of its own: what is killed, or too slow, in between."""
+"""Inherited metadata in Redis is decided after `record`, by a function of its own: what is killed, or too slow, in between."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Interrupted:
             happens()
         return self._client.execute_command(command, key, *args)
 
-    def register_script(self, text: str) -> Any:
-        return self._client.register_script(text)
+    def function_load(self, code: str, *, replace: bool) -> Any:
+        return self._client.function_load(code, replace=replace)
 
     def close(self) -> None:
         self._client.close()

@@ -77,8 +77,8 @@ CALLS: dict[str, Callable[[Worker, Known], object]] = {
 @contextmanager
 def cut(worker: Worker) -> Iterator[Callable[[], Any]]:
     """No call of the worker arrives within the block; yields what hands over the one that was made there."""
-    scripts = worker._scripts
-    run, made = scripts.run, []
+    server = worker._server
+    call, made = server.call, []
 
     def lost(operation: str, **args: object) -> Any:
         made.append((operation, args))
@@ -86,12 +86,12 @@ def cut(worker: Worker) -> Iterator[Callable[[], Any]]:
 
     def arrives() -> Any:
         ((operation, args),) = made
-        return run(operation, **args)
+        return call(operation, **args)
 
-    scripts.run = lost  # type: ignore[method-assign]
+    server.call = lost  # type: ignore[method-assign]
     with pytest.raises(StoreAway):
         yield arrives
-    scripts.run = run  # type: ignore[method-assign]
+    server.call = call  # type: ignore[method-assign]
 
 
 def given_up(call: str, worker: Worker, known: Known) -> Callable[[], Any]:
@@ -114,7 +114,7 @@ def does_nothing(arrives: Callable[[], Any], store: RedisStore) -> None:
 
 def everything(store: RedisStore) -> dict[bytes, bytes | None]:
     """All that the server keeps."""
-    client = store.scripts.client
+    client = store.server.client
     return {key: client.dump(key) for key in client.scan_iter()}
 
 
@@ -136,7 +136,7 @@ def test_a_call_that_arrives_after_the_worker_was_evicted_does_nothing(
 
 def test_the_record_of_an_evicted_worker_is_removed_after_an_hour(store: RedisStore, worker: Worker) -> None:
     def left_s() -> int:
-        return int(store.scripts.command("TTL", f"worker:{worker.name}"))
+        return int(store.server.command("TTL", f"worker:{worker.name}"))
 
     worker.begin("rules")
     worker.ready()
@@ -189,7 +189,7 @@ def test_a_call_that_arrives_twice_in_a_row_is_one(store: RedisStore, known: Kno
 
 def test_a_call_is_made_again_as_long_as_it_is_told_to(store: RedisStore, monkeypatch: pytest.MonkeyPatch) -> None:
     store.set_meta("a", "1")
-    client, failing, asked = store.scripts.client, [True, True], list[float]()
+    client, failing, asked = store.server.client, [True, True], list[float]()
     execute = client.execute_command
 
     def execute_command(*args: object, **options: object) -> object:
@@ -202,7 +202,7 @@ def test_a_call_is_made_again_as_long_as_it_is_told_to(store: RedisStore, monkey
     with pytest.raises(StoreAway):
         store.get_meta("a")
     failing.append(True)
-    store.scripts.tries_again = lambda began: asked.append(began) is None  # type: ignore[func-returns-value]
+    store.server.tries_again = lambda began: asked.append(began) is None  # type: ignore[func-returns-value]
     assert store.get_meta("a") == "1"
     assert len(asked) == 2
     assert asked[0] == asked[1]

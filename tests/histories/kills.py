@@ -73,8 +73,8 @@ def killed_by(countdown: Countdown, opened: object) -> None:
 
 def kill_between_calls(store: RedisStore, countdown: Countdown) -> None:
     """Kill before a call of the server, or after it, when its answer is lost."""
-    scripts = store.scripts
-    calls: dict[str, Callable[..., Any]] = {"run": scripts.run, "command": scripts.command}
+    server = store.server
+    calls: dict[str, Callable[..., Any]] = {"call": server.call, "command": server.command}
     for name, real in calls.items():
 
         def call(*args: Any, _call: Callable[..., Any] = real, **kwargs: Any) -> Any:
@@ -83,4 +83,4 @@ def kill_between_calls(store: RedisStore, countdown: Countdown) -> None:
             countdown.tick()
             return answer
 
-        setattr(scripts, name, call)
+        setattr(server, name, call)

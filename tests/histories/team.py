@@ -221,9 +221,9 @@ class Team:
             return 1.0  # some steps at once
         arounds = [member.prefetch.cluster for member in self.members]
         if self._collection.continuous and all(cluster is not None and cluster.is_nothing_left for cluster in arounds):
-            due = self.members[0].store.scripts.client.zrange(f"{{{NAME}}}:later", 0, 0, withscores=True)
+            due = self.members[0].store.server.client.zrange(f"{{{NAME}}}:later", 0, 0, withscores=True)
             return max(0.5, float(due[0][1]) / 1000 - self._crawler.clock.now()) if due else 1000.0
-        client, now = self.members[0].store.scripts.client, self._crawler.clock.now()
+        client, now = self.members[0].store.server.client, self._crawler.clock.now()
         rests = [rest for at in client.hvals(f"{{{NAME}}}:wait") if (rest := int(at.split()[0]) - now) > 0]
         if rests and not client.exists(f"{{{NAME}}}:owner"):
             return min(rests)  # all there is to do is at sites that are not to be asked before
@@ -263,7 +263,7 @@ class Team:
 
     def _settle(self, run: Run) -> None:
         first = self.members[0]
-        first.store.scripts.client.delete(f"{{{NAME}}}:{Key.SETTLING}")  # of one that was killed: it is waited for ten minutes
+        first.store.server.client.delete(f"{{{NAME}}}:{Key.SETTLING}")  # of one that was killed: it is waited for ten minutes
         with first.shared.store.settling() as is_this:
             assert is_this
             end_run_checked(first.engine, run)
@@ -271,7 +271,7 @@ class Team:
 
 def expire(shared: SharedStore) -> None:
     """Have a worker expire."""
-    shared.store.scripts.client.zadd(f"{{{NAME}}}:workers", {shared.worker.name: 0}, xx=True)
+    shared.store.server.client.zadd(f"{{{NAME}}}:workers", {shared.worker.name: 0}, xx=True)
     shared.store.close()
 
 
@@ -334,12 +334,12 @@ class SimulatedTeam(SimulatedCrawler):
         sources = [source for source, weight in collection.weights.items() if weight]
         shared = SharedStore.open(client_of_pool(), NAME, sinks=self.sinks, background=calls, timeout_s=10**6, sources=sources)
         store, worker = shared.store, shared.worker
-        store.scripts.now_ms = lambda: 10**9 * 10 + int(self.clock.monotonic() * 1000)
+        store.server.now_ms = lambda: 10**9 * 10 + int(self.clock.monotonic() * 1000)
         kill_between_calls(store, countdown)
         try:
             busy = worker.begin(rules_of(collection, build_space(collection)), index=(EMBEDDED, _PLACE))
             if busy is not None:  # killed before it was ready
-                store.scripts.client.zadd(f"{{{NAME}}}:workers", {busy: 0})
+                store.server.client.zadd(f"{{{NAME}}}:workers", {busy: 0})
                 assert worker.begin(rules_of(collection, build_space(collection)), index=(EMBEDDED, _PLACE)) is None
             shared.mark.save()
             startup = open_engine(

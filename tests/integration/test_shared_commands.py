@@ -20,9 +20,10 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
-from crawlspace.runtime.command import WIDTH, place_of
+from crawlspace.runtime.components.command import WIDTH
+from crawlspace.runtime.session.places import place_of
 from crawlspace.state.changes import Change
-from crawlspace.state.redis.scripts import Scripts
+from crawlspace.state.redis.server import RedisServer
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
 from crawlspace.state.store import Store
@@ -93,15 +94,15 @@ def now_ms(monkeypatch: pytest.MonkeyPatch) -> int:
     """Stop the clock of the server, so that no worker expires meanwhile, and return its time."""
     now_s = int(time.time())
     clock = property(lambda _: lambda: now_s * 1000, lambda _, __: None)  # each object has one of its own, which does not count
-    monkeypatch.setattr(Scripts, "now_ms", clock, raising=False)
+    monkeypatch.setattr(RedisServer, "now_ms", clock, raising=False)
     monkeypatch.setattr(redis.Redis, "time", lambda _: (now_s, 0))
     return now_s * 1000
 
 
 def aged(key: RedisStore, worker: Worker, now_ms: int, *, since_s: int, unseen_s: int, received: str) -> None:
     """Have a worker have begun so long ago, and have said something last so long ago."""
-    key.scripts.command("HSET", f"worker:{worker.name}", "since", now_ms - since_s * 1000, "report", received)
-    key.scripts.command("ZADD", "workers", now_ms - unseen_s * 1000, worker.name)
+    key.server.command("HSET", f"worker:{worker.name}", "since", now_ms - since_s * 1000, "report", received)
+    key.server.command("ZADD", "workers", now_ms - unseen_s * 1000, worker.name)
 
 
 @pytest.fixture
@@ -279,9 +280,9 @@ def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: R
     ],
 )
 def test_an_index_that_is_elsewhere(demo: Project, key: RedisStore, run: Run, place: str, reported: str) -> None:
-    key.scripts.command("HDEL", "index", EMBEDDED)
+    key.server.command("HDEL", "index", EMBEDDED)
     if place:
-        key.scripts.command("HSET", "index", EMBEDDED, place)
+        key.server.command("HSET", "index", EMBEDDED, place)
     assert run("forget", "demo", f"{HOME}/").succeeded().stderr == reported
     assert len(indexed(demo)) == 3
     if place:
@@ -381,7 +382,7 @@ def looked_at(run: Run, name: bytes | str) -> None:
     ],
 )
 def test_a_record_that_is_not_ours(demo: Project, key: RedisStore, run: Run, row: list[object], says: str) -> None:
-    key.scripts.command("HSET", "url:0", 1, msgspec.msgpack.encode(row))
+    key.server.command("HSET", "url:0", 1, msgspec.msgpack.encode(row))
     ended = run("urls", "demo")
     assert (ended.returncode, ended.stderr[: len(says)]) == (1 if says else 0, says)
     assert ended.stderr.count("\n") == (1 if says else 0)
@@ -389,7 +390,7 @@ def test_a_record_that_is_not_ours(demo: Project, key: RedisStore, run: Run, row
 
 def test_the_worker_with_garbage_is_alive_all_the_same(demo: Project, key: RedisStore, run: Run) -> None:
     worker = worker_of(demo)
-    key.scripts.command("HSET", f"worker:{worker.name}", "info", b"\xff\x00", "since", "soon", "report", b"\xff{")
+    key.server.command("HSET", f"worker:{worker.name}", "info", b"\xff\x00", "since", "soon", "report", b"\xff{")
     shown = run("status", "demo").succeeded().stdout
     assert worker.name[:30] in shown
     assert json_of(run("status", "demo", "--json"))["workers"][0]["fetched"] == 0

@@ -60,14 +60,14 @@ def test_orders_of_an_expired_worker_are_sent_before_the_end(team: MakeTeam) -> 
         shared.start()
         shared.until_in_redis(lambda: shared.store.counts().by_state.get("done", 0) > 3, "url:0")
         for command, key, *values in (
-            ("ZADD", "workers", shared.store.scripts.command("ZRANGE", "workers", 0, 0, "WITHSCORES")[0][1], "elsewhere:1:dead"),
+            ("ZADD", "workers", shared.store.server.command("ZRANGE", "workers", 0, 0, "WITHSCORES")[0][1], "elsewhere:1:dead"),
             ("HSET", "drain", EMBEDDED, "elsewhere:1:dead"),
         ):
-            shared.store.scripts.command(command, key, *values)
+            shared.store.server.command(command, key, *values)
         late.release()
         shared.until_in_redis(lambda: shared.store.counts().by_state.get("done", 0) == len(site), "url:0")
         assert shared.store.backlog(EMBEDDED) > 0, "they are that worker's to send"
-        shared.store.scripts.command("ZADD", "workers", 0, "elsewhere:1:dead")
+        shared.store.server.command("ZADD", "workers", 0, "elsewhere:1:dead")
         shared.wait()
         assert shared.store.backlog(EMBEDDED) == 0
         assert {urlsplit(url).path for url in shared.indexed()} == set(site)
@@ -164,7 +164,7 @@ def test_the_index_moves_to_another_machine(team: MakeTeam, four: list[Server]) 
     sent = shared.indexed(0)
     assert set() < sent < all_of(four)
     shutil.copytree(shared.data(0) / "demo", shared.data(1) / "demo")
-    assert shared.store.scripts.command("DEL", "index") == 1
+    assert shared.store.server.command("DEL", "index") == 1
     shared.start()
     shared.wait()
     assert shared.indexed(1) == all_of(four)
@@ -208,7 +208,7 @@ def test_a_crawl_that_cannot_begin_leaves_no_worker_behind(team: MakeTeam) -> No
     shared = team("http://localhost/", rules="forbid domain *\n")
     assert shared.start().wait() == 1
     assert "no start URL is in the crawl space" in shared.output()
-    assert shared.store.scripts.command("ZCARD", "workers") == 0
+    assert shared.store.server.command("ZCARD", "workers") == 0
 
 
 def test_the_scheduler_of_scrapy_redis_is_refused(team: MakeTeam) -> None:

@@ -74,19 +74,19 @@ class Team:
         def is_gone() -> bool:
             names = [name for name in self.names() if int(name.split(":")[-2]) == worker.pid]
             for name in names:
-                self.store.scripts.command("ZADD", "workers", 0, name)  # again, if it has reported meanwhile
+                self.store.server.command("ZADD", "workers", 0, name)  # again, if it has reported meanwhile
             return not names
 
         self.until_in_redis(is_gone, "workers")
 
     def names(self) -> list[str]:
         """The workers that the server knows, by the names that it knows them by."""
-        return [name.decode() for name in self.store.scripts.command("ZRANGE", "workers", 0, -1)]
+        return [name.decode() for name in self.store.server.command("ZRANGE", "workers", 0, -1)]
 
     def until_shared(self, *sites: int) -> None:
         """Wait until there are so many workers, each with so many sites."""
         self.until_in_redis(
-            lambda: sorted(self.store.scripts.command("SCARD", f"owned:{name}") for name in self.names()) == [*sites], "own*"
+            lambda: sorted(self.store.server.command("SCARD", f"owned:{name}") for name in self.names()) == [*sites], "own*"
         )
 
     def states(self) -> dict[str, UrlState]:

@@ -56,6 +56,8 @@ class Transfers:
         self._running: dict[pycurl.Curl, Running] = {}
         self._watched: dict[int, int] = {}
         """What each socket is watched for."""
+        self._to_watch: dict[int, int] = {}
+        """The same for sockets that libcurl has named since it was called: an answer that is there at once makes watching needless."""
         self._due = inf
         """When libcurl wants to be called, by the clock of the loop."""
         self._timer: TimerHandle | None = None
@@ -107,9 +109,15 @@ class Transfers:
         self._due = inf if in_ms < 0 else self._loop.time() + in_ms / 1000
 
     def _watch(self, what: int, socket: int, _multi: object, _data: object) -> None:
+        if what != pycurl.POLL_REMOVE:
+            self._to_watch[socket] = what & pycurl.POLL_INOUT
+        else:
+            self._to_watch.pop(socket, None)
+            self._watch_for(socket, 0)  # at once: libcurl may close it, and its number be used again
+
+    def _watch_for(self, socket: int, now: int) -> None:
         assert self._loop is not None
         before = self._watched.pop(socket, 0)
-        now = 0 if what == pycurl.POLL_REMOVE else what & pycurl.POLL_INOUT
         if now & pycurl.POLL_IN and not before & pycurl.POLL_IN:
             self._loop.add_reader(socket, self._act, socket, pycurl.CSELECT_IN)
         elif before & pycurl.POLL_IN and not now & pycurl.POLL_IN:
@@ -148,7 +156,13 @@ class Transfers:
                 self._multi.remove_handle(curl)
 
     def _arrange(self) -> None:
-        """Have `_on_timer` called when libcurl wants to be. A timer that comes too early stays: most are set again and again."""
+        """Watch the sockets that libcurl has named, and have `_on_timer` called in time.
+
+        A timer that comes too early stays: most are set again and again.
+        """
+        for socket, what in self._to_watch.items():
+            self._watch_for(socket, what)
+        self._to_watch.clear()
         if self._due == inf:
             return
         assert self._loop is not None

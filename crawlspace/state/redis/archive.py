@@ -12,14 +12,14 @@ import msgspec
 from crawlspace.model import Document
 from crawlspace.state.redis.encoding import number, raw, understood, written
 from crawlspace.state.redis.keys import Key
-from crawlspace.state.redis.scripts import Scripts
+from crawlspace.state.redis.server import RedisServer
 from crawlspace.urls import url_key
 
 
 class RedisArchive(ABC):
     """The part of the store that concerns the archive, and the sinks as a whole."""
 
-    scripts: Scripts
+    server: RedisServer
 
     @abstractmethod
     def _command(self, command: str, key: str, *args: Any) -> Any: ...
@@ -51,7 +51,7 @@ class RedisArchive(ABC):
         return sorted(self._write("push_again", documents=given, **({} if sink is None else {"sink": sink})))
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
-        self.scripts.use_sinks(sinks)
+        self.server.use_sinks(sinks)
 
     def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
         wanted = list(dict.fromkeys(urls))

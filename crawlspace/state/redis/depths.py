@@ -18,7 +18,7 @@ from crawlspace.state.redis.keys import Key
 _T = TypeVar("_T")
 _SOME = 1_000
 _PAGES = 2_000
-"""Pages of one script: it keeps the server busy for about 20 ms."""
+"""Pages of one call: it keeps the server busy for about 20 ms."""
 _read = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw, int, int | bool, int, int, int | bool, bool, bool]]).decode
 
 

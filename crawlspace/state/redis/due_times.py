@@ -1,4 +1,4 @@
-"""When known URLs are due, in Redis: changes to many of them, by `lua/timed.lua`."""
+"""When known URLs are due, in Redis: changes to many of them, by `lua/queue.lua`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collection on a Redis server as one side of a move; `lua/move.lua` writes what the scripts keep of URLs.
+"""A collection on a Redis server as one side of a move; `lua/move.lua` writes what the functions keep of URLs.
 
 Which worker owns what is not moved: the first worker finds what there is to do.
 """
@@ -49,7 +49,7 @@ from crawlspace.state.redis.encoding import (
     written,
 )
 from crawlspace.state.redis.keys import Key, Prefix
-from crawlspace.state.redis.scripts import redis_errors
+from crawlspace.state.redis.server import redis_errors
 from crawlspace.state.redis.sites import encode_unreachable, wait_of
 from crawlspace.state.redis.store import RedisStore, encode_robots
 from crawlspace.state.redis.workers import workers
@@ -78,9 +78,9 @@ class RedisSide:
         self._client = client
         self._collection = collection
         self._store = RedisStore(client, collection)
-        self._run = self._store.scripts.run
-        self._command = self._store.scripts.command
-        self._hash = self._store.scripts.hash
+        self._run = self._store.server.call
+        self._command = self._store.server.command
+        self._hash = self._store.server.hash
         self._mark: str | None = None
         crawling = self._command("EXISTS", Key.WORKERS) and [who for who in workers(self._store) if who.unseen_s < timeout_s]
         for who in crawling or ():
@@ -190,7 +190,7 @@ class RedisSide:
 
     def _sinks(self) -> list[str]:
         """Those that have orders."""
-        prefix = f"{self._store.scripts.prefix}{Prefix.OUTBOX}"
+        prefix = f"{self._store.server.prefix}{Prefix.OUTBOX}"
         with redis_errors():
             keys = [key.decode() for key in self._client.scan_iter(match=f"{prefix}*:url", count=_KEYS)]
         return sorted(key.removeprefix(prefix).removesuffix(":url") for key in keys)
@@ -242,7 +242,7 @@ class RedisSide:
 
     def clear(self) -> None:
         """Remove all of an unfinished copy, last of all its mark."""
-        prefix = self._store.scripts.prefix
+        prefix = self._store.server.prefix
         meta = f"{prefix}meta".encode()
         with redis_errors():
             keys = (key for key in self._client.scan_iter(match=f"{prefix}*", count=_KEYS) if key != meta)
@@ -268,7 +268,7 @@ def address_of(client: redis.Redis | redis.RedisCluster) -> str:
 
 
 def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
-    """Yield the commands that write records, but for what the script does with the URLs themselves. Keys are without their beginning."""
+    """Yield the commands that write records, but for what `move_part` does with the URLs themselves. Keys are without their beginning."""
     values: defaultdict[tuple[str, str], list[object]] = defaultdict(list)
 
     def put(key: str, field: object, value: object) -> None:

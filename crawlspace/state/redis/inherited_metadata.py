@@ -1,7 +1,7 @@
 """Inherited metadata in Redis, see `state.inherited_metadata`.
 
 `record` adds the pages of its batch to the list `to_inherit`, in its own transaction. What follows for other URLs is decided here, after
-it, and written in one script, which writes nothing if another worker was faster or a URL has changed meanwhile: then it is decided again.
+it, and written by one function, which writes nothing if another worker was faster or a URL has changed meanwhile: then it is decided again.
 Whoever is killed in between leaves the entry to the next `record` or `begin_run` of any worker.
 """
 
@@ -24,7 +24,7 @@ from crawlspace.state.inherited_metadata import (
 )
 from crawlspace.state.redis.encoding import bytes_of, decode_all, decode_state, number, raw, understood, written
 from crawlspace.state.redis.keys import Key, Prefix
-from crawlspace.state.redis.scripts import Scripts
+from crawlspace.state.redis.server import RedisServer
 
 _AT_ONCE = 1_000
 
@@ -50,16 +50,16 @@ def encode_pages(changes: Sequence[Change]) -> dict[str, object]:
 
 
 class RedisInheritance:
-    def __init__(self, scripts: Scripts, write: Callable[..., object]) -> None:
-        """`write` runs a script that changes the store."""
-        self._scripts = scripts
+    def __init__(self, server: RedisServer, write: Callable[..., object]) -> None:
+        """`write` calls a function that changes the store."""
+        self._server = server
         self._run_write = write
         self._rows: dict[int, bytes] = {}
         """The records on which the current decision is based."""
 
     def settle(self, effects: Effects) -> None:
         """Decide and write what follows from all entries of the list."""
-        while (entry := self._scripts.command("LINDEX", Key.TO_INHERIT, 0)) is not None:
+        while (entry := self._server.command("LINDEX", Key.TO_INHERIT, 0)) is not None:
             with understood("pages whose metadata is inherited"):
                 found = _read_entry(entry)
                 pages = [_read_page(bytes_of(page) or b"") for page in found.pages]
@@ -70,7 +70,7 @@ class RedisInheritance:
     def drop(self) -> None:
         cursor = None
         while cursor != "0":
-            next_, ids = self._scripts.run("some_inheriting", cursor=cursor or "0", limit=_AT_ONCE)
+            next_, ids = self._server.call("some_inheriting", cursor=cursor or "0", limit=_AT_ONCE)
             while not self._write(self._dropped(ids)):
                 pass
             cursor = next_.decode()
@@ -90,13 +90,13 @@ class RedisInheritance:
     def with_source(self, pages: Collection[int]) -> Iterator[InheritingUrl]:
         for page in pages:
             with understood("URLs that inherit metadata"):
-                ids = sorted(map(int, self._scripts.command("SMEMBERS", f"{Prefix.INHERITING}{page}")))
+                ids = sorted(map(int, self._server.command("SMEMBERS", f"{Prefix.INHERITING}{page}")))
             yield from (InheritingUrl(state.id, state.key, state.inherited, page) for state in self._states(ids))
 
     def without_source(self, keys: Collection[int]) -> Iterator[InheritingUrl]:
         wanted = list(keys)
         for first in range(0, len(wanted), _AT_ONCE):
-            reply = self._scripts.run("without_source", keys=[number(key) for key in wanted[first : first + _AT_ONCE]])
+            reply = self._server.call("without_source", keys=[number(key) for key in wanted[first : first + _AT_ONCE]])
             for state in map(decode_state, decode_all(reply)):
                 yield InheritingUrl(state.id, state.key, state.inherited, None)
 
@@ -118,12 +118,12 @@ class RedisInheritance:
     def _states(self, ids: Collection[int]) -> Iterator[UrlState]:
         wanted = list(ids)
         for first in range(0, len(wanted), _AT_ONCE):
-            for reply in decode_all(self._scripts.run("get_ids", ids=wanted[first : first + _AT_ONCE])):
+            for reply in decode_all(self._server.call("get_ids", ids=wanted[first : first + _AT_ONCE])):
                 self._rows[reply.id] = bytes_of(reply.row) or b""
                 yield decode_state(reply)
 
     def _values(self, key: str, ids: Collection[int]) -> dict[int, bytes]:
-        found = self._scripts.command("HMGET", key, *ids) if ids else []
+        found = self._server.command("HMGET", key, *ids) if ids else []
         return {id: value for id, value in zip(ids, found, strict=True) if value is not None}
 
     def _write(self, changes: MetadataChanges, entry: bytes | None = None) -> bool:

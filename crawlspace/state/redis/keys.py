@@ -1,4 +1,4 @@
-"""The names of the keys of a collection in Redis, each once; in the scripts they are `keys.lease` and `PREFIX.worker`."""
+"""The names of the keys of a collection in Redis, each once; in Lua they are `keys.lease` and `PREFIX.worker`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ TYPES: Mapping[str, frozenset[Key]] = {
     "set": frozenset({Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PENDING, Key.SCHEMES, Key.SET_ASIDE}),
     "zset": frozenset({Key.FREE, Key.LATER, Key.REFUSED_PAGES, Key.WORKERS}),
 }
-"""The types of those that are no hashes; a script that writes checks them all first."""
+"""The types of those that are no hashes; a function that writes checks them all first."""
 
 
 class Prefix(StrEnum):

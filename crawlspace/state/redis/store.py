@@ -1,6 +1,6 @@
-"""A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by scripts in the server.
+"""A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by functions of the server.
 
-Each method that writes is one run of a script, which writes all or nothing. `scripts` runs them, `encoding` has the form of the values,
+Each method that writes is one call of a function, which writes all or nothing. `server` calls them, `encoding` has the form of the values,
 `workers` what only several workers need.
 """
 
@@ -43,7 +43,7 @@ from crawlspace.state.redis.encoding import (
 from crawlspace.state.redis.inherited_metadata import RedisInheritance, encode_pages
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.refused_links import RedisRefusedLinks
-from crawlspace.state.redis.scripts import Scripts
+from crawlspace.state.redis.server import RedisServer
 from crawlspace.state.redis.values import RedisValues
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.site_health import NEW_SITE, Health, health_of
@@ -60,11 +60,11 @@ _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, RedisValues):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
-    changed_at_once = 10_000  # a script keeps the server busy, which serves other workers between two
+    changed_at_once = 10_000  # a function keeps the server busy, which serves other workers between two
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
-        self.scripts = Scripts(client, collection, sinks=sinks, crawls=crawls)
-        self.inheritance = RedisInheritance(self.scripts, self._write)
+        self.server = RedisServer(client, collection, sinks=sinks, crawls=crawls)
+        self.inheritance = RedisInheritance(self.server, self._write)
         self._own_writes = 0
 
     # discovery
@@ -86,7 +86,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
                     elif at >= 0:
                         due[site_text(site)].append((queue, at))
         waits = {}
-        for site_number, wait in self.scripts.hash(Key.WAIT).items():
+        for site_number, wait in self.server.hash(Key.WAIT).items():
             waits[site_text(self._command("HGET", Key.SITE_NAME, site_number) or b"")] = redis_sites.wait_of(wait)
         for name in sorted(pending.keys() | due.keys() | waits.keys()):
             yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), *waits.get(name, ()))
@@ -95,9 +95,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         if limit <= 0:
             return []
         chosen = {} if queue is None else {"queue_index": queue.queue_index}
-        return urls_leased(
-            self.scripts, site, self._write("lease", site=site, limit=limit, now=now, until=until, **chosen), until
-        )
+        return urls_leased(self.server, site, self._write("lease", site=site, limit=limit, now=now, until=until, **chosen), until)
 
     def release(self, ids: Iterable[int]) -> None:
         self._write("release", ids=list(ids))
@@ -250,7 +248,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
 
     # sites that cannot be reached
     def unreachable(self) -> list[UnreachableSite]:
-        return redis_sites.rows_of(self.scripts.hash(Key.UNREACHABLE))
+        return redis_sites.rows_of(self.server.hash(Key.UNREACHABLE))
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
         self._write("set_unreachable", site=site, row=redis_sites.encode_unreachable(row))
@@ -305,7 +303,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         self._command("HGET", Key.META, "format")
 
     def close(self) -> None:
-        self.scripts.close()
+        self.server.close()
 
     # private
     def _record(
@@ -330,10 +328,10 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         return effects
 
     def _read(self, operation: str, **args: object) -> Any:
-        return self.scripts.run(operation, **args)
+        return self.server.call(operation, **args)
 
     def _command(self, command: str, key: str, *args: Any) -> Any:
-        return self.scripts.command(command, key, *args)
+        return self.server.command(command, key, *args)
 
     def _write(self, operation: str, **args: object) -> Any:
         reply = self._read(operation, **args)
@@ -347,7 +345,7 @@ def _queue_of(place: bytes) -> Queue:
         return Queue.of_index(int(place.partition(b":")[2]))
 
 
-def urls_leased(scripts: Scripts, site: str, reply: bytes | Sequence[bytes], until: int) -> list[UrlState]:
+def urls_leased(server: RedisServer, site: str, reply: bytes | Sequence[bytes], until: int) -> list[UrlState]:
     """Return what `lease` and `take` tell: a batch, or in a list its ids alone, where a call is repeated. What is damaged is put aside."""
     if isinstance(reply, bytes):
         batch = batch_of(reply)
@@ -357,14 +355,14 @@ def urls_leased(scripts: Scripts, site: str, reply: bytes | Sequence[bytes], unt
         ids = ids_of(batch.ids)
     else:
         ids = ids_of(reply[0].decode())
-    states, broken = leased_one_by_one(scripts.run("get_ids", ids=ids), until)
-    if broken:
-        scripts.run("put_aside", ids=broken)
+    states = leased_one_by_one(server.call("get_ids", ids=ids), until)
+    if broken := sorted({*ids} - {state.id for state in states}):
+        server.call("put_aside", ids=broken)
     return states
 
 
 def encode_robots(entry: RobotsEntry) -> dict[str, object]:
-    """Return a robots.txt as the scripts take it; `robots_entry` reads it again."""
+    """Return a robots.txt as the functions take it; `robots_entry` reads it again."""
     body = raw(written((entry.status, entry.body, entry.fetched_at)))
     return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
 

@@ -148,8 +148,8 @@ class Worker:
 
     def __init__(self, store: RedisStore, *, timeout_s: float, sources: Iterable[Source] = tuple(Source)) -> None:
         self._store = store
-        self._scripts = store.scripts
-        self.broken_key = f"{store.scripts.prefix}broken"
+        self._server = store.server
+        self.broken_key = f"{store.server.prefix}broken"
         """Where records are put that cannot be read."""
         self.timeout_s = timeout_s
         self._timeout_ms = int(timeout_s * 1000)
@@ -268,7 +268,7 @@ class Worker:
 
     def _acquired(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> AcquiredSite:
         site = site_text(name)
-        states = urls_leased(self._scripts, site, urls, until)
+        states = urls_leased(self._server, site, urls, until)
         with understood(f"what it keeps of {site}"):
             return AcquiredSite(site, states, _known(site, *known) if known else None)
 
@@ -320,12 +320,12 @@ class Worker:
 
         The place is fixed with the first order; a worker with another place never sends.
         """
-        drains, there = self._scripts.run("drains", worker=self.name, sink=sink, place=place)
+        drains, there = self._server.call("drains", worker=self.name, sink=sink, place=place)
         return bool(drains), there.decode(errors="replace")
 
     def sender(self, sink: str) -> tuple[str, float] | None:
         """Return the worker that sends the sink its orders, and the seconds since its last heartbeat; None where there is none."""
-        reply = self._scripts.run("sender", sink=sink)
+        reply = self._server.call("sender", sink=sink)
         return (reply[0].decode(errors="replace"), reply[1] / 1000) if reply else None
 
     def begin_run(self, at: int | None) -> None:
@@ -362,13 +362,13 @@ class Worker:
 
     def _run(self, operation: str, **args: object) -> Any:
         """Call an operation; the server refuses it after a later call of this worker."""
-        return self._scripts.run(operation, worker=self.name, at=next(self._tries), **args)
+        return self._server.call(operation, worker=self.name, at=next(self._tries), **args)
 
 
 def workers(store: RedisStore) -> list[WorkerSeen]:
     """Return the workers of the collection that have not expired."""
     found = []
-    for name, info, since, reply, unseen_ms, sites, urls in store.scripts.run("workers"):
+    for name, info, since, reply, unseen_ms, sites, urls in store.server.call("workers"):
         if not info:
             continue  # it only sends the index its orders
         called = name.decode(errors="replace")

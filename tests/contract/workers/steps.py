@@ -36,7 +36,7 @@ def urls_of(taken: Acquired) -> dict[str, list[str]]:
 def expire(store: RedisStore, *dead: Worker) -> None:
     """Have workers be found dead by one that has just come."""
     for worker in dead:
-        store.scripts.command("ZADD", "workers", 0, worker.name)
+        store.server.command("ZADD", "workers", 0, worker.name)
 
 
 SITES = [f"{letter}.example/{number}" for letter in "abcd" for number in range(3)]

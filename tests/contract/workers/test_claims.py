@@ -20,7 +20,7 @@ def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known:
     """Also one of which no URL is known; and what else is known of it comes along."""
     known.discover("a.example/0")
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
-    store.scripts.now_ms = lambda: 10**12
+    store.server.now_ms = lambda: 10**12
     one, two = joined(store), joined(store)
     got = one.claim(["a.example:80", "unknown.example:80"], now=NOW)
     assert [(each.site, list(each.states)) for each in got] == [("a.example:80", []), ("unknown.example:80", [])]
@@ -40,7 +40,7 @@ def test_a_site_that_nobody_holds_is_its_who_claims_it(store: RedisStore, known:
 def test_the_owner_of_a_claimed_site_learns_of_it_and_the_claim_comes_before_others(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     now = 10**12
-    store.scripts.now_ms = lambda: now
+    store.server.now_ms = lambda: now
     holder, waiting, third = joined(store), joined(store), joined(store)
     assert list(take(holder, 1)) == ["a"]
     assert claimed(waiting, "a") == []
@@ -57,7 +57,7 @@ def test_the_owner_of_a_claimed_site_learns_of_it_and_the_claim_comes_before_oth
 def test_a_site_that_was_claimed_in_vain_is_others_before_long(store: RedisStore, known: Known) -> None:
     known.discover("a.example/0")
     now = 10**12
-    store.scripts.now_ms = lambda: now
+    store.server.now_ms = lambda: now
     holder, waiting, third = joined(store), joined(store), joined(store)
     take(holder)
     assert claimed(waiting, "a") == []
@@ -73,7 +73,7 @@ def test_a_site_that_rests_goes_on_resting_when_it_is_claimed(store: RedisStore,
     """As one that has failed several times in a row."""
     known.discover("a.example/0")
     now = 10**12
-    store.scripts.now_ms = lambda: now
+    store.server.now_ms = lambda: now
     holder, waiting = joined(store), joined(store)
     take(holder)
     if is_claimed:

@@ -40,7 +40,7 @@ def on_one_clock(crawlers: tuple[Crawler, Crawler], clock: FakeClock) -> None:
     """The server goes by the clock of the test."""
     behind_ms = round(time.time() * 1000) - round(clock.now() * 1000)
     for each in crawlers:
-        each.store.scripts.now_ms = lambda: behind_ms + round(clock.now() * 1000)
+        each.store.server.now_ms = lambda: behind_ms + round(clock.now() * 1000)
 
 
 def test_a_site_that_is_needed_comes_from_the_other_worker_and_goes_back(

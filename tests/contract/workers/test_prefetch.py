@@ -84,7 +84,7 @@ def test_an_expired_worker_drops_what_it_had_found(crawlers: tuple[Crawler, Craw
     two.shared.mark.save()
     two.tick()
     assert two.changes == 0
-    one.store.scripts.command("ZADD", "workers", 0, two.shared.worker.name)
+    one.store.server.command("ZADD", "workers", 0, two.shared.worker.name)
     for worker in (one, two, two):
         clock.advance(60)
         worker.tick()

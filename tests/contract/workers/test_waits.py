@@ -17,7 +17,7 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
     known.discover("a.example/0", "a.example/1")
     store.wait_site("b.example:80", NOW + 60)
     store.save_robots(RobotsEntry("a.example:80", "http", 200, "User-agent: *", NOW))
-    store.scripts.now_ms = lambda: 10**12
+    store.server.now_ms = lambda: 10**12
     one, two = joined(store), joined(store)
     row = UnreachableSite("a.example:80", 612, NOW - 60, 2, NOW - 60)
     store.set_unreachable("a.example:80", row)  # another worker has counted it since this one began
@@ -39,7 +39,7 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
 def test_more_is_wanted_of_a_site_that_is_held_no_more(store: RedisStore, known: Known) -> None:
     """Others may have asked it meanwhile: taken anew, it comes with what they know, also where the call is repeated."""
     known.discover("a.example/0", "a.example/1", "b.example/0")
-    store.scripts.now_ms = lambda: 10**12
+    store.server.now_ms = lambda: 10**12
     worker = joined(store)
     worker.take(refill={}, new=1, limit=1, now=NOW, until=NOW + 300)
     worker.release_sites([SiteRelease("a.example:80", 2.5)])
@@ -69,7 +69,7 @@ def test_a_clock_that_was_set_back_makes_no_wait_longer(
     worker = joined(store)
     for after_s in (0, taken_after_s - 1):
         assert not worker.take(refill={}, new=5, limit=5, now=NOW + after_s, until=NOW + 9999).sites
-        store.scripts.command("ZADD", "free", 0, 1)  # by the clock of the server it would be looked at again some seconds later
+        store.server.command("ZADD", "free", 0, 1)  # by the clock of the server it would be looked at again some seconds later
     assert worker.take(refill={}, new=5, limit=5, now=NOW + taken_after_s, until=NOW + 9999).sites
 
 

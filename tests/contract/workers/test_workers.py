@@ -146,22 +146,22 @@ def test_a_damaged_record_is_put_aside_and_the_others_are_leased(
     store: RedisStore, known: Known, damage: Callable[[bytes], bytes], leased_by: str
 ) -> None:
     known.discover("a.example/0", "a.example/1", "a.example/2")
-    record = store.scripts.command("HGET", "url:0", "2")
+    record = store.server.command("HGET", "url:0", "2")
     assert damage(record) != record
-    store.scripts.command("HSET", "url:0", "2", damage(record))
+    store.server.command("HSET", "url:0", "2", damage(record))
     if leased_by == "a worker":
         worker = joined(store)
         assert take(worker) == {"a": ["a.example/0", "a.example/2"]}
         assert worker.heartbeat().broken == 1
     else:
         assert known.leased("a.example") == ["a.example/0", "a.example/2"]
-    assert store.scripts.hash("broken") == {b"2": damage(record)}
+    assert store.server.hash("broken") == {b"2": damage(record)}
     assert known.get("a.example/0").lease_until is not None
 
 
 def test_records_are_in_parts(store: RedisStore, known: Known) -> None:
     store.begin_run(None)  # a store without a format would be that of another version
-    store.scripts.command("HSET", "counters", "urls", 2 * PART - 4)
+    store.server.command("HSET", "counters", "urls", 2 * PART - 4)
     urls = [f"a.example/{n}" for n in range(8)]
     known.discover(*urls)
     assert [known.get(url).id for url in urls] == list(range(2 * PART - 3, 2 * PART + 5))
@@ -253,11 +253,11 @@ def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) 
     store.begin_run(NOW)
     assert known.leased("a.example", now=NOW + 9) == [], "all are set aside"
     known.discover(*(f"{number}.example/" for number in range(many)))
-    before = store.scripts.runs
+    before = store.server.runs
     worker = joined(store)
-    assert store.scripts.runs - before >= 1 + 3 + 2 + 1
+    assert store.server.runs - before >= 1 + 3 + 2 + 1
     assert worker.heartbeat().free == many
-    assert [store.scripts.command(kind, name) for kind, name in (("SCARD", "set_aside"), ("ZCARD", "later"))] == [0, 1]
+    assert [store.server.command(kind, name) for kind, name in (("SCARD", "set_aside"), ("ZCARD", "later"))] == [0, 1]
     assert len(known.leased("a.example", many, now=NOW + 9)) == many
 
 
@@ -272,8 +272,8 @@ def test_held_deletions_and_metadata_of_nobody_are_gone_through_in_calls_of_boun
     pages = [f"a.example/{number}" for number in range(AT_ONCE + 100)]
     known.discover(*(structs.replace(new(page), inherited='{"c":"red"}') for page in pages))
     known.record(*(known.page(page, f"{number:016}", held=Held.MANY) for number, page in enumerate(pages)))
-    before = store.scripts.runs
+    before = store.server.runs
     assert store.counts().held == len(pages)
     store.drop_inherited()
-    assert store.scripts.runs - before >= 1 + 2 * 2
+    assert store.server.runs - before >= 1 + 2 * 2
     assert {state.inherited for state in store.urls()} == {None}

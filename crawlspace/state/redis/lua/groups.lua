@@ -1,9 +1,112 @@
+-- Groups of duplicates, see `duplicates.py`. A group is named by a checksum. The hash `checksum` has for each the number of URLs that have it,
+-- and the members of its group: none, one id, or `*` for those in the sorted set `group:…`, whose members are written so that their
+-- order is their rank. The hash `incumbent` has who stands for a group where that isn't the one with the best rank.
+
+function groups.checksum_bucket(checksum)
+  return string.format("%schecksum:%02x%02x", P, string.byte(checksum, 1) or 0, string.byte(checksum, 2) or 0)
+end
+
+function groups.entry_of(checksum)
+  local entry = groups.entries[checksum]
+  if not entry then
+    local text = call("HGET", groups.checksum_bucket(checksum), checksum)
+    local urls, members = string.match(text or "0:", "^(%d+):(.*)$")
+    if not members or not (members == "" or members == "*" or string.match(members, "^%d+$")) then error("an entry of a group is damaged") end
+    entry = {urls = tonumber(urls), members = members}
+    groups.entries[checksum] = entry
+  end
+  return entry
+end
+
+function groups.group_key(group) return PREFIX.group .. group end
+
+function groups.aside_then(id)
+  if groups.asides[id] == nil then groups.asides[id] = call("HGET", keys.aside, id) end
+  return groups.asides[id]
+end
+
+function groups.winner_of(id, row)
+  if not row[CHECKSUM] then return nil end
+  local group = groups.aside_then(id) or row[CHECKSUM]
+  local members = groups.entry_of(group).members
+  if members ~= "*" then return tonumber(members) end
+  local incumbent = call("HGET", keys.incumbent, group)
+  if incumbent then return tonumber(incumbent) end
+  local first = call("ZRANGE", groups.group_key(group), 0, 0)[1]
+  return first and tonumber(string.match(first, "^...........(%d+).$"))
+end
+
+-- Who stands for a group of pages of several hosts, where that isn't the one with the best rank.
+
+function groups.member_key(group) return PREFIX.member .. group end  -- by id: its place in the group, and whom it names
+
+-- Who stays although pages of other hosts have a better rank: see `standing` in `duplicates.py`. `placed` has by group the ids that got a place
+-- in this call; `apart` the ids that leave their groups because their deletion is held and their pages are no documents any more, see `is_held_apart` there.
+forget_after_call(function() incumbents.placed, incumbents.apart = {}, {} end)
+incumbents.NOTED = 100
+
+function incumbents.id_of(place) return tonumber(string.match(place, "^...........(%d+).$")) end
+
+function incumbents.host_of(id)
+  local row = get(id)
+  return row and cache.host_of(sites.name(row[SITE]))
+end
+
+-- The one of a host with the best rank. Passes over pages of other hosts with a better rank, of which there may be many.
+function incumbents.first_of(group, host)
+  local first = 0
+  while true do
+    local ids = call("ZRANGE", groups.group_key(group), first, first + incumbents.NOTED)
+    if #ids == 0 then return nil end
+    for n, place in ipairs(ids) do ids[n] = incumbents.id_of(place) end
+    prefetch(ids)
+    for _, id in ipairs(ids) do
+      if incumbents.host_of(id) == host then return id end
+    end
+    first = first + #ids
+  end
+end
+
+-- The same, where only those that got a place in this call may have a better one than this URL.
+function incumbents.first_placed(group, host, id)
+  local best = call("HGET", groups.member_key(group), id)
+  for other in pairs(incumbents.placed[group] or {}) do
+    local place = call("HGET", groups.member_key(group), other)
+    if place and string.sub(place, 1, 25) < string.sub(best, 1, 25) and incumbents.host_of(other) == host then best = place end
+  end
+  return incumbents.id_of(string.sub(best, 1, 25))
+end
+
+-- Note who stands for a group, which `before` has stood for until now.
+function incumbents.settle(group, before)
+  local stays = nil
+  if before and groups.entry_of(group).members == "*" then
+    local first = incumbents.id_of(call("ZRANGE", groups.group_key(group), 0, 0)[1])
+    local place = first ~= before and call("HGET", groups.member_key(group), before)
+    if place and string.sub(place, 1, 1) == "0" then
+      local host = incumbents.host_of(before)
+      if incumbents.host_of(first) ~= host then
+        local is_placed = (incumbents.placed[group] or {})[before]
+        stays = is_placed and incumbents.first_of(group, host) or incumbents.first_placed(group, host, before)
+      end
+    end
+  end
+  if stays then
+    call("HSET", keys.incumbent, group, stays)
+  else
+    call("HDEL", keys.incumbent, group)
+  end
+end
+
 -- Who joins and leaves a group, and who stands for it then.
 
-local was = {}        -- by id: what a URL that changes was, before this call
-groups.new_texts = {}  -- by id
-groups.taken_back = {}
-groups.kept_documents = {}
+local was  -- by id: what a URL that changes was, before this call
+forget_after_call(function()
+  was = {}
+  groups.entries, groups.changed_entries = {}, {}  -- by checksum
+  groups.asides, groups.new_texts, groups.kept_documents, groups.taken_back = {}, {}, {}, {}  -- by id
+  groups.left = {}  -- by id: what this call has set
+end)
 
 function groups.remember(id, row)
   if was[id] == nil then
@@ -14,7 +117,6 @@ function groups.remember(id, row)
   end
 end
 
-groups.changed_entries = {}
 function groups.write_entries()
   for checksum in pairs(groups.changed_entries) do
     local entry = groups.entries[checksum]
@@ -259,7 +361,6 @@ function groups.document_of(id)
   return {row[URL], document, text, unpack(groups.noted_of(id, row))}
 end
 
-groups.left = {}  -- by id: what this call has set
 function groups.is_left_in_index(id)
   if groups.left[id] ~= nil then return groups.left[id] end
   return call("SISMEMBER", keys.left, id) == 1

@@ -2,8 +2,6 @@
 -- `to_inherit`. By id: `inherited` is what a URL inherits, `by` its source page, `to:…` are the ids that have a page as their source page,
 -- `link_metadata` is what the links of a page inherit, `mark` when a URL was last due for its metadata, `fields` are those of its document.
 
-local inheritance = {}
-
 function inheritance.inherited_of(id) return call("HGET", keys.inherited, id) or nil end
 
 -- Set a value of a hash; remove it where there is none.
@@ -31,7 +29,7 @@ end
 
 -- Write what was decided about an entry, the first of the list; return false where it is no longer that, or where a URL that is to be due is
 -- not as it was.
-function ops.write_inherited(args)
+function writes.write_inherited(args)
   if args.entry and call("LINDEX", keys.to_inherit, 0) ~= args.entry then return false end
   for _, due in ipairs(args.due) do
     local row = get(due[1])
@@ -60,7 +58,7 @@ function ops.write_inherited(args)
 end
 
 -- Return some of the ids that inherit metadata, and the cursor for the next call; "0": there are no more.
-function ops.some_inheriting(args)
+function reads.some_inheriting(args)
   local found, ids = call("HSCAN", keys.inherited, args.cursor, "COUNT", args.limit), {}
   for n = 1, #found[2], 2 do ids[#ids + 1] = tonumber(found[2][n]) end
   return {found[1], ids}

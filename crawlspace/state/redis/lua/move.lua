@@ -33,7 +33,7 @@ end
 
 -- `before` and `mark` are the marks as it must be and as it is to be; none where the copy is done. `commands` are commands without the
 -- beginning of their keys. Returns false where somebody else crawls the collection or moves it.
-function ops.move_part(args)
+function writes.move_part(args)
   if call("ZCARD", keys.workers) > 0 then return false end
   local at = call("HGET", keys.meta, "moving") or nil
   if at == args.mark then return true end  -- the call is repeated because its answer was lost

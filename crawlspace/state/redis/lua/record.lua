@@ -2,12 +2,15 @@
 -- `{id, state, forget, together_with, keep, apart, stays, document, text, fields, links, discovered, refused}`: `apart` and `stays` are what `is_held_apart` and
 -- `is_left` in `duplicates.py` return for it. Its state is a record as it is to be, but for what the store owns and what a URL is born with.
 
-local record = {}
-record.nearer = {}  -- by id: the depth that was, where it went down
-record.effects = {discovered = 0, pending = {}, fresh = {}}
+forget_after_call(function()
+  record.effects = {discovered = 0, pending = {}}
+  record.nearer = {}  -- by id: the depth that was, where it went down
+  record.links = {}   -- by id: what this call has read or set
+  record.before = {}  -- by id, of URLs that are going to change: key, depth, links, state and checksum
+  record.marks = {}   -- by key: those that are to be written
+end)
 
 -- The keys that a page leads to; an error where they are none.
-record.links = {}  -- by id: what this call has read or set
 function record.links_of(id)
   local links = record.links[id] or call("HGET", keys.links, id) or ""
   if #links % 8 ~= 0 then error("the links of the URL " .. id .. " are no keys") end
@@ -109,14 +112,11 @@ function record.counting_links(id, row)
   return record.leads_on(row) and record.links_of(id) or ""
 end
 
--- Of URLs that are going to change: key, depth and links.
-record.before = {}
 function record.remember_links(id, row)
   record.before[id] = record.before[id] or {row[KEY], row[DEPTH], record.counting_links(id, row), row[STATE], row[CHECKSUM]}
 end
 
 -- As `merged` in `depths.py`.
-record.marks = {}
 function record.mark_depth(key, page, depth)
   local before = record.marks[key] or call("HGET", keys.depth_mark, key)
   local of, was = string.match(before or "", "^(%d+) (-?%d+)$")
@@ -190,7 +190,8 @@ function record.apply(id, change)
   end
   local row = {}
   for place = 1, LAST do row[place] = new[place] end
-  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST_AS_WRITTEN, DISCOVERED_AT, DEPTH_FROM, ORDERED}) do row[place] = old[place] end
+  row[1] = old[1]
+  for _, place in ipairs(NAMES.kept) do row[place] = old[place] end
   row[DEPTH], row[ARCHIVED] = math.min(old[DEPTH], new[DEPTH]), new[ARCHIVED] or old[ARCHIVED]
   if row[ARCHIVED] == 0 then row[ARCHIVED] = nil end  -- NOWHERE
   row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon
@@ -253,7 +254,7 @@ function record.write_health(health, worker, answered)
   end
 end
 
-function ops.discover(args)
+function writes.discover(args)
   record.discover(args.urls, args.now)
   local lowered = record.carry()
   for _, new in ipairs(args.urls) do
@@ -266,9 +267,9 @@ function ops.discover(args)
   return record.replied(lowered, 0, 0)
 end
 
-function ops.record(args)
+function writes.record(args)
   local number, before
-  if args.worker then number, before = alive.caller(args) end
+  if args.worker then number, before = ownership.caller(args) end
   if before then return before end
   for id, seen in pairs(args.expected or {}) do
     local row = get(id)
@@ -307,7 +308,7 @@ function ops.record(args)
   local pushes, deletes, displaced = groups.settle()
   record.write_health(args.health, args.worker, answered)
   local reply = record.replied(lowered, pushes, deletes, displaced, inherits)
-  return number and alive.remembered(args, reply) or reply
+  return number and ownership.remembered(args, reply) or reply
 end
 
 function record.copied(row)
@@ -325,7 +326,7 @@ function record.with(row, ...)
   return new
 end
 
-function ops.reclassify(args)
+function writes.reclassify(args)
   for _, list in ipairs({args.excluded, args.given_up, args.unindexed, args.forgotten}) do prefetch(list) end
   for _, list in ipairs({args.given_up, args.held, args.held_unindexed}) do record.keep_documents(list) end
   local function each(ids, make)

@@ -1,26 +1,34 @@
 -- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format; the places of the others
--- are constants with the names of its fields (`constants.py`). Those at the end that are empty are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
+-- are constants with the names of its fields (`library.py`). Those at the end that are empty are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
 -- The end of a lease, and the number of the worker that has it, are in the hash `lease` and nowhere else, so that leasing writes
 -- no record anew.
 
-local P = KEYS[1]
--- The keys and the beginnings of keys, by the names of `Key` and `Prefix`.
-local function of_collection(names)
+-- The functions by concern, each filled in the file of its name or where it is described; `reads` and `writes` are the operations that the
+-- server is asked for, of which `reads` write nothing.
+local reads, writes = {}, {}
+local records, sites, waits, cache, url_keys, groups, incumbents, outbox = {}, {}, {}, {}, {}, {}, {}, {}
+local inheritance, refused, record, look, depths, queue, ownership = {}, {}, {}, {}, {}, {}, {}
+
+-- The functions stay on the server from call to call; what a call reads and changes does not. Each of these makes some of it empty.
+local forgets = {}
+local function forget_after_call(forget) forgets[#forgets + 1] = forget end
+
+-- The keys and the beginnings of keys of the collection, by the names of `Key` and `Prefix`; P is the beginning of all.
+local P, keys, PREFIX
+local SINKS  -- those that orders are given to
+local call, pack, unpack_one  -- the server has them only while a function runs
+local function of_collection(prefix, names)
   return setmetatable({}, {
     __index = function(whole, name)
-      whole[name] = P .. (names[name] or error("no key is called " .. tostring(name)))
+      whole[name] = prefix .. (names[name] or error("no key is called " .. tostring(name)))
       return whole[name]
     end,
   })
 end
-local keys, PREFIX = of_collection(NAMES.keys), of_collection(NAMES.prefixes)
-local call = redis.call
-local pack, unpack_one = cmsgpack.pack, cmsgpack.unpack
 
 local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
 
 -- A hash has the records of PART ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
-local records = {}
 function records.part_of(id) return math.floor(id / PART) end
 function records.part_key(part) return PREFIX.records .. part end
 function records.url_key(id) return records.part_key(records.part_of(id)) end
@@ -57,18 +65,19 @@ function records.first_due(site, queue_index)
   return first[2] and tonumber(first[2])
 end
 
--- Writes that wait until all that a call needs has been read: a script that stops half-way has written.
-local writes = {}
-local counters, added = {}, {}  -- by name: what a counter is now, and how much this call adds to it
-local function later(...) writes[#writes + 1] = {...} end
+-- Writes that wait until all that a call needs has been read: a function that stops half-way has written.
+local delayed
+local counters, added  -- by name: what a counter is now, and how much this call adds to it
+forget_after_call(function() delayed, counters, added = {}, {}, {} end)
+local function later(...) delayed[#delayed + 1] = {...} end
 
 local function write_all()
-  for _, command in ipairs(writes) do call(unpack(command)) end
+  for _, command in ipairs(delayed) do call(unpack(command)) end
   for name, by in pairs(added) do call("HINCRBY", keys.counters, name, by) end
-  writes, added = {}, {}
+  delayed, added = {}, {}
 end
 
--- Raise an error where a key has another type than its own: a command for it would end a script that has written.
+-- Raise an error where a key has another type than its own: a command for it would end a function that has written.
 function records.check_types()
   for name, kind in pairs(NAMES.types) do
     local found = call("TYPE", keys[name]).ok
@@ -96,7 +105,7 @@ function records.next_number(name)
 end
 
 -- Sites have numbers.
-local sites = {numbers = {}, names = {}}
+forget_after_call(function() sites.numbers, sites.names = {}, {} end)
 function sites.find(name)
   if sites.numbers[name] == nil then
     local text = call("HGET", keys.site, name)
@@ -118,7 +127,6 @@ function sites.number(name)
 end
 
 -- The waits of sites: until when, and how many seconds that was, by the clock of the worker that wrote it.
-local waits = {}
 function waits.of(site)
   local until_, wait_s = string.match(call("HGET", keys.wait, site) or "", "^(%d+) ?(%d*)$")
   return tonumber(until_ or 0), tonumber(wait_s ~= "" and wait_s or nil)

@@ -2,7 +2,7 @@
 -- `refused_hosts:…` the hosts by the number of the entry that was added last; one may have no entries any more. `refused_pages` has, in the
 -- order of their bytes, members `page:letter host` for the hosts where a page has entries. All is read before anything is written.
 
-local refused = {by_page = {}, entries = {}, at = {}, hosts = {}}
+forget_after_call(function() refused.by_page, refused.entries, refused.at, refused.hosts = {}, {}, {}, {} end)
 
 function refused.place_of(place) return string.sub(place, 1, 1), string.sub(place, 3) end
 
@@ -110,7 +110,7 @@ function refused.replace()
   for page, places in pairs(refused.at) do
     for place, is_there in pairs(places) do
       later(is_there and "ZADD" or "ZREM", keys.refused_pages, unpack(is_there and {0} or {}))
-      table.insert(writes[#writes], string.format("%.0f:%s", page, place))
+      table.insert(delayed[#delayed], string.format("%.0f:%s", page, place))
     end
   end
 end

@@ -1,10 +1,15 @@
 -- The records that a call reads and changes. Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
 
-local rows = {}  -- by id: the record as it is to be; false where there is none
-local cache = {}
-cache.origin = {}   -- by id: where it stands and what it counts as in the database
-cache.touched = {}  -- by id: "row", or "place" where only that has changed
-cache.holders = {}  -- by id: the number of the worker that had it leased when this call began
+local rows  -- by id: the record as it is to be; false where there is none
+forget_after_call(function()
+  rows = {}
+  cache.origin = {}   -- by id: where it stands and what it counts as in the database
+  cache.touched = {}  -- by id: "row", or "place" where only that has changed
+  cache.holders = {}  -- by id: the number of the worker that had it leased when this call began
+  cache.opened, cache.closed = {}, {}  -- sorted sets that may not be empty any more, or may be empty now
+  cache.is_checked = false
+  url_keys.ids, url_keys.changed = {}, {}  -- by key: those that were read, and whether they are to be written
+end)
 
 function cache.encoded(row)
   local last = LAST
@@ -107,8 +112,6 @@ end
 local function touch(id) cache.touched[id] = "row" end
 
 -- Ids by key. Two URLs may share one: then the ids stand there with commas between.
-local url_keys = {}
-
 function url_keys.bucket(key)
   return string.format("%sk:%02x%02x", P, string.byte(key, 1), string.byte(key, 2))
 end
@@ -119,7 +122,6 @@ function url_keys.split_ids(text)
   return ids
 end
 
-url_keys.ids = {}  -- by key: what this call has changed
 function url_keys.ids_with(key)
   local ids = url_keys.ids[key]
   if not ids then
@@ -130,7 +132,6 @@ function url_keys.ids_with(key)
   return ids
 end
 
-url_keys.changed = {}
 function url_keys.add(key, id)
   local ids = url_keys.ids_with(key)
   ids[#ids + 1] = id
@@ -172,9 +173,6 @@ end
 
 function cache.host_of(name) return string.match(name, "^(.*):[^:]*$") or name end
 
--- A sorted set that was empty is added to the set of its kind, one that becomes empty is removed from it.
-cache.opened, cache.closed = {}, {}
-
 -- What the records that change add to each counter: in `n`, and in hashes by status, host, and site with queue.
 function cache.tallies()
   local of = {counters = {}, status = {}, host = {}, host_uncounted = {}, retries = {}}  -- of the uncounted, those that do not count towards its limit
@@ -211,9 +209,6 @@ function cache.check_counters(hash, names)
 end
 
 -- Raise an error where what is going to be counted for the records that change is damaged; nothing has been written before.
-cache.COUNTERS = {"urls", "sites", "orders", "with document", "indexed", "forgotten", "retrying", "writes", "edits", "state leased"}
-for _, letter in ipairs(NAMES.refused_letters) do cache.COUNTERS[#cache.COUNTERS + 1] = "refused " .. letter end
-for state = PENDING, EXCLUDED do cache.COUNTERS[#cache.COUNTERS + 1] = "state " .. state end
 function cache.check()
   if cache.is_checked then return end
   cache.is_checked = true
@@ -226,7 +221,7 @@ function cache.check()
       of_sites[site] = true
     end
   end
-  cache.check_counters("counters", cache.COUNTERS)
+  cache.check_counters("counters", NAMES.counters)
   for hash, counts in pairs(cache.tallies()) do
     if hash ~= "counters" then cache.check_counters(hash, cache.keys(counts)) end
   end

@@ -1,15 +1,35 @@
+-- Who calls: one process alone, or one of several workers, each by its name. The last call of each is remembered with what it came to.
+
+function ownership.worker_key(worker) return PREFIX.worker .. worker end
+
+function ownership.now_ms()
+  if ownership.clock then return ownership.clock end  -- a test's
+  local time = call("TIME")
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+function ownership.owned_key(worker) return PREFIX.owned .. worker end
+-- The number of a worker, and what its last call came to where this one repeats it; nothing where the worker is no more.
+function ownership.caller(args)
+  local number, last, reply = unpack(call("HMGET", ownership.worker_key(args.worker), "number", "call", "reply"), 1, 3)
+  return tonumber(number or nil), last and tonumber(last) == args.number and unpack_one(reply) or nil
+end
+
+function ownership.remembered(args, reply)
+  call("HSET", ownership.worker_key(args.worker), "call", args.number, "reply", pack(reply))
+  return reply
+end
+
 -- Several workers share a collection. Each owns whole sites, so that it alone keeps their delays, and leases some of their URLs.
 -- A worker expires some time after its last heartbeat (`workers`: when that was, in milliseconds of the server's clock).
 --
 -- A site with work that nobody owns is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
 -- is due, in `later`, by when that is by the clocks of the workers.
 
-local ownership = {}
-
 function ownership.is_alive(worker) return call("ZSCORE", keys.workers, worker) ~= false end
 
 -- Prolong the life of a worker that prepares a run in many calls; false where it has expired.
-function ownership.stays_alive(worker) return ownership.is_alive(worker) and call("ZADD", keys.workers, now_ms(), worker) ~= nil end
+function ownership.stays_alive(worker) return ownership.is_alive(worker) and call("ZADD", keys.workers, ownership.now_ms(), worker) ~= nil end
 
 -- Offer a site that nobody owns to the workers.
 function ownership.offer(site, not_before)
@@ -28,19 +48,19 @@ end
 function ownership.release_site(worker, site, last_request_at, not_before)
   if call("HGET", keys.owner, site) ~= worker then return end
   call("HDEL", keys.owner, site)
-  call("SREM", alive.owned_key(worker), site)
+  call("SREM", ownership.owned_key(worker), site)
   if last_request_at then call("HSET", keys.last_request, site, string.format("%.0f", last_request_at)) end
   local waiting = call("HGET", keys.claimed, site)
   if waiting then  -- it is kept for that one, but not for long
     call("HDEL", keys.claimed, site)
-    call("HSET", keys.kept, site, string.format("%.0f %.0f %s", now_ms() + 3000, not_before, waiting))
-    not_before = math.max(not_before, now_ms() + 3000)
+    call("HSET", keys.kept, site, string.format("%.0f %.0f %s", ownership.now_ms() + 3000, not_before, waiting))
+    not_before = math.max(not_before, ownership.now_ms() + 3000)
   end
   ownership.offer(site, not_before)
 end
 
 function ownership.expire(worker, now)
-  for _, site in ipairs(call("SMEMBERS", alive.owned_key(worker))) do
+  for _, site in ipairs(call("SMEMBERS", ownership.owned_key(worker))) do
     ownership.release_site(worker, tonumber(site), now, 0)  -- it may have sent requests until this moment
   end
   local ids, number = {}, queue.worker_number(worker)
@@ -50,11 +70,11 @@ function ownership.expire(worker, now)
     if holder == number then ids[#ids + 1] = tonumber(leases[n]) end
   end
   for first = 1, #ids, 500 do queue.end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
-  local at = call("HGET", alive.worker_key(worker), "at")
-  call("DEL", alive.owned_key(worker), alive.worker_key(worker))
+  local at = call("HGET", ownership.worker_key(worker), "at")
+  call("DEL", ownership.owned_key(worker), ownership.worker_key(worker))
   if at then  -- what it has on the way to here is refused all the same, as long as any network may keep it
-    call("HSET", alive.worker_key(worker), "at", at)
-    call("EXPIRE", alive.worker_key(worker), 3600)
+    call("HSET", ownership.worker_key(worker), "at", at)
+    call("EXPIRE", ownership.worker_key(worker), 3600)
   end
   call("ZREM", keys.workers, worker)
 end
@@ -66,7 +86,7 @@ function ownership.expire_workers(now, timeout_ms)
 end
 
 -- A run begins, or it turns out that it began earlier.
-function ops.begin_run(args)
+function writes.begin_run(args)
   if not args.joins then waits.end_of_unreachable() end
   local began = args.joins and tonumber(call("GET", keys.run) or nil)
   if args.began and (not began or args.began < began) then
@@ -78,15 +98,15 @@ end
 
 -- A worker that begins. Where others are at work, it must go by the same rules; where none is, a new run begins: what was leased is
 -- free again, and what was given up for the last run is tried again. What is of any number is left to `restore_set_aside` and `offer_some`.
-function ops.begin(args)
-  local now = now_ms()
+function writes.begin(args)
+  local now = ownership.now_ms()
   ownership.expire_workers(now, args.timeout_ms)
   local first = true
   for _, other in ipairs(call("ZRANGE", keys.workers, 0, -1)) do
     if other ~= args.worker then
       first = false
-      if call("HGET", alive.worker_key(other), "ready") ~= "1" then return {"opening", other} end
-      local rules = call("HGET", alive.worker_key(other), "rules")
+      if call("HGET", ownership.worker_key(other), "ready") ~= "1" then return {"opening", other} end
+      local rules = call("HGET", ownership.worker_key(other), "rules")
       if rules ~= args.rules then
         local unseen_ms = now - tonumber(call("ZSCORE", keys.workers, other))
         return unseen_ms > args.timeout_ms / 4 and {"opening", other} or {"refused", other, rules}
@@ -94,9 +114,9 @@ function ops.begin(args)
     end
   end
   call("ZADD", keys.workers, now, args.worker)
-  call("HSET", alive.worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
+  call("HSET", ownership.worker_key(args.worker), "rules", args.rules, "info", args.info, "since", now, "ready", first and 0 or 1,
     "number", call("HINCRBY", keys.counters, "workers", 1), "at", args.at)
-  call("PERSIST", alive.worker_key(args.worker))
+  call("PERSIST", ownership.worker_key(args.worker))
   if first then
     if args.index then call("HSETNX", keys.index, args.index[1], args.index[2]) end
     local ids = {}
@@ -109,7 +129,7 @@ function ops.begin(args)
 end
 
 -- Some of what was set aside for the next run is due when it was. Returns 1 where there may be more.
-function ops.restore_set_aside(args)
+function writes.restore_set_aside(args)
   if args.worker and not ownership.stays_alive(args.worker) then return false end
   local ids = call("SPOP", keys.set_aside, args.limit)
   for n, id in ipairs(ids) do ids[n] = tonumber(id) end
@@ -126,7 +146,7 @@ function ops.restore_set_aside(args)
 end
 
 -- Offer some of the sites that have something pending or due, before there are others who take any. Returns where to go on; "0": that was all.
-function ops.offer_some(args)
+function writes.offer_some(args)
   if not ownership.stays_alive(args.worker) then return false end
   local found = call("SSCAN", keys[args.kind], args.cursor, "COUNT", args.limit)
   for _, place in ipairs(found[2]) do
@@ -141,23 +161,23 @@ function ops.offer_some(args)
   return found[1]
 end
 
-function ops.ready(args)
-  if ownership.is_alive(args.worker) then call("HSET", alive.worker_key(args.worker), "ready", 1) end
+function writes.ready(args)
+  if ownership.is_alive(args.worker) then call("HSET", ownership.worker_key(args.worker), "ready", 1) end
 end
 
 -- Record the heartbeat of a worker, with its report; false where it has expired.
-function ops.heartbeat(args)
-  local now = now_ms()
+function writes.heartbeat(args)
+  local now = ownership.now_ms()
   if not ownership.is_alive(args.worker) then return false end
   call("ZADD", keys.workers, now, args.worker)
-  call("HSET", alive.worker_key(args.worker), "report", args.report)
+  call("HSET", ownership.worker_key(args.worker), "report", args.report)
   call("HSET", keys.deleted, args.worker, args.deleted)
   local deleted = 0
   for _, count in ipairs(call("HVALS", keys.deleted)) do deleted = deleted + tonumber(count) end
   ownership.expire_workers(now, args.timeout_ms)
   local owned = 0
   local workers = call("ZRANGE", keys.workers, 0, -1)
-  for _, worker in ipairs(workers) do owned = owned + call("SCARD", alive.owned_key(worker)) end
+  for _, worker in ipairs(workers) do owned = owned + call("SCARD", ownership.owned_key(worker)) end
   local site_count = owned + call("ZCARD", keys.free)
   local running, retrying = {}, 0
   for _, queue_indexes in ipairs(args.queue_indexes) do
@@ -188,8 +208,8 @@ end
 
 -- Release sites of a worker: for each its name, the milliseconds since the last request (-1: none by this worker) and those that it must
 -- rest, and the leased URLs that were not fetched.
-function ops.release_sites(args)
-  local now = now_ms()
+function writes.release_sites(args)
+  local now = ownership.now_ms()
   for _, one in ipairs(args.sites) do
     local site = sites.find(one[1])
     queue.end_leases(queue.held_of(args.worker, one[4]))
@@ -198,7 +218,7 @@ function ops.release_sites(args)
 end
 
 -- Have no worker fetch anything of a site in this run; the worker that owns it gave it up.
-function ops.give_up(args)
+function writes.give_up(args)
   local site = sites.find(args.site)
   if not site or call("HGET", keys.owner, site) ~= args.worker then return end
   call("SADD", keys.given_up, site)
@@ -207,7 +227,7 @@ function ops.give_up(args)
 end
 
 -- URLs of another scheme were found at a site that was given up for its robots.txt.
-function ops.resume(args)
+function writes.resume(args)
   local site = sites.find(args.site)
   if not site or call("SREM", keys.given_up, site) == 0 or call("HEXISTS", keys.owner, site) == 1 then return end
   ownership.offer(site, 0)
@@ -215,7 +235,7 @@ end
 
 -- Whether a worker is the one that sends a sink its orders: the first that asks, until it expires. `place` is where its index is: an index
 -- at another place has none of the documents that were sent to this one.
-function ops.drains(args)
+function writes.drains(args)
   local place = call("HGET", keys.index, args.sink)
   if place and place ~= args.place then return {0, place} end
   local drainer = call("HGET", keys.drain, args.sink)
@@ -228,31 +248,68 @@ function ops.drains(args)
 end
 
 -- Return the worker that sends a sink its orders, and the time since its last heartbeat; nothing where there is none.
-function ops.sender(args)
+function reads.sender(args)
   local drainer = call("HGET", keys.drain, args.sink)
   local heartbeat_at = drainer and call("ZSCORE", keys.workers, drainer)
-  return heartbeat_at and {drainer, now_ms() - tonumber(heartbeat_at)} or {}
+  return heartbeat_at and {drainer, ownership.now_ms() - tonumber(heartbeat_at)} or {}
 end
 
 -- A worker whose machine knows that it is no more.
-function ops.expire(args) ownership.expire(args.dead, now_ms()) end
+function writes.expire(args) ownership.expire(args.dead, ownership.now_ms()) end
 
-function ops.leave(args)
-  local now = now_ms()
+function writes.leave(args)
+  local now = ownership.now_ms()
   ownership.expire_workers(now, args.timeout_ms)
   if ownership.is_alive(args.worker) then ownership.expire(args.worker, now) end
 end
 
-function ops.workers()
-  local now, reply, urls = now_ms(), {}, {}
+function reads.workers()
+  local now, reply, urls = ownership.now_ms(), {}, {}
   for _, lease in ipairs(call("HVALS", keys.lease)) do
     local _, holder = cache.lease_of(lease)
     urls[holder] = (urls[holder] or 0) + 1
   end
   for _, worker in ipairs(call("ZRANGE", keys.workers, 0, -1)) do
-    local seen = call("HMGET", alive.worker_key(worker), "info", "since", "report")
+    local seen = call("HMGET", ownership.worker_key(worker), "info", "since", "report")
     reply[#reply + 1] = {worker, seen[1] or "", seen[2] or "", seen[3] or "", now - tonumber(call("ZSCORE", keys.workers, worker)),
-      call("SCARD", alive.owned_key(worker)), urls[queue.worker_number(worker)] or 0}
+      call("SCARD", ownership.owned_key(worker)), urls[queue.worker_number(worker)] or 0}
   end
   return reply
+end
+
+-- A worker may need a site that has no URLs for it, or that another worker owns: the robots.txt of other sites may redirect there. `claimed`
+-- has by site the worker that waits for it; `kept` the worker for which a released site is reserved, and until when.
+
+-- Give a worker these sites, without URLs, unless other workers own them. These learn of the claim with their next heartbeat.
+function writes.claim(args)
+  if not ownership.caller(args) then return false end
+  local now, acquired = ownership.now_ms(), {}
+  for _, name in ipairs(args.sites) do
+    local site = sites.number(name)
+    local owner = call("HGET", keys.owner, site)
+    local not_before = 0
+    if not owner then
+      local till, before, waiting = string.match(call("HGET", keys.kept, site) or "", "^(%d+) (%d+) (.*)$")
+      if till and tonumber(till) > now and ownership.is_alive(waiting) then
+        owner, not_before = waiting, tonumber(before)
+      else
+        not_before = tonumber(call("ZSCORE", keys.free, site) or 0)
+      end
+    end
+    if owner and owner ~= args.worker then
+      local first = call("HGET", keys.claimed, site)  -- who came first is served first
+      if not (first and ownership.is_alive(first)) then call("HSET", keys.claimed, site, args.worker) end
+    else
+      call("HDEL", keys.kept, site)
+      call("ZREM", keys.free, site)
+      call("ZREM", keys.later, site)
+      call("HSET", keys.owner, site, args.worker)
+      call("SADD", ownership.owned_key(args.worker), site)
+      waits.bounded(site, args.now)
+      local it = queue.site_reply(site, {""}, now, false)
+      it[4] = math.max(it[4], not_before > now and args.now + math.ceil((not_before - now) / 1000) or 0)  -- a site that fails rests
+      acquired[#acquired + 1] = it
+    end
+  end
+  return acquired
 end
