@@ -26,7 +26,7 @@ from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.targets import BadTarget, domain_target
 from crawlspace.settings import OfScrapySection
-from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, UrlParts, parse
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 DIRECT = "direct"
 _EXAMPLE = "'http://proxy.example.com:3128'"
@@ -321,7 +321,7 @@ class Proxies:
         host, _, port = site.rpartition(":")
         return self.of("https" if int(port) == DEFAULT_PORTS["https"] else "http", host, int(port))
 
-    def has(self, url: UrlParts) -> bool:
+    def has(self, url: Url) -> bool:
         """Return whether a URL goes through a proxy."""
         return self.of(url.scheme, url.host, url.port) is not None
 

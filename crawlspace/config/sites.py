@@ -25,7 +25,7 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, SESSION_SEGMENT, Folding, UrlFolding, UrlOptions
 from crawlspace.settings import DelaysSection, OfScrapySection, RenderingSection, SpaceLimitsSection, SpellingsSection
-from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, parse
+from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 NAME = "CRAWLSPACE_SITES"
 RENDER = "CRAWLSPACE_RENDER"
@@ -240,7 +240,7 @@ class SiteTable:
         return self.of(page.host, page.port).urls.hash_routes
 
 
-def mode_of(url: UrlParts, actions: Actions | None, sites: SiteTable) -> Render:
+def mode_of(url: Url, actions: Actions | None, sites: SiteTable) -> Render:
     """Return whether a page is rendered, by rules.xml or else by the settings."""
     if actions is not None and actions.render is not None:
         return actions.render

@@ -39,7 +39,9 @@ FLOORS: tuple[frozenset[str], ...] = (
     ),
     frozenset({"rules", "state", "frontier", "content", "index", "archive"}),
     frozenset({"config"}),
+    frozenset({"access"}),
     frozenset({"crawl"}),
+    frozenset({"lint"}),
     frozenset({"admin", "importers"}),
     frozenset({"distributed"}),
     frozenset({"runtime"}),
@@ -56,7 +58,7 @@ MOST_IMPORTS = 20
 """Modules of ours that one module imports."""
 MANY_IMPORTS = {
     "crawlspace.admin.explain": "tells what every part of a crawl would do with a URL",
-    "crawlspace.admin.lint_collection": "looks at every file of a collection",
+    "crawlspace.lint.collection": "checks every file of a collection",
     "crawlspace.commands.add": "checks a URL against rules, store and sites before it is entered",
     "crawlspace.commands.status": "shows what each part of a store has to report",
     "crawlspace.config.collection": "reads all settings; to be divided by the settings on msgspec structs",
@@ -75,7 +77,6 @@ MANY_IMPORTS = {
 """Modules with more imports, each with its reason."""
 SINGLE_MODULES = {
     "crawlspace/config/refresh": "goes with the settings on msgspec structs",
-    "crawlspace/index/as_sent": "goes with the sinks",
     "middlewares": "binds the rules; what else a project needs is its own",
     "spiders": "is where Scrapy looks for the spiders of a project",
 }

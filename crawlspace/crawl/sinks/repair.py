@@ -28,7 +28,7 @@ from crawlspace.index.sink import Sent
 from crawlspace.model import IndexOrder, Op, State, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.duplicates import is_left
+from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts, KnownUrl
 
@@ -144,7 +144,7 @@ class Resending:
                 elif not state.indexed:
                     known.append(state)
             if why is Agreement.INDEX_BEHIND:
-                gone = [*unknown, *(state.url for state in known if not is_left(state))]
+                gone = [*unknown, *(state.url for state in known if not stays_in_index(state))]
                 self._delete(gone)
                 resent.deleted += len(gone)
             else:
@@ -206,8 +206,8 @@ class Resending:
         after, waiting = "", False
         while urls := self._index.urls_of(self._owner, after=after, limit=_BATCH):
             states = [state for url in urls if (state := self._store.get(url)) is not None and not state.indexed]
-            waiting = waiting or any(is_left(state) and state.status != Status.EXCLUDED_HERE for state in states)
-            self._delete([state.url for state in states if not is_left(state)])
+            waiting = waiting or any(stays_in_index(state) and state.status != Status.EXCLUDED_HERE for state in states)
+            self._delete([state.url for state in states if not stays_in_index(state)])
             after = urls[-1]
         if not waiting:
             self._store.set_meta(RESENDING, "")

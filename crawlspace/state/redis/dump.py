@@ -50,8 +50,8 @@ from crawlspace.state.redis.encoding import (
 )
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.server import redis_errors
-from crawlspace.state.redis.sites import encode_unreachable, wait_of
-from crawlspace.state.redis.store import RedisStore, encode_robots
+from crawlspace.state.redis.sites import encode_robots, encode_unreachable, wait_of
+from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import workers
 from crawlspace.state.site_health import NEW_SITE, health_of
 from crawlspace.state.views import Counts

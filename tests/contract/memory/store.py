@@ -352,7 +352,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     def _apply(self, change: Change, batch: _TransactionEffects) -> None:
         old = self._urls[change.state.id]
         checksum, canonical, held = self._groups.change(old, change, batch.before)
-        if change.refused_links or change.drops_refused_links(old.refused):
+        if change.refused_links or (old.refused is not None and change.drops_refused_links):
             batch.refused_links[old.id] = change.refused_links
         if change.forget:
             self._forget(old)

@@ -15,7 +15,7 @@ from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
@@ -46,7 +46,7 @@ class Chain(Web):
     def plan(self) -> Plan:
         collection = self.collection()
         space = build_space(collection)
-        verdicts = BulkDecisions(space, build_global_space(collection))
+        verdicts = KnownUrlDecisions(space, build_global_space(collection))
         return plan(
             self.store,
             verdicts,

@@ -25,7 +25,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.contract.conftest import NOW, new
 from tests.servers import emptied, redis_server
-from tests.unit.admin.linted import DEFAULTS, RULES, START, reviewed
+from tests.unit.lint.linted import DEFAULTS, RULES, START, reviewed
 
 MOST = 1_000_000
 BODY, AT_ONCE, TRANSACTIONS = 20_000, 10, 40

@@ -1,0 +1,444 @@
+"""The log-ins of a collection's sites: which have been refused, so that nothing more is asked of these sites until that can have changed.
+
+A refused log-in is noted in the store, so that no other worker and no later run tries it again: accounts get locked. It may be tried again
+when its secrets are others, or when `scrapy login` has seen it work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from http import HTTPStatus
+from math import inf
+from secrets import token_bytes
+from typing import Self
+
+import msgspec
+
+from crawlspace.access.sessions import MOST_LOGINS, Sessions, kept_sessions, mark_of, next_login_at
+from crawlspace.clock import Clock
+from crawlspace.config.access import CERTIFICATE, SiteAccess
+from crawlspace.config.collection import Collection
+from crawlspace.config.secrets import Seal
+from crawlspace.config.sites import SiteTable
+from crawlspace.errors import StoreAway, StoreFull
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.printable import printable, quoted
+from crawlspace.state.store import MetaStore
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
+
+logger = logging.getLogger(__name__)
+
+REFUSED = "refused_logins"
+"""Meta: the refused log-ins, by their entries of CRAWLSPACE_SITES."""
+WAITING = "waiting_logins"
+"""Meta: the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
+WANTED = "wanted_logins"
+"""Meta: the sites that ask for a log-in which they do not get, with the schemes that they offer."""
+_MOST_WANTED = 100
+_LONGEST_WAIT_S = 1_800.0
+_MOST_FAILURES = 4
+"""Attempts in a row that failed for no reason of the log-in, after which a run that ends gives its sites up."""
+
+
+class RefusedLogin(msgspec.Struct, frozen=True):
+    """A log-in that a site has refused."""
+
+    since: int
+    """Unix time, in seconds."""
+    site: str
+    why: str
+    salt: str
+    mark: str
+    """What is sent, as a hash: other secrets have another one."""
+
+    def sentence(self, pattern: str) -> str:
+        """Return what it means; `pattern` is the entry of CRAWLSPACE_SITES."""
+        return (
+            f"the log-in of CRAWLSPACE_SITES[{quoted(pattern)}] is refused by {self.site} ({self.why}): nothing is asked of its sites and"
+            " their URLs wait, until it is another one or `scrapy login` has seen it work"
+        )
+
+
+class WaitingLogin(msgspec.Struct, frozen=True):
+    """A log-in that nobody can make for now, though it was not refused, as where a server does not answer."""
+
+    since: int
+    """Unix time, in seconds."""
+    why: str
+
+    def sentence(self, pattern: str) -> str:
+        """Return what it means; `pattern` is the entry of CRAWLSPACE_SITES."""
+        return (
+            f"nobody could log in by CRAWLSPACE_SITES[{quoted(pattern)}] ({self.why}): the URLs of its sites wait, and the log-in is tried"
+            " again by the next run, or sooner"
+        )
+
+
+def often_sentence(pattern: str, until: float) -> str:
+    """Return what it means that log-ins of an entry of CRAWLSPACE_SITES have succeeded too often."""
+    return (
+        f"CRAWLSPACE_SITES[{quoted(pattern)}] has logged in {MOST_LOGINS} times within an hour, because its sessions end so soon: nothing is"
+        f" asked of its sites and their URLs wait, until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}; a link that logs out may"
+        " be the reason (forbid it), or a session that is good for one address or one request only"
+    )
+
+
+class Logins:
+    """What requests to sites carry, and the sites that are not to be asked. Raises StoreError, but waits for a server that is away."""
+
+    def __init__(
+        self,
+        sites: SiteTable,
+        store: MetaStore,
+        clock: Clock,
+        seal: Seal | None = None,
+        *,
+        retry_wait_s: float = 5.0,
+        ends: bool = True,
+    ) -> None:
+        """Raises SettingError for a secret that cannot be read.
+
+        `seal`: for sessions, of a store that nobody shares if it is left out. `retry_wait_s`: before the second attempt of a log-in that
+        failed for no reason of its own; `ends`: whether the run does, so that it gives up after some.
+        """
+        self.sites = sites
+        self._store = store
+        self._clock = clock
+        self._headers = {access.pattern: access.headers() for access in sites.accesses}
+        self._sent = {
+            one.access.pattern: [*one.access.sent(), "" if one.tls is None else one.tls.contents()]
+            for one in sites.settings
+            if one.access is not None
+        }
+        if seal is not None and any(access.session is not None for access in sites.accesses):
+            seal.check()
+        self.sessions = Sessions(store, clock, seal or Seal())
+        self._waits: dict[str, float] = {}
+        """Until when nobody tries to log in, by entry, after an attempt that failed for no reason of its own. Monotonic, in seconds."""
+        self._failures: dict[str, int] = {}
+        self._wanted: dict[str, list[str]] = {}
+        """The sites that have asked for a log-in in this run, with what they offer."""
+        self._reasons: dict[str, str] = {}
+        """Why nobody tries to log in, by entry."""
+        self._retry_wait_s = retry_wait_s
+        self._ends = ends
+        self._paused: set[str] = set()
+        self._unwritten: dict[str, RefusedLogin] = {}
+        """Those that could not be noted yet."""
+        self._outdated: set[RefusedLogin] = set()
+        """Of other secrets than those that are sent now."""
+        self._refused: dict[str, RefusedLogin] = {}
+        self._refused = self._read()
+        if self._outdated:
+            note_refused(store, self._refused)
+        for pattern, one in self._refused.items():
+            logger.warning("%s", one.sentence(pattern))
+
+    @classmethod
+    def of(cls, collection: Collection, store: MetaStore, clock: Clock) -> Self:
+        """Return the log-ins of a collection. Raises SettingError for a secret or a certificate that cannot be read."""
+        for settings in collection.sites.settings:
+            if settings.tls is not None:
+                settings.tls.context()
+        wait_s, ends = collection.policy.retry_wait_s, not collection.continuous
+        return cls(collection.sites, store, clock, collection.seal, retry_wait_s=wait_s, ends=ends)
+
+    def __bool__(self) -> bool:
+        return bool(self._headers)
+
+    @property
+    def accesses(self) -> list[SiteAccess]:
+        return self.sites.accesses
+
+    @property
+    def have_sessions(self) -> bool:
+        """Whether any log-in gives a session."""
+        return any(access.session is not None for access in self.accesses)
+
+    def entry(self, pattern: str) -> SiteAccess:
+        """Return what an entry of CRAWLSPACE_SITES has."""
+        return next(access for access in self.accesses if access.pattern == pattern)
+
+    def places(self, access: SiteAccess) -> Callable[[str, int], bool]:
+        """Return what tells whether a log-in may lead to a host and port."""
+        return places_of(self.sites, access)
+
+    def is_of(self, url: str, access: SiteAccess) -> bool:
+        """Return whether a request for a URL carries what an entry has."""
+        try:
+            parsed = parse(url)
+        except MalformedUrl:
+            return False
+        return self.sites.of(parsed.host, parsed.port).access is access and access.carries(parsed.scheme)
+
+    def access(self, site: str) -> SiteAccess | None:
+        host, _, port = site.rpartition(":")
+        return self.sites.of(host, int(port)).access
+
+    def headers(self, site: str, *, scheme: str) -> Mapping[str, str]:
+        """Return what a request to a site carries."""
+        access = self.access(site)
+        if access is None or not access.carries(scheme):
+            return {}
+        return self._headers[access.pattern]
+
+    def logs_in(self, site: str) -> bool:
+        """Whether requests to a site carry a log-in, so that 401 refuses it. What refuses a session is another matter."""
+        access = self.access(site)
+        return access is not None and bool(access.kind) and access.session is None
+
+    def is_refusal(self, site: str, status: int, body: bytes) -> bool:
+        """Whether an answer refuses the log-in that requests to a site carry. What nginx answers to a wrong certificate is 400."""
+        if status != HTTPStatus.UNAUTHORIZED and not (status == HTTPStatus.BAD_REQUEST and b"SSL certificate" in body):
+            return False
+        access = self.access(site)
+        return self.logs_in(site) and access is not None and (status == HTTPStatus.UNAUTHORIZED or access.kind == CERTIFICATE)
+
+    def wait_s(self, site: str) -> float:
+        """Return for how long nothing is to be asked of a site; infinite: in this run, unless `recheck` returns the site."""
+        if self.is_paused(site):
+            return inf
+        access = self.access(site) if self._waits else None
+        return 0.0 if access is None else max(0.0, self._waits.get(access.pattern, 0.0) - self._clock.monotonic())
+
+    def pause(self, site: str, frontier: Frontier) -> bool:
+        """Have nothing asked of a site for as long as `wait_s` says; return whether that is any time at all."""
+        seconds = self.wait_s(site)
+        if seconds == inf:
+            frontier.give_up(site)
+        elif seconds:
+            frontier.wait_site(site, seconds)
+        return seconds > 0
+
+    def logged_out(self, site: str, why: str, frontier: Frontier) -> bool:
+        """Note that a page was not shown because nobody is logged in; return whether its site is paused for that."""
+        if self.logs_in(site):
+            self.refused(site, why)
+        return self.pause(site, frontier)
+
+    def failed(self, site: str, why: str) -> None:
+        """Note that nobody could log in, though nothing was refused, as where a server is away: it is tried again after a while."""
+        access = self.access(site)
+        if access is None:
+            return
+        times = self._failures[access.pattern] = self._failures.get(access.pattern, 0) + 1
+        gives_up = self._ends and times >= _MOST_FAILURES
+        wait_s = inf if gives_up else min(max(self._retry_wait_s, 0.1) * 2 ** (times - 1), _LONGEST_WAIT_S)
+        self._waits[access.pattern] = self._clock.monotonic() + wait_s
+        until = "the next run" if gives_up else f"the next attempt in {wait_s:.0f} s"
+        self._reasons[access.pattern] = f"nobody can log in by {access.where}, and the URLs of its sites wait for {until}: {why}"
+        logger.warning("%s", self._reasons[access.pattern])
+        with suppress(StoreAway, StoreFull):
+            known = waiting_logins(self._store)
+            since = known[access.pattern].since if access.pattern in known else int(self._clock.now())
+            _note_waiting(self._store, {**known, access.pattern: WaitingLogin(since, why)})
+
+    def too_often(self, site: str, wait_s: float) -> None:
+        """Note that log-ins have succeeded too often: the next one is made after that time."""
+        access = self.access(site)
+        if access is None or self._waits.get(access.pattern, 0.0) > self._clock.monotonic():
+            return
+        self._waits[access.pattern] = inf if self._ends else self._clock.monotonic() + wait_s
+        self._reasons[access.pattern] = often_sentence(access.pattern, self._clock.now() + wait_s)
+        logger.warning("%s", self._reasons[access.pattern])
+
+    def wanted(self, site: str, schemes: Sequence[str]) -> None:
+        """Note that a site asks for a log-in, and requests carry none."""
+        if self._wanted.get(site) == schemes or len(self._wanted) >= _MOST_WANTED or self.kind(site):
+            return
+        self._wanted[site] = list(schemes)
+        with suppress(StoreAway, StoreFull):
+            known = {site: offered for site, offered in wanted_logins(self._store).items() if not self.kind(site)}
+            self._store.set_meta(WANTED, msgspec.json.encode({**known, **self._wanted}).decode())
+
+    def refusal(self, site: str, url: str, status: int, schemes: Sequence[str]) -> str:
+        """Return how a site has refused its log-in: what it offers, where that is of another kind."""
+        offers_others = schemes and self.kind(site) not in map(str.lower, schemes)
+        return f"{url} answers {status}" + (f", and asks for {', '.join(map(printable, schemes))}" if offers_others else "")
+
+    def kind(self, site: str) -> str:
+        """Return of which kind the log-in of a site is; empty without one."""
+        access = self.access(site)
+        return "" if access is None else access.kind
+
+    def took(self, site: str) -> None:
+        """Note that a log-in has worked."""
+        access = self.access(site)
+        if access is not None:
+            self._waits.pop(access.pattern, None)
+            self._failures.pop(access.pattern, None)
+            with suppress(StoreAway, StoreFull):
+                forget_waiting(self._store, access.pattern)
+
+    def refused_sites(self, sites: Iterable[str]) -> dict[str, str]:
+        """Return those of these sites whose log-in is refused, with what that means."""
+        found = {}
+        for site in sites:
+            if self.is_paused(site) and (access := self.access(site)) is not None:
+                one = self._refused[access.pattern]
+                found[site] = f"{access.where} was refused by {one.site} ({one.why})"
+        return found
+
+    def waiting_sites(self, sites: Iterable[str]) -> dict[str, str]:
+        """Return those of these sites to which nobody could log in for now, with why."""
+        waiting = {site: access for site in sites if (access := self.access(site)) is not None and self.wait_s(site) > 0}
+        return {site: self._reasons[access.pattern] for site, access in waiting.items() if access.pattern in self._reasons}
+
+    def is_paused(self, site: str) -> bool:
+        """Return whether nothing is to be asked of a site."""
+        access = self.access(site) if self._refused else None
+        if access is None or access.pattern not in self._refused:
+            return False
+        self._paused.add(site)
+        return True
+
+    def refused(self, site: str, why: str) -> None:
+        """Note that a site has refused its log-in."""
+        access = self.access(site)
+        if access is None:
+            return
+        self._paused.add(site)
+        if access.pattern in self._refused:
+            return
+        salt = token_bytes(16).hex()
+        one = RefusedLogin(int(self._clock.now()), site, why, salt, self._mark(access.pattern, salt))
+        self._refused[access.pattern] = one
+        self._unwritten[access.pattern] = one
+        logger.error("%s", one.sentence(access.pattern))
+        with suppress(StoreAway, StoreFull):
+            self._write()
+            forget_waiting(self._store, access.pattern)
+
+    def is_refused_by_now(self, site: str) -> bool:
+        """Return whether the log-in of a site was refused, here or elsewhere: to be seen before somebody logs in."""
+        with suppress(StoreAway, StoreFull):
+            self._write()
+            for pattern, one in self._read().items():
+                if pattern not in self._refused:
+                    self._refused[pattern] = one
+                    logger.warning("%s", one.sentence(pattern))
+        return self.is_paused(site)
+
+    def recheck(self) -> set[str]:
+        """Learn of log-ins that were refused elsewhere; return sites that may be asked again, because `scrapy login` has seen theirs work."""
+        if not self._headers:
+            return set()
+        try:
+            self._write()
+            self._refused = self._read()
+        except (StoreAway, StoreFull):
+            return set()
+        back = {site for site in self._paused if not self.is_paused(site)}
+        self._paused -= back
+        return back
+
+    def _write(self) -> None:
+        if self._unwritten:
+            note_refused(self._store, {**refused_logins(self._store), **self._unwritten})
+            self._unwritten = {}
+
+    def _read(self) -> dict[str, RefusedLogin]:
+        """Return the refused log-ins that are as those that are sent now."""
+        found = {}
+        for pattern, one in refused_logins(self._store).items():
+            if self._refused.get(pattern) == one:
+                found[pattern] = one
+            elif one not in self._outdated:
+                if pattern in self._headers and one.mark == self._mark(pattern, one.salt):
+                    found[pattern] = one
+                else:
+                    self._outdated.add(one)
+        return found
+
+    def _mark(self, pattern: str, salt: str) -> str:
+        return mark_of(self._sent[pattern], salt)
+
+
+def refused_logins(store: MetaStore) -> dict[str, RefusedLogin]:
+    """Return the refused log-ins by their entries of CRAWLSPACE_SITES."""
+    try:
+        return msgspec.json.decode(store.get_meta(REFUSED) or "{}", type=dict[str, RefusedLogin])
+    except (msgspec.MsgspecError, RecursionError):
+        return {}  # they are noted anew when they are refused
+
+
+def waiting_logins(store: MetaStore) -> dict[str, WaitingLogin]:
+    """Return the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
+    try:
+        return msgspec.json.decode(store.get_meta(WAITING) or "{}", type=dict[str, WaitingLogin])
+    except (msgspec.MsgspecError, RecursionError):
+        return {}  # they are noted anew
+
+
+def why_urls_wait(store: MetaStore, pattern: str, *, now: float) -> str:
+    """Return why the URLs of an entry of CRAWLSPACE_SITES wait for its log-in; empty where they do not, as far as is stored."""
+    if (refused := refused_logins(store).get(pattern)) is not None:
+        return refused.sentence(pattern)
+    session = kept_sessions(store).get(pattern)
+    if session is not None and (at := next_login_at(session.recent, now=now)) is not None:
+        return often_sentence(pattern, at)
+    waiting = waiting_logins(store).get(pattern)
+    return "" if waiting is None else waiting.sentence(pattern)
+
+
+def wanted_logins(store: MetaStore) -> dict[str, list[str]]:
+    """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
+    try:
+        return msgspec.json.decode(store.get_meta(WANTED) or "{}", type=dict[str, list[str]])
+    except (msgspec.MsgspecError, RecursionError):
+        return {}  # they are noted anew
+
+
+def note_refused(store: MetaStore, refused: Mapping[str, RefusedLogin]) -> None:
+    """Have these be the refused log-ins."""
+    store.set_meta(REFUSED, msgspec.json.encode(refused).decode() if refused else "")
+
+
+def forget_waiting(store: MetaStore, pattern: str) -> None:
+    """Note that a log-in can be made."""
+    waiting = waiting_logins(store)
+    if waiting.pop(pattern, None) is not None:
+        _note_waiting(store, waiting)
+
+
+def _note_waiting(store: MetaStore, waiting: Mapping[str, WaitingLogin]) -> None:
+    store.set_meta(WAITING, msgspec.json.encode(waiting).decode() if waiting else "")
+
+
+def forget_refused(store: MetaStore, pattern: str) -> bool:
+    """Have a log-in be tried again; return whether it was refused before."""
+    refused = refused_logins(store)
+    if refused.pop(pattern, None) is None:
+        return False
+    note_refused(store, refused)
+    return True
+
+
+def places_of(sites: SiteTable, access: SiteAccess) -> Callable[[str, int], bool]:
+    """Return what tells whether a log-in may lead to a host and port: of the entry, of the log-in's own address, or one that is named.
+
+    An entry with a port is for that port alone. The address of a log-in may go over from http to https, each at its own port.
+    """
+    login = access.session
+    named = frozenset() if login is None else login.hosts
+    own: set[tuple[str, int]] = set()
+    if login is not None and login.url is not None:
+        usual = set(DEFAULT_PORTS.values())
+        own = {(login.url.host, port) for port in (usual if login.url.port in usual else {login.url.port})}
+
+    def allows(host: str, port: int) -> bool:
+        host = host.lower()
+        is_named = host in named or f"{host}:{port}" in named or (host, port) in own
+        return is_named or sites.of(host, port).access is access
+
+    return allows
+
+
+def entry_hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:
+    """Return what tells whether an entry of CRAWLSPACE_SITES is for a host."""
+    port = access.pattern.rpartition(":")[2]
+    ports = (443, 80, *([int(port)] if port.isdigit() else []))
+    return lambda host: any(sites.of(host, port).access is access for port in ports)
