@@ -22,7 +22,8 @@ from pathlib import Path
 
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, start, stop, tail
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
-from crawlspace.model import Document, NewUrl, Source, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits

@@ -23,7 +23,8 @@ import apsw
 
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, start, stop, tail
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
-from crawlspace.model import Document, NewUrl, Source, State, Status, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import KnownUrlDecisions
@@ -32,6 +33,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.status import Status
 from crawlspace.urls import parse, url_key
 
 _NOW = 1_750_000_000

@@ -16,7 +16,7 @@ from zlib import crc32
 from ada_url import join_url, normalize_url
 from msgspec import Struct, structs
 
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from crawlspace.config.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
-from crawlspace.model import OutcomeKind
+from crawlspace.outcome import OutcomeKind
 from crawlspace.settings import (
     ArchiveSection,
     BoundsSection,

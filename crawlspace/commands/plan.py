@@ -24,15 +24,14 @@ from crawlspace.crawl.startup import (
     metadata_changed,
 )
 from crawlspace.decision import RuleRef
-from crawlspace.model import Status
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, beside, exactly_one, print_json, shortened
 from crawlspace.runtime.components.loader import CollectionLoader, spider_code
 from crawlspace.runtime.session.places import Place
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
+from crawlspace.text import counted, printable
 
 _KINDS = {
     EXCLUDED: "leave the crawl space (760)",

@@ -17,10 +17,10 @@ from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.config.sentences import converted
 from crawlspace.errors import RuleFileError, SettingError
 from crawlspace.parsing import optional_boolean, table, words
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.named_hosts import names_no_site
+from crawlspace.text import quoted
 from crawlspace.urls import MalformedUrl, Url, parse
 
 SITE_KEYS = ("login", "headers", "allow_plain_http")

@@ -39,7 +39,6 @@ from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_z
 from crawlspace.frontier.site_queue import Backoff, GivingUp
 from crawlspace.frontier.source_weights import read_weights
 from crawlspace.model import Source
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import UrlFolding
@@ -58,6 +57,7 @@ from crawlspace.settings import (
     sections,
 )
 from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.text import quoted
 
 PREFIX = "CRAWLSPACE_"
 RENAMED = {

@@ -15,8 +15,8 @@ from crawlspace.content.link_attributes import ANY, LinkAttributes
 from crawlspace.content.page import EXTRACTION
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import table
-from crawlspace.printable import quoted
 from crawlspace.settings import ArchiveSection, ContentSection, FilesSection, IndexSection, OfScrapySection, SitesSection
+from crawlspace.text import quoted
 from crawlspace.urls import document_id
 
 CONVERTERS = "CRAWLSPACE_CONVERTERS"

@@ -9,9 +9,9 @@ from crawlspace.config.content import CONVERTERS, read_converters
 from crawlspace.config.sentences import read
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import words
-from crawlspace.printable import quoted
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
 from crawlspace.settings import SpaceLimitsSection, UrlBoundsSection
+from crawlspace.text import quoted
 
 EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
 _SIGNS = ("+", "-")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from crawlspace.config.sentences import read
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
 from crawlspace.settings import FinishSection
+from crawlspace.text import quoted
 
 ON_FINISH = "CRAWLSPACE_ON_FINISH"
 TIMEOUT = "CRAWLSPACE_ON_FINISH_TIMEOUT"

@@ -20,12 +20,12 @@ from crawlspace.config.sentences import converted, read
 from crawlspace.decision import RuleRef
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import words
-from crawlspace.printable import HIDDEN, quoted
 from crawlspace.rules.address import is_address
 from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.targets import BadTarget, domain_target
 from crawlspace.settings import OfScrapySection
+from crawlspace.text import HIDDEN, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 DIRECT = "direct"

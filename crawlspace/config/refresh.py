@@ -10,10 +10,10 @@ from crawlspace.cron import Cron, is_cron, read_cron
 from crawlspace.errors import SettingError
 from crawlspace.frontier.delay_schedule import read_zone
 from crawlspace.parsing import duration
-from crawlspace.printable import quoted
 from crawlspace.settings import BoundsSection, DeletionsSection, LifecycleSection, OfScrapySection
 from crawlspace.state.error_policy import read_error_rules, read_retry_codes
 from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.text import quoted
 
 CYCLE, SCHEDULE, SMART = "CRAWLSPACE_REFRESH_CYCLE", "CRAWLSPACE_REFRESH_SCHEDULE", "CRAWLSPACE_SMART_REFRESH"
 _ZONE = "CRAWLSPACE_TIMEZONE"

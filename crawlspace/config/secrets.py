@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import printable, quoted, without_credentials
+from crawlspace.text import printable, quoted, without_credentials
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet

@@ -16,7 +16,7 @@ from msgspec import Struct, ValidationError, convert, inspect, structs
 from crawlspace.config.files import is_there, read_bytes
 from crawlspace.errors import ConfigError, SettingError, did_you_mean
 from crawlspace.parsing import boolean, choice_of, duration, integer, one_of, positive, text, words
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 _NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _STEP = re.compile(r"\.(\w+)|\[(\d*)(?:\.\.\.)?\]")

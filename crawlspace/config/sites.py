@@ -18,13 +18,13 @@ from crawlspace.config.site_tls import SiteTls, read_site_tls
 from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import table
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import DomainRule, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, SESSION_SEGMENT, Folding, UrlFolding, UrlOptions
 from crawlspace.settings import DelaysSection, OfScrapySection, RenderingSection, SpaceLimitsSection, SpellingsSection
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 NAME = "CRAWLSPACE_SITES"

@@ -30,11 +30,11 @@ from crawlspace.lint.crawl_rules import lint_rules, lint_start_urls
 from crawlspace.lint.expressions import lint_expressions
 from crawlspace.lint.finding import Finding, Level, findings_of, of_setting
 from crawlspace.lint.rules_xml import Usage, lint_action_rules, lint_values
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import CrawlRules, DomainRule, PrefixRule, RuleAction
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.model import ActionKind, ActionRuleSet
 from crawlspace.state.store import Store
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 _NO_LITERAL = "write env:NAME for a variable of the environment, or file:PATH for a file that has it"

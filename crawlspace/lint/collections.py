@@ -21,12 +21,12 @@ from typing import NamedTuple
 from crawlspace.config.collection import Collection
 from crawlspace.config.files import GLOBAL_RULES, StartUrl
 from crawlspace.lint.finding import Finding, of_setting
-from crawlspace.model import Status
-from crawlspace.printable import printable, quoted
 from crawlspace.private_files import real_path
 from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.state.store import Store
+from crawlspace.status import Status
+from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS
 
 MOST_LEFT = 100_000

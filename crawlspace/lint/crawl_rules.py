@@ -9,7 +9,6 @@ from xml.sax.saxutils import quoteattr
 
 from crawlspace.decision import RuleRef
 from crawlspace.lint.finding import Finding, Level
-from crawlspace.printable import MESSAGE, cut, printable, quoted
 from crawlspace.rules.address import AddressMatcher
 from crawlspace.rules.crawl_rules import AddressRule, CrawlRules, DomainRule, PrefixRule, Rule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
@@ -18,6 +17,7 @@ from crawlspace.rules.named_hosts import names_no_site
 from crawlspace.rules.patterns import Budget
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.text import MESSAGE, cut, printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, Url
 
 START_URLS = "start URLs"

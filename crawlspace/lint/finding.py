@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from crawlspace.config.sentences import setting_named, where_set
 from crawlspace.errors import MOST_SHOWN, ConfigError, RuleFileError, SettingError
-from crawlspace.printable import escaped, printable_message
+from crawlspace.text import escaped, printable_message
 
 Level: TypeAlias = Literal["error", "warning"]
 

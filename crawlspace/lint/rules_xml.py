@@ -12,7 +12,6 @@ import re2
 
 from crawlspace.decision import Actions, RuleRef
 from crawlspace.lint.finding import Finding, Level
-from crawlspace.printable import quoted
 from crawlspace.rules.xml.comparisons import text_of
 from crawlspace.rules.xml.conditions import Conditions, Joint
 from crawlspace.rules.xml.exported import first_not_read, what_is_not_read
@@ -30,6 +29,7 @@ from crawlspace.rules.xml.model import (
     Range,
 )
 from crawlspace.rules.xml.required_texts import required_texts
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 _MAX_COMPARED = 5_000_000

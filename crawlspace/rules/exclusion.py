@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from crawlspace.decision import NO_ACTIONS, Actions, Decision, Reason, RuleRef, of_all_addresses
-from crawlspace.model import Status
 from crawlspace.rules.address import is_address
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace, HostDecisions
 from crawlspace.rules.url_options import OriginFolding
+from crawlspace.status import Status
 from crawlspace.urls import MalformedUrl, Url, parse
 
 logger = logging.getLogger(__name__)

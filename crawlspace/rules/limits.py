@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 from crawlspace.settings import SpaceLimitsSection
 from crawlspace.urls import DEFAULT_PORTS, Url
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from crawlspace.cache import Recent
-from crawlspace.content_type import is_generic
 from crawlspace.decision import NO_ACTIONS, Actions, Decision, Reason, Step, Verdict
+from crawlspace.document import is_generic
 from crawlspace.rules.address import AddressMatcher, address_value
 from crawlspace.rules.content_hash import content_hash
 from crawlspace.rules.crawl_rules import CrawlRules, Rule, RuleAction

@@ -13,8 +13,8 @@ from urllib.parse import unquote_plus
 
 from msgspec import structs
 
-from crawlspace.globs import Glob, compile_glob
 from crawlspace.rules.address import is_address
+from crawlspace.text import Glob, compile_glob
 from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 SESSION_SEGMENT = "(S())"

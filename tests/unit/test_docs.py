@@ -32,7 +32,7 @@ from crawlspace.decision import Reason
 from crawlspace.errors import RuleFileError
 from crawlspace.index.search import Hit, SearchResult
 from crawlspace.lint.finding import Finding
-from crawlspace.model import Status, UrlState
+from crawlspace.model import UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
@@ -41,6 +41,7 @@ from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.components.addon_settings import RULES_DIR
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.command_line import ROOT
 from tests.conftest import assert_same

@@ -25,13 +25,14 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from crawlspace.errors import StoreAway, StoreFull
-from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
+from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import FoldedUrl, KnownUrl
+from crawlspace.status import OUT_OF_SPACE
 from crawlspace.urls import Url, parse, url_key
 
 _READ_AT_ONCE = 5_000

@@ -14,13 +14,14 @@ from typing import Protocol
 from crawlspace.crawl.rule_changes.folding import KnownFolds
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
 from crawlspace.decision import Actions, Reason
-from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
-from crawlspace.plural import counted
+from crawlspace.model import Held, Queue, Source, source_of
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.status import OUT_OF_SPACE, Status
+from crawlspace.text import counted
 from crawlspace.urls import Url
 
 EXCLUDED, KEPT, RETURNED, UNINDEXED, DUE, DELETIONS = "excluded", "kept", "returned", "unindexed", "due", "deletions"

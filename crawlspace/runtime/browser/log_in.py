@@ -12,7 +12,6 @@ from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.config.access import BrowserLogin
 from crawlspace.config.secrets import read_secret
-from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import elsewhere, port_of, shown
 from crawlspace.runtime.access.browser_cookies import cookies_of_entry
 from crawlspace.runtime.access.jar import SessionCookies
@@ -20,6 +19,7 @@ from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.browser.login_pages import LoginPages
 from crawlspace.runtime.browser.login_proxy import LoginProxy
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.access import BrowserStep, SiteAccess

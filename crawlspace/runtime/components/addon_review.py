@@ -23,7 +23,6 @@ from crawlspace.lint.crawl_rules import lint_rules, lint_start_urls
 from crawlspace.lint.expressions import lint_expressions
 from crawlspace.lint.finding import Finding, bounded, findings_of
 from crawlspace.lint.rules_xml import lint_action_rules, lint_values
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.addon_settings import (
     check_start_urls,
     folder_of_spider,
@@ -36,6 +35,7 @@ from crawlspace.runtime.components.addon_settings import (
 )
 from crawlspace.runtime.components.command import print_json, print_lines, printing, without_options
 from crawlspace.runtime.components.explanation_text import decision_lines
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -29,10 +29,10 @@ from crawlspace.errors import ConfigError, CrawlspaceError, UsageError, first_of
 from crawlspace.importers.written import ImportedCollection, difference, write_files
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding
-from crawlspace.printable import cut, escaped, quoted
 from crawlspace.runtime.components.loader import collection_settings, default_values
 from crawlspace.runtime.components.setting_kinds import refuse_unreadable
 from crawlspace.runtime.session.places import Place, place_of
+from crawlspace.text import cut, escaped, quoted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings, Settings

@@ -10,7 +10,8 @@ from msgspec import structs
 
 from crawlspace.crawl.conditional import generation
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, reconcile
-from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, NewUrl, Source, State, UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import KnownUrlDecisions

@@ -11,8 +11,8 @@ from crawlspace.admin.explain import Question, explain
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.startup import build_global_space, build_space
-from crawlspace.model import Status
 from crawlspace.rules.exclusion import KnownUrlDecisions
+from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.unit.importers.ibm_imports import CORPUS, collection, found
 

@@ -8,10 +8,10 @@ import logging
 import pytest
 
 from crawlspace.decision import Reason
-from crawlspace.model import Status
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
+from crawlspace.status import Status
 from crawlspace.urls import Url, parse
 from tests.unit.rules.exclusions import exclusion_of, global_space_of, space_of
 

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crawlspace.decision import Actions, Reason, RuleRef
-from crawlspace.model import Status
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import ActionRules, CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.status import Status
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
 from tests.unit.rules.exclusions import exclusion_of, global_space_of, space_of
 

@@ -10,7 +10,8 @@ from msgspec import structs
 from crawlspace.crawl.rule_changes import survey as module
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.crawl.rule_changes.survey import OTHERS, Plan
-from crawlspace.model import Document, Held, State
+from crawlspace.document import Document
+from crawlspace.model import Held, State
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits

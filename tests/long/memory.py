@@ -1,6 +1,6 @@
 """Whether memory grows with the number of pending URLs: a crawl with a million of them beside one with ten thousand.
 
-    python -m benchmarks.memory --many 1000000 --few 10000
+    python -m tests.long.memory --many 1000000 --few 10000
 
 The URLs are put into the collection's store beforehand; then each crawl fetches the same number of pages and stops.
 """
@@ -93,7 +93,7 @@ def _crawl(pending: int, fetches: int, server: PageServer) -> Cost:
         )
         # In a process of its own: a child's peak counts from the fork, so this one has to stay small.
         filled = run(
-            [sys.executable, "-m", "benchmarks.memory", "--fill", str(collection.store_file), str(pending), str(server.port)],
+            [sys.executable, "-m", "tests.long.memory", "--fill", str(collection.store_file), str(pending), str(server.port)],
             log=collection.log,
         )
         if filled.status:

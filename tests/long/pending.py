@@ -1,6 +1,6 @@
-"""Lines a second, and memory, of `scrapy import-pending` and `scrapy urls --format pending`: `python -m benchmarks.pending`.
+"""Lines a second, and memory, of `scrapy import-pending` and `scrapy urls --format pending`: `python -m tests.long.pending`.
 
-    python -m benchmarks.pending --lines 10000000 --shared-lines 200000
+    python -m tests.long.pending --lines 10000000 --shared-lines 200000
 
 A sorted file of URLs in normal form on a thousand hosts, with two realms, is imported into a new collection and written again. What was
 written is imported once more, and must change nothing; it must be the file, byte for byte. Each step is a process of its own. First with a

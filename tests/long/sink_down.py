@@ -1,6 +1,6 @@
 """What a sink that is down costs a long crawl: its memory, and the bytes a URL of its store, over SQLite and over Redis.
 
-    python -m benchmarks.sink_down --pages 105000 --first 15000
+    python -m tests.long.sink_down --pages 105000 --first 15000
 
 The same site is crawled with a search server that refuses connections as a second sink, and without it. Both are looked at twice: when
 the first pages were fetched, and at the end. What waits is bounded by CRAWLSPACE_MAX_BACKLOG (10,000), at which the pushes for the

@@ -1,4 +1,4 @@
-"""Make untrusted text printable: without credentials and terminal control characters, and of limited length.
+"""Text for people: untrusted text made printable, numbers with their nouns. And glob patterns.
 
 Arguments, settings, files, pages, servers and the shared store can contain anything. Their text goes into messages, logs and
 command output only through one of these:
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 EXCERPT = 200
 """Maximal characters of a value in a sentence."""
@@ -216,3 +217,50 @@ def _without_slashes(text: str) -> Iterator[tuple[int, int]]:
 
 _PATH = re.compile(r"[/\\?#]")
 _SCHEMES = ("http", "https", "redis", "rediss", "unix", "sentinel", "ftp")
+
+
+# --- plural --------------------------------------------------------------------------------------------------------
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun; `plural` if that is not the noun with an s."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def verb(number: int, one: str, many: str) -> str:
+    """Return the form of a verb for a number: `is` or `are`."""
+    return one if number == 1 else many
+
+
+# --- globs ---------------------------------------------------------------------------------------------------------
+
+
+class Glob(NamedTuple):
+    """A pattern split at its stars."""
+
+    head: str
+    inner: tuple[str, ...]
+    """The texts between two stars."""
+    tail: str | None
+    """None for a pattern without a star."""
+
+    def matches(self, text: str) -> bool:
+        """Return whether the pattern matches a text; each part is searched once, from left to right."""
+        head, inner, tail = self
+        if tail is None:
+            return text == head
+        at, end = len(head), len(text) - len(tail)
+        if end < at or not text.startswith(head) or not text.endswith(tail):
+            return False
+        for literal in inner:
+            at = text.find(literal, at, end)
+            if at < 0:
+                return False
+            at += len(literal)
+        return True
+
+
+def compile_glob(pattern: str) -> Glob:
+    """Return a pattern in compiled form."""
+    head, *rest = pattern.split("*")
+    return Glob(head, tuple(filter(None, rest[:-1])), rest[-1] if rest else None)

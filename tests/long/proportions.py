@@ -1,6 +1,6 @@
 """Whether sources are fetched from in proportion to CRAWLSPACE_SOURCE_WEIGHTS, in a real crawl with and without delays.
 
-    python -m benchmarks.proportions --seconds 40
+    python -m tests.long.proportions --seconds 40
 
 The site is made so that all six sources always have URLs: start URLs redirect, redirects lead to pages, pages lead to pages of all kinds,
 and fetched pages are due again two seconds later. The path in the server's log shows the source of each request. A crawl is too short for

@@ -1,6 +1,6 @@
 """Kill workers of a shared crawl at random moments: the others continue, nothing may be lost, and little be done twice.
 
-    python -m benchmarks.shared_crash --kills 40 --pages 20000 --workers 3
+    python -m tests.long.shared_crash --kills 40 --pages 20000 --workers 3
 
 Each killed worker is replaced by a new one. Every third kill hits the worker that drains the outbox, the last one just before the end.
 At the end each page is in the index exactly once, and a page was fetched again only if a killed worker had leased it.

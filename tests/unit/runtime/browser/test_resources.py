@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.runtime.browser.browser_request import BrowserRequest, Initiator
+from crawlspace.runtime.browser.resources import BrowserRequest, Initiator
 
 A = "http://a.example.com/page"
 OWN, SAME_SITE, OTHER = Initiator.OWN, Initiator.SAME_SITE, Initiator.OTHER

@@ -1,6 +1,6 @@
 """A whole crawl of a real site, compared with an independent walk over the same files.
 
-    python -m benchmarks.real_site [--folder FOLDER_WITH_HTML]
+    python -m tests.long.real_site [--folder FOLDER_WITH_HTML]
 
 The site is the Python documentation as Debian packages it (about 500 pages by many authors); `apt-get` downloads it once.
 The walk is the standard library's HTML parser and `urljoin`: it shares no code with the crawler.

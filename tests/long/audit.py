@@ -1,4 +1,4 @@
-"""What `scrapy audit` costs with a million documents on an OpenSearch, and whether it finds what differs: `python -m benchmarks.audit`.
+"""What `scrapy audit` costs with a million documents on an OpenSearch, and whether it finds what differs: `python -m tests.long.audit`.
 
 The server of the tests is started (a JDK and Maven), unless CRAWLSPACE_TEST_OPENSEARCH_URL or --server names one. Store and index are filled
 without being counted; the index gets small documents with the versions of their orders. A hundred differences are planted. The comparison
@@ -25,11 +25,12 @@ from benchmarks.store import NOW, SITES, page, pending_url
 from crawlspace.admin.audit import Audit, DifferenceKind, Repair
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import made, read_sinks
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.inventory import Inventory
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
 from crawlspace.index.versions import Versions
-from crawlspace.model import Document, IndexOrder, Op, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         rows = []
         for what, expected in (("finds what differs and mends it", _PLANTED), ("finds nothing afterwards", {})):
             log = Path(temp) / "log"
-            cost = run([sys.executable, "-m", "benchmarks.audit", "--audit", str(file), server], log=log)
+            cost = run([sys.executable, "-m", "tests.long.audit", "--audit", str(file), server], log=log)
             if cost.status:
                 raise BenchmarkFailed(f"the comparison ended with exit status {cost.status}:\n{tail(log)}")
             found = {kind: number for kind, number in json.loads(log.read_text().splitlines()[-1]).items() if number}

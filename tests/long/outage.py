@@ -1,6 +1,6 @@
 """A site that is down for a week with each kind of failure, and then returns: as before, or with most of its pages gone.
 
-    python -m benchmarks.outage --pages 5000 --real 1000
+    python -m tests.long.outage --pages 5000 --real 1000
 
 Once with the real engine and store over a simulated web, whose clock advances a month between two crawls; and once, with fewer pages, as
 real crawls over HTTP, between which everything is made due.
@@ -24,9 +24,10 @@ from benchmarks.serve import free_port
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import NewUrl, Source, Status
+from crawlspace.model import NewUrl, Source
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.status import Status
 from crawlspace.urls import parse, url_key
 from tests.http import Reply, Request
 from tests.sites import Site, drop, page, serve, status

@@ -1,4 +1,4 @@
-"""Whether a search notices that an index is built anew: `python -m benchmarks.rebuild`.
+"""Whether a search notices that an index is built anew: `python -m tests.long.rebuild`.
 
 20,000 documents are in an OpenSearch, which is started (a JDK and Maven) unless CRAWLSPACE_TEST_OPENSEARCH_URL or --server names one. A
 process goes on as a crawl does: it changes documents, deletes some and adds some, and sends that. Every 100 ms a search counts the
@@ -23,17 +23,18 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from benchmarks.audit import SINK, sink_of
 from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import SCRAPY, BenchmarkFailed, Row, finish, run, say, start, tail
 from benchmarks.sink_server import ask, server_of
 from benchmarks.store import NOW
 from crawlspace.clock import SystemClock
+from crawlspace.document import Document
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, NewUrl, Source, State, UrlState
+from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id, url_key
+from tests.long.audit import SINK, sink_of
 
 INDEX = "bench"
 _BENCHMARK = "rebuild"
@@ -165,7 +166,7 @@ class _Searches:
 def _crawling(files: BenchCollection, server: str) -> Iterator[None]:
     with (files.folder / "crawl.out").open("wb") as output:
         process = start(
-            [sys.executable, "-m", "benchmarks.rebuild", "--crawl", str(files.folder), server], output=output.fileno()
+            [sys.executable, "-m", "tests.long.rebuild", "--crawl", str(files.folder), server], output=output.fileno()
         )
         try:
             yield

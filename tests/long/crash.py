@@ -1,6 +1,6 @@
 """Kill a crawl at random moments, again and again: nothing may be lost, and hardly anything be done twice.
 
-    python -m benchmarks.crash --kills 25 --pages 2000
+    python -m tests.long.crash --kills 25 --pages 2000
 
 At the end each page is indexed exactly once, the store passes its check, and a page was fetched again only if it was in flight when
 the crawl was killed.

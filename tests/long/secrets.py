@@ -1,4 +1,4 @@
-"""Search for secrets in all that crawls leave behind: `python -m benchmarks.secrets`.
+"""Search for secrets in all that crawls leave behind: `python -m tests.long.secrets`.
 
 Each kind of secret is planted, sites fail in several ways, code fails, and a crawl crashes, at LOG_LEVEL DEBUG. Then logs, the output of
 commands, the data folder (the archive decompressed), Redis, the process list, what sinks got and what other hosts were sent is searched for

@@ -1,4 +1,4 @@
-"""Sessions that end at random while a site is crawled by several workers: `python -m benchmarks.sessions --runs 20 --pages 2000`.
+"""Sessions that end at random while a site is crawled by several workers: `python -m tests.long.sessions --runs 20 --pages 2000`.
 
 Each session of the site ends after 5 to 50 requests, and is answered then by a redirect, by 200 with the form of the log-in, or by 401. After
 each run every page must be indexed with its own text, and no page of the log-in; nothing may have been deleted, and there may be no more

@@ -1,8 +1,8 @@
 """Random faults between a process that sends and the search server, which is killed again and again: is the index as the state says?
 
-    python -m benchmarks.sink_faults --count 1000 --steps 16
-    python -m benchmarks.sink_faults --count 50 --real        # on the OpenSearch of the tests (a JDK and Maven), which is killed itself in 5
-    python -m benchmarks.sink_faults --seed 1234              # one alone
+    python -m tests.long.sink_faults --count 1000 --steps 16
+    python -m tests.long.sink_faults --count 50 --real        # on the OpenSearch of the tests (a JDK and Maven), which is killed itself in 5
+    python -m tests.long.sink_faults --seed 1234              # one alone
 
 A history and what is compared are described in tests/sink_faults; `make test` has 20 short ones.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.content_type import declared, essence, is_generic
+from crawlspace.document import declared, essence, is_generic, packed, values_of
 
 TYPES = [
     # Content-Type headers, the type, whether the bytes decide
@@ -51,3 +51,31 @@ TYPES = [
 def test_the_type_of_a_header(headers: list[str], expected: str, generic: bool) -> None:
     written = declared(headers)
     assert (essence(written), is_generic(written)) == (expected, generic)
+
+
+# --- test field values ---------------------------------------------------------------------------------------------
+
+
+# The text that is stored, and the values that it stands for.
+VALUES = (
+    ("", ""),
+    ("hr", "hr"),
+    ('["hr"]', ["hr"]),
+    ('["hr","board"]', ["hr", "board"]),
+    ('["a, \\"b\\"", "é"]', ['a, "b"', "é"]),
+    ('["hr", 1, "x"]', '["hr", 1, "x"]'),
+    ("[1, 2]", "[1, 2]"),
+    ("[]", "[]"),
+    ('["hr', '["hr'),
+    ('["one"] and ["two"]', '["one"] and ["two"]'),
+)
+
+
+@pytest.mark.parametrize(("stored", "values"), VALUES)
+def test_values(stored: str, values: str | list[str]) -> None:
+    assert values_of(stored) == values
+
+
+@pytest.mark.parametrize("values", [["a", "b"], ["]", '"'], ["ü,\n", "\ud800"[:0], "x"]])
+def test_packed_values_are_read_again(values: list[str]) -> None:
+    assert values_of(packed(values)) == values

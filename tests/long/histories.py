@@ -1,8 +1,8 @@
 """Random histories in large numbers: a simulated web, the real engine, store and index, kills, and an independent oracle.
 
-    python -m benchmarks.histories --count 2000 --steps 24 --first 0
-    python -m benchmarks.histories --count 200 --sink opensearch               # with a search server that fails as a second sink
-    PYTHONHASHSEED=0 python -m benchmarks.histories --seed 1234 --steps 24     # one, with all its steps
+    python -m tests.long.histories --count 2000 --steps 24 --first 0
+    python -m tests.long.histories --count 200 --sink opensearch               # with a search server that fails as a second sink
+    PYTHONHASHSEED=0 python -m tests.long.histories --seed 1234 --steps 24     # one, with all its steps
 
 A history and what is compared are described in tests/histories. A difference prints the seed, the steps and what is MISSING or EXTRA.
 """
