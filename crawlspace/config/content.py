@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from crawlspace.config.sentences import read
 from crawlspace.content.documents.converters import FILE, command_words, is_server
-from crawlspace.content.link_attributes import ANY, LinkAttributes
+from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.page import EXTRACTION
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import table
