@@ -18,8 +18,7 @@ from crawlspace.config.sentences import converted
 from crawlspace.errors import RuleFileError, SettingError
 from crawlspace.parsing import optional_boolean, table, words
 from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.domain import DomainMatcher
-from crawlspace.rules.named_hosts import names_no_site
+from crawlspace.rules.domain import DomainMatcher, names_no_site
 from crawlspace.text import quoted
 from crawlspace.urls import MalformedUrl, Url, parse
 

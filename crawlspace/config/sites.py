@@ -19,9 +19,8 @@ from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import table
 from crawlspace.rules.crawl_rules import DomainRule, parse_crawl_rules
-from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.domain import DomainMatcher, is_address, is_for_addresses
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, SESSION_SEGMENT, Folding, UrlFolding, UrlOptions
 from crawlspace.settings import DelaysSection, OfScrapySection, RenderingSection, SpaceLimitsSection, SpellingsSection
 from crawlspace.text import quoted
