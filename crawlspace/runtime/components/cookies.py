@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.utils.httpobj import urlparse_cached
 
-from crawlspace.rules.named_hosts import is_address
+from crawlspace.rules.domain import is_address
 from crawlspace.runtime.components.scrapy_internals import CookieHook, cookies_by_path
 from crawlspace.runtime.http.cookies import is_public_suffix
 
