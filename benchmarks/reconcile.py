@@ -42,6 +42,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
 from crawlspace.urls import parse, url_key
 
+_NAME = "reconcile"
 _NOW = 1_750_000_000
 _HOSTS = 200
 _FILLED_AT_ONCE = 10_000
@@ -120,10 +121,10 @@ def _rules(steps: _Steps, urls: int) -> Iterator[Row]:
 
 def _options(steps: _Steps, urls: int) -> Iterator[Row]:
     filled = steps.filled(urls)
-    yield from steps.rows("plan", *steps.run("plan", filled, "--to", "drop"))
+    yield from steps.rows("plan to drop a parameter", *steps.run("plan", filled, "--to", "drop"))
     whole = steps.copy(filled, "whole")
     cost, done = steps.run("write", whole, "--to", "drop")
-    yield from steps.rows("drop", cost, done)
+    yield from steps.rows("drop a parameter", cost, done)
     expected = steps.run("digest", whole)[1]
     whole.unlink()
     least = urls // 20
@@ -131,7 +132,7 @@ def _options(steps: _Steps, urls: int) -> Iterator[Row]:
     are_held: Callable[[SqliteStore], bool] = lambda store: store.counts().held >= least  # noqa: E731
     for has_come in (are_forgotten, are_held):
         yield steps.killed(filled, "drop", "folded", has_come, done, expected)
-    yield from steps.rows("www", *steps.run("write", filled, "--to", "www"))
+    yield from steps.rows("remove www", *steps.run("write", filled, "--to", "www"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +164,10 @@ class _Steps:
         case, of = _CASES[self.name], f"{step}, {done['known']:,} known URLs"
         kinds = ("excluded", "kept", "returned", "deletions", "held", "folded", "folded_into")
         numbers = ", ".join(f"{done[kind]:,} {kind.replace('_', ' ')}" for kind in kinds if done.get(kind))
-        yield Row(self.name, f"URLs, {of}", numbers)
+        yield Row(_NAME, f"URLs, {of}", numbers)
         seconds = f"{cost.wall_s:.1f} (CPU {cost.cpu_s:.1f})"
-        yield Row(self.name, f"seconds, {of}", seconds, f"< {case.most_s}", cost.wall_s < case.most_s)
-        yield Row(self.name, f"peak, {of}", f"{cost.peak_mb:.0f} MB", f"< {case.most_mb} MB", cost.peak_mb < case.most_mb)
+        yield Row(_NAME, f"seconds, {of}", seconds, f"< {case.most_s}", cost.wall_s < case.most_s)
+        yield Row(_NAME, f"peak, {of}", f"{cost.peak_mb:.0f} MB", f"< {case.most_mb} MB", cost.peak_mb < case.most_mb)
 
     def killed(
         self,
@@ -185,7 +186,7 @@ class _Steps:
         store.unlink()
         measure = f"killed, {done[counted] - rest[counted]:,} of {done[counted]:,} URLs {counted}, and run again"
         value = f"{'the same' if is_same else 'ANOTHER'} end, {again.wall_s:.1f} s"
-        return Row(self.name, measure, value, "the same end", is_same)
+        return Row(_NAME, measure, value, "the same end", is_same)
 
     def _kill(self, store: Path, to: str, has_come: Callable[[SqliteStore], bool]) -> None:
         log = self.folder / "killed.log"
