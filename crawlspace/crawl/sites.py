@@ -24,7 +24,7 @@ from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.delay_schedule import Slot
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.ports import DelaySource, OtherWorkers
-from crawlspace.frontier.robots.cache import Robots, RobotsStore, RobotsVerdict
+from crawlspace.frontier.robots import Robots, RobotsStore, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, UrlState
 from crawlspace.outcome import Outcome

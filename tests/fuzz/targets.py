@@ -23,12 +23,12 @@ from crawlspace.content.documents.readers import read_file
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
-from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
+from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
 from crawlspace.document import essence
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict, product_token
+from crawlspace.frontier.robots import Robots, RobotsVerdict, product_token
 from crawlspace.lint.crawl_rules import lint_rules
 from crawlspace.lint.expressions import lint_expressions
 from crawlspace.lint.rules_xml import lint_action_rules, lint_values

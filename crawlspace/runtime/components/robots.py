@@ -18,7 +18,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.run import FetchRobots
-from crawlspace.frontier.robots.cache import MAX_REDIRECTS
+from crawlspace.frontier.robots import MAX_REDIRECTS
 from crawlspace.runtime.components.requests import ROBOTS, robots_request
 from crawlspace.runtime.components.rule_middleware import may_redirect_robots_txt
 from crawlspace.runtime.http.failures import meaning_of
