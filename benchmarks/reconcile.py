@@ -246,9 +246,10 @@ def change(file: Path, name: str, to: str, *, write: bool, hold: bool) -> dict[s
 def digest_of_rows(file: Path) -> dict[str, object]:
     """Return a digest of all rows of a store, without numbers assigned in turn."""
     database = apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)
+    columns = [name for (name,) in database.execute("SELECT name FROM pragma_table_info('url')") if name != "ordered"]
     digest = blake2b(digest_size=16)
     for statement in (
-        "SELECT * FROM url ORDER BY id",
+        f"SELECT {', '.join(columns)} FROM url ORDER BY id",
         "SELECT id FROM document ORDER BY id",
         "SELECT checksum FROM content ORDER BY checksum",
         "SELECT sink, parked, op, url FROM outbox ORDER BY url, sink",
