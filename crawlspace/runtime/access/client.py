@@ -134,9 +134,8 @@ class LoginClient:
         try:
             got = await client.fetch(request, body, resolver, timeout_s=self.timeout_s)
         except (ProxyFailed, LoggedOutError) as error:
-            raise LogInFailedError(
-                str(error), refused=isinstance(error, LoggedOutError)
-            ) from None  # its cause may have the log-in
+            is_refused = isinstance(error, LoggedOutError) and not error.is_passing
+            raise LogInFailedError(str(error), refused=is_refused) from None  # its cause may have the log-in
         except DownloadTimeoutError as error:
             raise LogInFailedError(f"{_origin(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
         except Exception as error:
