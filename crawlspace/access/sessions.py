@@ -22,8 +22,8 @@ import msgspec
 
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
-from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import SiteAccess
+from crawlspace.config.access import SiteAccess
+from crawlspace.config.secrets import Seal
 from crawlspace.errors import SettingError, StoreAway, StoreFull
 from crawlspace.state.store import MetaStore
 from crawlspace.text import quoted
@@ -34,7 +34,7 @@ SESSIONS = "sessions"
 """Meta: the sessions by their entries of CRAWLSPACE_SITES."""
 MOST_LOGINS, LOGINS_WITHIN_S = 20, 3_600
 """Log-ins of an entry that succeed, within that time. A token that is renewed because its time is over does not count."""
-_SCRYPT_COST = 1 << 14
+SCRYPT_COST = 1 << 14
 MOST_TRIES = 4
 """Log-ins for one page, until it is requested later."""
 _MOST_PAGES = 3
@@ -103,7 +103,7 @@ def is_readable(content: str, *, has_token: bool) -> bool:
 
 def mark_of(sent: Sequence[str], salt: str) -> str:
     """Return a hash of all that is sent; nobody who can read it can guess a password by it."""
-    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=_SCRYPT_COST, r=8, p=1, dklen=16).hex()
+    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=SCRYPT_COST, r=8, p=1, dklen=16).hex()
 
 
 def kept_sessions(store: MetaStore) -> dict[str, KeptSession]:
@@ -307,7 +307,7 @@ class Sessions:
         """Return pages by which it may be found out whether the session is alive, the best first."""
         check = None if access.session is None else access.session.check
         best = sorted(self._entry(access).pages.values(), key=_worth, reverse=True)
-        return [*([] if check is None else [CheckPage(check.text, is_private=True, is_named=True)]), *best]
+        return [*([] if check is None else [CheckPage(check, is_private=True, is_named=True)]), *best]
 
     def is_public(self, access: SiteAccess, url: str) -> bool:
         """Return whether a page is known to be shown to everybody."""
@@ -399,7 +399,7 @@ class Sessions:
         entry.has_ever_shown = entry.has_ever_shown or is_proven or bool(kept.pages)
         if content is None:
             return False
-        if not is_readable(content, has_token=access.session is not None and access.session.client is not None):
+        if not is_readable(content, has_token=access.session is not None and access.session.has_token):
             logger.warning("%s", unreadable(access.where))
             return False
         self._carry(entry, kept, content)

@@ -9,8 +9,8 @@ import pytest
 from crawlspace.access import sessions
 from crawlspace.access.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
 from crawlspace.clock import FakeClock
-from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
+from crawlspace.config.secrets import Seal
 from crawlspace.errors import StoreFull
 from tests.contract.memory.store import MemoryStore
 
@@ -20,7 +20,7 @@ AGAIN, OWN, LATER, REFUSED = LookedOut.AGAIN, LookedOut.OWN, LookedOut.LATER, Lo
 @pytest.fixture(autouse=True)
 def session_cookie(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SID", "one")
-    monkeypatch.setattr(sessions, "_SCRYPT_COST", 2)
+    monkeypatch.setattr(sessions, "SCRYPT_COST", 2)
 
 
 def access(pattern: str = "wiki.example.com") -> SiteAccess:
