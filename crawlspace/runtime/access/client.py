@@ -33,10 +33,9 @@ from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from crawlspace.config.proxies.table import Proxies
-    from crawlspace.config.rendering import BrowserSettings
-    from crawlspace.config.site_access import SiteAccess
-    from crawlspace.config.sites import SiteTable
+    from crawlspace.config.access import SiteAccess
+    from crawlspace.config.proxies import Proxies
+    from crawlspace.config.sites import BrowserSettings, SiteTable
     from crawlspace.runtime.http.transfer import AnswerHead
 
 MOST_BYTES = 4 << 20

@@ -17,7 +17,7 @@ from crawlspace.errors import SettingError
 from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
 
 KEYTAB, TICKETS, CONFIGURATION = "KRB5_CLIENT_KTNAME", "KRB5CCNAME", "KRB5_CONFIG"
 USUAL_CONFIGURATION = Path("/etc/krb5.conf")

@@ -9,7 +9,7 @@ import pycurl
 import pytest
 from scrapy import Request
 
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
 from crawlspace.errors import SettingError
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http import negotiate as module
