@@ -24,7 +24,7 @@ from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.sites import kept_out
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict, of_all_addresses
 from crawlspace.errors import UsageError
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
+from crawlspace.frontier.robots import Robots, RobotsVerdict
 from crawlspace.model import OUT_OF_SPACE, Source, State, UrlState, priority, source_of
 from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.rules.address import is_address

@@ -20,8 +20,8 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
-from crawlspace.frontier.ports import OtherWorkers
-from crawlspace.frontier.robots.cache import RobotsStore
+from crawlspace.frontier.frontier import OtherWorkers
+from crawlspace.frontier.robots import RobotsStore
 from crawlspace.model import LINKS_ONLY, Held, NewUrl, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.site_health import Health

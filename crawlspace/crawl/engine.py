@@ -33,7 +33,7 @@ from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Decision, Reason
 from crawlspace.errors import CrawlspaceError
-from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.frontier.site_queue import Wait
 from crawlspace.index.sink import Sink
 from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState

@@ -28,7 +28,7 @@ from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
 from crawlspace.content_type import essence
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict, product_token
+from crawlspace.frontier.robots import Robots, RobotsVerdict, product_token
 from crawlspace.rules.limits import DEFAULT_MAX_URL_LENGTH, Limits, extension, path_depth, repeats_segments
 from crawlspace.rules.lint.action_rules import lint_action_rules
 from crawlspace.rules.lint.crawl_rules import lint_rules

@@ -15,7 +15,7 @@ from crawlspace.access.digest import DigestLogin
 from crawlspace.access.sessions import LookedOut
 from crawlspace.cache import Recent
 from crawlspace.config.proxies.table import Proxies
-from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.access.renewal import Renewal
 from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
 from crawlspace.runtime.access.session_check import SessionCheck

@@ -12,7 +12,7 @@ from scrapy.exceptions import IgnoreRequest
 from crawlspace.cache import Recent
 from crawlspace.config.site_tls import SiteTls
 from crawlspace.decision import Reason
-from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.access.browser_cookies import cookies_for_page
 from crawlspace.runtime.access.jar import SessionCookies, kept_cookies
 from crawlspace.runtime.browser.forward_proxy import ForwardProxy, TabPage

@@ -18,7 +18,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.run import FetchRobots
-from crawlspace.frontier.robots.cache import MAX_REDIRECTS
+from crawlspace.frontier.robots import MAX_REDIRECTS
 from crawlspace.model import Status
 from crawlspace.printable import printable
 from crawlspace.runtime.components.requests import ROBOTS, robots_request

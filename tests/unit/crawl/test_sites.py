@@ -15,7 +15,7 @@ from crawlspace.crawl.run import FetchRobots
 from crawlspace.crawl.sites import SiteDelays, SiteFailures
 from crawlspace.errors import SettingError
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
+from crawlspace.frontier.robots import Robots, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, Status
 from crawlspace.state.recrawl import RecrawlPolicy
