@@ -15,7 +15,7 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.index.places import place_of
 from crawlspace.index.sink import Sink
-from crawlspace.plural import counted
+from crawlspace.text import counted
 
 CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
 CRAWL_SENDS = "the crawl that is running sends what waits"

@@ -16,11 +16,12 @@ from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.crawl.findings import ErrorExample, HashRoutes
 from crawlspace.crawl.traps import Trap
-from crawlspace.model import Held, State, Status, UrlState, priority
+from crawlspace.model import Held, State, UrlState, priority
 from crawlspace.state.by_age import real_time
 from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.views import Counts
 from crawlspace.state.who_crawls import Crawler
+from crawlspace.status import Status
 
 LEASED = "leased"
 """Shown instead of the state of a URL that is leased for fetching."""

@@ -22,9 +22,9 @@ from crawlspace.archive import records
 from crawlspace.archive.new_files import ROTATED_BYTES, FileSeries, NewFile, unwritable
 from crawlspace.archive.records import Location, Original
 from crawlspace.clock import Clock
+from crawlspace.document import Document
 from crawlspace.errors import ArchiveError
-from crawlspace.exchange import BodyFile, Exchange
-from crawlspace.model import Document
+from crawlspace.outcome import BodyFile, Exchange
 
 _MOST_AT_ONCE = 64
 """Fetches that are written with one call of the operating system."""

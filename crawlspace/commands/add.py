@@ -19,14 +19,13 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.model import UrlState
-from crawlspace.plural import counted
-from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.components.archived_responses import archived_page
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.runtime.session.places import OpenStore, Place, archive_reader
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
+from crawlspace.text import MESSAGE, counted, printable, quoted
 from crawlspace.urls import Url
 
 _READ_AT_ONCE = 1_000

@@ -14,10 +14,10 @@ from crawlspace.archive.files import archive_files, open_files, size_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.clock import SystemClock
 from crawlspace.errors import StoreLocked, UsageError
-from crawlspace.plural import counted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
 from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, folder_of
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted
 
 _MOST_SHOWN = 100
 

@@ -17,11 +17,10 @@ from crawlspace.errors import CrawlspaceError, StoreError, UsageError
 from crawlspace.index.inventory import Inventory
 from crawlspace.index.marks import forget_mark
 from crawlspace.index.versions import Versions
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json, reduce_garbage_collection
 from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, refuse_index_elsewhere, refuse_missing_index
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, printable, quoted
 
 SHOWN = 20
 """Differences of a sink that are named, unless all are asked for."""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import SystemClock
-from crawlspace.plural import counted, verb
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, verb
 
 
 class Command(CollectionCommand):

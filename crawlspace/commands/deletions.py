@@ -15,10 +15,10 @@ from crawlspace.admin.url_changes import Left, UrlChanges
 from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
-from crawlspace.plural import counted
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
 from crawlspace.runtime.session.places import Place
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted
 
 
 class Command(CollectionCommand):

@@ -9,11 +9,10 @@ from contextlib import closing, redirect_stdout
 
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one
 from crawlspace.runtime.components.exports import export, read_feeds
 from crawlspace.runtime.session.places import refuse_missing_index
+from crawlspace.text import counted, printable
 
 _EXAMPLE = "scrapy export demo -O demo.jsonl"
 

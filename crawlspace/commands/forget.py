@@ -11,10 +11,9 @@ from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
 from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import UsageError
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, printable
 
 
 class Command(CollectionCommand):

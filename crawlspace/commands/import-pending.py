@@ -24,10 +24,9 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import CrawlspaceError, UsageError
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, print_json, reduce_garbage_collection
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, printable, quoted
 
 _REMEMBERED = 1_000
 """URLs of which the decision is kept: each is in the file once."""

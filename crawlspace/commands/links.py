@@ -12,10 +12,9 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import UsageError
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.command import CollectionCommand, beside, print_json
+from crawlspace.text import counted, printable
 
 SHOWN = 100
 _DECISION = 32

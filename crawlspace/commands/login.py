@@ -12,8 +12,8 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.errors import UsageError
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, print_json
+from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 if TYPE_CHECKING:

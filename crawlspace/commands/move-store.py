@@ -18,12 +18,12 @@ from crawlspace.config.secrets import is_elsewhere
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import UsageError
 from crawlspace.index.places import index_place
-from crawlspace.plural import counted
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.move import FILE, opened, read_place
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.dump import check_source, move
 from crawlspace.state.sqlite.dump import SqliteSide
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.places import Place

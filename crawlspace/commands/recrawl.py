@@ -11,9 +11,9 @@ from crawlspace.admin.url_changes import Selection, UrlChanges, read_prefix, rea
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
-from crawlspace.plural import counted
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted
 
 
 class Command(CollectionCommand):

@@ -9,10 +9,9 @@ from crawlspace.admin.refused import REASONS, RefusedForReason, SeenLink, refuse
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
-from crawlspace.plural import counted
-from crawlspace.printable import quoted
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LINKS_OF_HOST
+from crawlspace.text import counted, quoted
 from crawlspace.urls import MalformedUrl, parse
 
 SHOWN = 100

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, made
+from crawlspace.document import with_values
 from crawlspace.errors import StoreError, UsageError
-from crawlspace.field_values import with_values
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.filters import FACETS, read_facets, read_filter
 from crawlspace.index.search import Hit, Searchable, SearchResult
-from crawlspace.plural import counted
-from crawlspace.printable import escaped, quoted
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, EscapingOutput, print_json, shortened
 from crawlspace.runtime.session.places import Place, refuse_missing_index
+from crawlspace.text import counted, escaped, quoted
 
 # Marks around matching words: private-use characters, so that a page's control characters can be removed before bold is added.
 _OPEN, _CLOSE = "\ue000", "\ue001"

@@ -13,9 +13,9 @@ from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.marks import forget_mark
 from crawlspace.index.servers import server_meta
 from crawlspace.index.standstill import standstill_meta
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
 from crawlspace.runtime.session.places import OpenStore, Place
+from crawlspace.text import printable, quoted
 
 
 class Command(CollectionCommand):

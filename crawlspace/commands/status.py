@@ -34,12 +34,11 @@ from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, shortened
 from crawlspace.runtime.session.places import Place, lost_documents
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.text import counted, printable
 
 SITES_SHOWN = 20
 _MISSING = {

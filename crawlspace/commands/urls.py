@@ -13,9 +13,9 @@ from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.pending.export import pending_lines
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.errors import UsageError
-from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
 from crawlspace.runtime.session.places import archive_reader, lost_documents
+from crawlspace.text import MESSAGE, printable, quoted
 
 REFERRERS_SHOWN = 10
 _INDENT = " " * 25

@@ -51,7 +51,6 @@ from crawlspace.parsing import (
     optional_integer,
     text,
 )
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import UrlFolding
@@ -60,6 +59,7 @@ from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.state.error_policy import NAME as HTTP_ERRORS
 from crawlspace.state.error_policy import read_error_rules, read_retry_codes
 from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.text import quoted
 
 PREFIX = "CRAWLSPACE_"
 RENAMED = {

@@ -21,7 +21,7 @@ from crawlspace.index.login_exclusion import REQUIRES_LOGIN, LoginExclusion
 from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Sink
 from crawlspace.parsing import boolean, duration, integer, one_of, table
-from crawlspace.printable import quoted, without_credentials
+from crawlspace.text import quoted, without_credentials
 
 SINKS = "CRAWLSPACE_SINKS"
 EMBEDDED = "embedded"

@@ -20,13 +20,13 @@ from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
 from crawlspace.decision import Actions
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
-from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, parse
+from crawlspace.text import quoted
+from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 NAME = "CRAWLSPACE_SITES"
 PROXY_KEYS = ("proxy", "no_proxy")
@@ -171,7 +171,7 @@ class SiteTable:
         return self.of(page.host, page.port).urls.hash_routes
 
 
-def mode_of(url: UrlParts, actions: Actions | None, sites: SiteTable) -> Render:
+def mode_of(url: Url, actions: Actions | None, sites: SiteTable) -> Render:
     """Return whether a page is rendered, by rules.xml or else by the settings."""
     if actions is not None and actions.render is not None:
         return actions.render

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from crawlspace.content import link_targets
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
-from crawlspace.content_type import declared
+from crawlspace.document import declared
 from crawlspace.urls import MalformedUrl, join, parse
 
 _LINK = re.compile(r"""<([^<>]*)>((?:[^,"]|"(?:[^"\\]|\\.)*+")*+)""")

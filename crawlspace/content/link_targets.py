@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from crawlspace.content.charset import in_encoding
 from crawlspace.content.markup import resolved_attribute
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 from crawlspace.urls import is_route
 
 _RELATIONS = frozenset({"next", "prev", "alternate", "canonical"})

@@ -22,11 +22,13 @@ from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.frontier import OtherWorkers
 from crawlspace.frontier.robots import RobotsStore
-from crawlspace.model import LINKS_ONLY, Held, NewUrl, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import Held, NewUrl, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import LeaseStore, RunStore
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.status import LINKS_ONLY, Status
 
 logger = logging.getLogger(__name__)
 

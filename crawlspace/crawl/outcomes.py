@@ -28,7 +28,8 @@ from crawlspace.crawl.redirects import (
     target_url,
 )
 from crawlspace.decision import Decision
-from crawlspace.model import NO_CONTENT, Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
@@ -39,6 +40,7 @@ from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
 from crawlspace.state.views import Counts
+from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 
 DAY_S = 86_400.0

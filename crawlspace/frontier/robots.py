@@ -1,4 +1,4 @@
-"""The robots.txt of each site (RFC 9309): stored in the store, cached in memory, and read again after its time to live.
+"""The robots.txt of each site (RFC 9309): stored in the store, cached as parsed, and read again after its time to live.
 
 The group that applies is selected here, by product token; Protego interprets its lines. The size of a file is limited first,
 because the file of a hostile site could slow down the crawl.
@@ -17,7 +17,7 @@ from typing import Protocol
 
 from protego import Protego
 
-from crawlspace.cache import Recent, RecentByWeight
+from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.state.views import RobotsEntry
 from crawlspace.urls import without_route
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_SIZE = 500 * 1024
 """Maximal bytes read of a robots.txt; RFC 9309 requires at least 500 KiB."""
 MAX_WILDCARD_TEXT = 64 * 1024
-"""Maximal characters of rules with `*` or `$`.
+"""Maximal characters of rules with `*`.
 
 Protego tries such rules one after the other for each URL. 500 KiB of hostile ones take a quarter of a second a URL, 64 KiB some
 hundredths. That is enough for about 2,000 rules, far more than sites have.
@@ -39,11 +39,12 @@ NOT_REQUESTED_S = 3600.0
 ABSURD_S = 366 * 86_400
 """A longer delay between two requests is a mistake, and ignored."""
 RULES_MEMORY = 64 * 1024 * 1024
-"""Maximal bytes for the rules of all sites as text: 20,000 sites with 2 KB of rules, or 120 with rules of the maximal size."""
-_PARSED_MEMORY = 48 * 1024 * 1024
-"""The same for those of the last sites as Protego parses them, which takes 0.3 ms for 2 KB: 1,500 sites with so many."""
-_SITE_BYTES = 700
-"""Bytes of a site without rules."""
+"""Approximate maximal bytes for the parsed rules of all sites: those of 18,000 sites with ten rules each, or of 2,500 with a hundred.
+
+The rules of others are parsed again from the store, in 0.1 ms for ten rules and 0.1 s for a file of MAX_SIZE.
+"""
+_SITE_BYTES, _RULE_BYTES, _WILDCARD_BYTES = 1_000, 250, 1_500
+"""Bytes of a site without rules, and of a parsed rule without and with `*`, besides its text; as measured with Protego 0.7."""
 _DELAYS_KEPT = 32_768
 """Each site has two, for http and https."""
 
@@ -62,14 +63,12 @@ class RobotsVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _CachedRobots:
-    rules: str
-    """The rules of the group that applies, a line each; empty where there are none."""
+    rules: Protego | None
+    """The rules of the group that applies. None: no limits."""
+    size: int
+    """Approximate bytes."""
     read_at: float
     expires_at: float
-
-    @property
-    def size(self) -> int:
-        return _SITE_BYTES + len(self.rules)
 
     def is_fresh(self, now: float) -> bool:
         """Return whether it is valid at a time. After the clock was set back, its age is unknown."""
@@ -89,18 +88,16 @@ class Robots:
         longest_delay_s: float = 60.0,
         memory: int = RULES_MEMORY,
     ) -> None:
-        """`memory`: maximal bytes for the rules of all sites; one site is always kept, whatever its size."""
+        """`memory`: approximate maximal bytes for the rules of all sites; one site is always kept, whatever its size."""
         self._store = store
         self._clock = clock
         self._token = product_token(user_agent)
         self._ttl_s = ttl_s
         self._longest_delay_s = longest_delay_s
         self._memory = memory
-        self._known: OrderedDict[tuple[str, str], _CachedRobots] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str], _CachedRobots] = OrderedDict()
         """In the order of last use."""
         self._size = 0
-        self._parsed: RecentByWeight[str, Protego] = RecentByWeight(_PARSED_MEMORY // 2, _parsed_bytes)
-        """By the text of the rules, which many sites have in common."""
         self._delays: Recent[tuple[str, str], float] = Recent(_DELAYS_KEPT)
         """In seconds; separate, because the delays of many more sites are needed than their rules."""
         self._not_requested: set[tuple[str, str]] = set()
@@ -118,9 +115,8 @@ class Robots:
         self._not_requested.discard((site, scheme))
         if known is None or not (known.is_fresh(now) or (not_requested and -MOMENT_S <= now - known.read_at < NOT_REQUESTED_S)):
             return RobotsVerdict.UNKNOWN
-        if not known.rules or self._parsed_rules(known.rules).can_fetch(without_route(url), "*"):
-            return RobotsVerdict.ALLOWED
-        return RobotsVerdict.FORBIDDEN
+        is_allowed = known.rules is None or known.rules.can_fetch(without_route(url), "*")
+        return RobotsVerdict.ALLOWED if is_allowed else RobotsVerdict.FORBIDDEN
 
     def delay_of(self, site: str, scheme: str) -> float:
         """Return the seconds between two requests that robots.txt requests, up to the maximum; 0.0 if it requests none.
@@ -155,14 +151,14 @@ class Robots:
         """Allow everything for a moment, because the host does not exist. Not stored."""
         now = self._clock.now()
         self._not_requested.add((site, scheme))
-        self._put((site, scheme), _CachedRobots("", now, now + MOMENT_S))
+        self._put((site, scheme), _CachedRobots(None, _SITE_BYTES, now, now + MOMENT_S))
 
     def _get(self, site: str, scheme: str) -> _CachedRobots | None:
         key = (site, scheme)
-        known = self._known.get(key)
+        known = self._cached.get(key)
         if known is None:
             return self._load(site, scheme)
-        self._known.move_to_end(key)
+        self._cached.move_to_end(key)
         return known
 
     def _load(self, site: str, scheme: str) -> _CachedRobots | None:
@@ -182,28 +178,22 @@ class Robots:
         rules, left_out = bounded([line for line in ours if not _DELAY.match(line)])
         if left_out and warn:
             logger.warning(
-                "the robots.txt of %s has more than %d characters of rules with * or $: %d of them are not obeyed",
+                "the robots.txt of %s has more than %d characters of rules with *: %d of them are not obeyed",
                 entry.site,
                 MAX_WILDCARD_TEXT,
                 left_out,
             )
-        known = _CachedRobots("\n".join(rules), entry.fetched_at, entry.fetched_at + self._ttl_s)
+        parsed = Protego.parse("\n".join(["User-agent: *", *rules])) if rules else None
+        known = _CachedRobots(parsed, _size_of(rules), entry.fetched_at, entry.fetched_at + self._ttl_s)
         self._put((entry.site, entry.scheme), known)
         return known
 
     def _put(self, key: tuple[str, str], known: _CachedRobots) -> None:
-        before = self._known.pop(key, None)
+        before = self._cached.pop(key, None)
         self._size += known.size - (before.size if before is not None else 0)
-        self._known[key] = known
-        while self._size > self._memory and len(self._known) > 1:
-            self._size -= self._known.popitem(last=False)[1].size
-
-    def _parsed_rules(self, rules: str) -> Protego:
-        parsed = self._parsed.get(rules)
-        if parsed is None:
-            parsed = Protego.parse(f"User-agent: *\n{rules}")
-            self._parsed.put(rules, parsed)
-        return parsed
+        self._cached[key] = known
+        while self._size > self._memory and len(self._cached) > 1:
+            self._size -= self._cached.popitem(last=False)[1].size
 
     def _keep_delay(self, site: str, scheme: str, lines: Iterable[str]) -> float:
         delay_s = min(_requested_delay(lines), self._longest_delay_s)
@@ -222,7 +212,6 @@ _RULE = re.compile(
 """All spellings that Protego accepts."""
 _DELAY = re.compile(r"crawl|request|visit", re.IGNORECASE)
 """The beginning of rules that don't concern paths."""
-_WILDCARD = re.compile(r"[*$]")
 
 
 def product_token(user_agent: str) -> str:
@@ -281,22 +270,24 @@ def lines_for(token: str, body: str) -> list[str]:
     return ours if named else everyones
 
 
-def bounded(lines: list[str]) -> tuple[list[str], int]:
-    """Return the `Allow` and `Disallow` lines without the excess of those with wildcards, and the number left out."""
+def bounded(lines: Iterable[str]) -> tuple[list[str], int]:
+    """Return the rules, each once, without the excess of those with `*`; and the number left out."""
     kept: list[str] = []
+    left_out = 0
     room = MAX_WILDCARD_TEXT
-    for line in lines:
-        if _WILDCARD.search(line):
+    for line in dict.fromkeys(lines):
+        if "*" in line:
             if len(line) > room:
+                left_out += 1
                 continue
             room -= len(line)
         kept.append(line)
-    return kept, len(lines) - len(kept)
+    return kept, left_out
 
 
-def _parsed_bytes(rules: str, _: Protego) -> int:
-    """Return the approximate bytes of parsed rules: Protego takes about 280 for each, 780 for one with wildcards."""
-    return 2_000 + 300 * (rules.count("\n") + 1) + 500 * len(_WILDCARD.findall(rules)) + 4 * len(rules)
+def _size_of(rules: Iterable[str]) -> int:
+    """Return the approximate bytes of parsed rules."""
+    return _SITE_BYTES + sum((_WILDCARD_BYTES + 2 * len(rule)) if "*" in rule else (_RULE_BYTES + len(rule)) for rule in rules)
 
 
 def _leading_token(text: str) -> str:

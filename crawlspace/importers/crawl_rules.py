@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crawlspace.lint.crawl_rules import lint_rules
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.crawl_rules import lint_rules
 
 _CODES = frozenset({"never-applies", "host-forbidden"})
 """Findings about rules that change no decision."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from crawlspace.config.files import read_bytes
 from crawlspace.errors import ConfigError
 from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 MAX_SIZE = 50 * 1024 * 1024
 """Maximal bytes of a list."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from crawlspace.importers.outcomes import Translation
 from crawlspace.importers.proxies import variable
 from crawlspace.importers.report import Fate
-from crawlspace.printable import quoted
 from crawlspace.rules.targets import BadTarget, domain_target
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 

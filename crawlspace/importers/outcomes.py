@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from crawlspace.errors import SettingError
 from crawlspace.importers.report import Fate
 from crawlspace.parsing import duration
-from crawlspace.printable import quoted
 from crawlspace.rules.limits import changes_of_built_in
+from crawlspace.text import quoted
 
 _EXCLUDE_EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
 _NO_EXTENSION = re.compile(r"[^\w+~-]")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from crawlspace.importers.outcomes import Translation, WrongValue
 from crawlspace.importers.report import Fate
-from crawlspace.printable import printable
+from crawlspace.text import printable
 
 _PROXY = re.compile(r"(?:(?P<scheme>https?)://)?(?:(?P<user>[^:@/\s]*)(?::(?P<password>[^@\s]*))?@)?(?P<place>[^@/\s]+)/?")
 

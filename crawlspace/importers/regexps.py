@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from crawlspace.printable import quoted
 from crawlspace.rules.url_spelling import BadValue, is_escaped
 from crawlspace.rules.xml.model import Field, Kind, Norm
 from crawlspace.rules.xml.values import read_value
+from crawlspace.text import quoted
 
 MAX_LENGTH = 5_000
 """Maximal characters of an expression."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from crawlspace.printable import printable, printable_message
+from crawlspace.text import printable, printable_message
 
 
 class Fate(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from crawlspace.printable import escaped
+from crawlspace.text import escaped
 
 _HYPHENS = re.compile("-(?=-)")
 """A comment has no two in a row."""

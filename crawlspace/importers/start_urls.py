@@ -13,11 +13,11 @@ from crawlspace.importers.lists import WrittenValue
 from crawlspace.importers.outcomes import Translation, lost
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.parsing import boolean
-from crawlspace.printable import printable, quoted, without_credentials
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.text import printable, quoted, without_credentials
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _CASE = "CRAWLSPACE_HOST_CASE_SENSITIVE"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from crawlspace.model import IndexOrder
+from crawlspace.document import IndexOrder
 
 logger = logging.getLogger(__name__)
 

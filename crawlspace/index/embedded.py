@@ -26,6 +26,7 @@ from urllib.parse import unquote
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import (
     APPLICATION_ID,
@@ -46,7 +47,6 @@ from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.overwritten import OverwrittenDocuments
 from crawlspace.index.search import SearchResult
 from crawlspace.index.sink import Refusal, Sent
-from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.private_files import irregular
 from crawlspace.urls import document_id
 

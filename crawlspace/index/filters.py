@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from crawlspace.errors import UsageError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 FACETS = {
     "host": "SELECT d.host AS value, count(*) FROM words w",

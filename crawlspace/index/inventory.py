@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from crawlspace.document import IndexOrder
 from crawlspace.index.sink import Sent
-from crawlspace.model import IndexOrder
 
 
 @dataclass(frozen=True, slots=True)

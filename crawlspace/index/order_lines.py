@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from crawlspace.field_values import with_values
+from crawlspace.document import IndexOrder, with_values
 from crawlspace.index.by_reference import reference_fields
-from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
 
 

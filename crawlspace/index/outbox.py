@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
 from crawlspace.index.by_reference import ContentReferences
 from crawlspace.index.login_exclusion import LoginExclusion
@@ -23,7 +24,6 @@ from crawlspace.index.servers import note_server
 from crawlspace.index.sink import Refusal, Sent, Sink
 from crawlspace.index.standstill import StandstillNote
 from crawlspace.index.versions import Versions
-from crawlspace.model import IndexOrder
 
 logger = logging.getLogger(__name__)
 

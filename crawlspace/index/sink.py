@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from crawlspace.document import IndexOrder
 from crawlspace.index.marks import BatchMark
-from crawlspace.model import IndexOrder
 
 
 @dataclass(frozen=True, slots=True)

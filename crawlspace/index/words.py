@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from crawlspace.errors import UsageError
 from crawlspace.index.ideographs import MARK, is_ideograph, separated
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))(\*?)')
 _MOST_PIECES = 40

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
-from crawlspace.urls import Url, UrlParts
+from crawlspace.urls import Url
 
 
 class DomainMatcher:
@@ -31,7 +31,7 @@ class DomainMatcher:
         one_port = self._one_port.first(f"{host}:{port}") if self._one_port_rules else NO_MATCH
         return self._earliest(self._any_port.first(host), one_port)
 
-    def match_url(self, url: UrlParts) -> DomainRule | None:
+    def match_url(self, url: Url) -> DomainRule | None:
         """Return the first rule that applies to a URL; to its host as written, if case counts."""
         written = url.host_as_written
         return self.match(url.host if written.startswith("[") else written, url.port)

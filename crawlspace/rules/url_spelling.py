@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote
 
-from crawlspace.printable import quoted
 from crawlspace.rules.xml.model import Field, Norm
+from crawlspace.text import quoted
 from crawlspace.urls import MalformedUrl, parse
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from crawlspace.model import Document, NewUrl, Queue, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Queue, UrlState
 from crawlspace.state.refused_links import RefusedLink
 
 NOWHERE = 0

@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from crawlspace.model import Held, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
+from crawlspace.status import Status
 
 NOTED = 100
 """Members that are noted on the winner's document at most, so that a large group stays cheap."""

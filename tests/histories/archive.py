@@ -22,10 +22,10 @@ from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import ReplayEngine
 from crawlspace.crawl.startup import build_deletion_limit
-from crawlspace.exchange import Exchange
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import UrlState
+from crawlspace.outcome import Exchange
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store

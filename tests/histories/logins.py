@@ -19,13 +19,14 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Outcome, OutcomeKind, Status
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
 from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.access.renewal import Renewal
 from crawlspace.runtime.access.session_check import Download
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.status import Status
 from tests.histories.reading import body_of, headers_of
 from tests.histories.web import Answer, Login, Page, Site, Web, host_of, path_of
 

@@ -18,9 +18,10 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.model import NewUrl, Source, State
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.components.command import WIDTH

@@ -16,10 +16,11 @@ import redis
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.document import Document, IndexOrder
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
+from crawlspace.model import NewUrl, Source, State
 from crawlspace.runtime.components.command import WIDTH
 from crawlspace.runtime.session.places import place_of
 from crawlspace.state.changes import Change

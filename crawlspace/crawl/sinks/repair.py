@@ -22,15 +22,17 @@ from msgspec import structs
 
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.timed.steps import Steps
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import Agreement, BatchMark, MarkedStore, agreement, note_mark, stored_mark
 from crawlspace.index.sink import Sent
-from crawlspace.model import IndexOrder, Op, State, Status, UrlState
-from crawlspace.plural import counted
+from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.status import Status
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from crawlspace.crawl.engine import Engine

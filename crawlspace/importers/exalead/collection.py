@@ -20,8 +20,8 @@ from crawlspace.importers.settings_file import SettingsFile
 from crawlspace.importers.start_urls import start_lines
 from crawlspace.importers.written import ImportedCollection
 from crawlspace.parsing import duration
-from crawlspace.printable import printable, quoted
 from crawlspace.rules.xml.model import RegexSyntax
+from crawlspace.text import printable, quoted
 
 PARTS = ("Root", "Rules", "CrawlSchedulerConfig", "CustomCrawlConfig")
 """Elements of a Crawler."""

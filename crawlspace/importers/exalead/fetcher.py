@@ -25,7 +25,7 @@ from crawlspace.importers.outcomes import (
     whole,
 )
 from crawlspace.importers.proxies import proxies
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 
 class FetcherOption(NamedTuple):

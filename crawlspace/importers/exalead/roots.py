@@ -19,8 +19,8 @@ from crawlspace.importers.outcomes import Translation, WrongValue, lost, yes_or_
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.importers.rules_xml import rule as xml_rule
 from crawlspace.importers.start_urls import ImportedStart, start_url
-from crawlspace.printable import printable, quoted
 from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.text import printable, quoted
 from crawlspace.urls import Url
 
 ATTRIBUTES = ("url", "site", "priority", "group", "kvs")

@@ -14,12 +14,11 @@ from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.importers.exalead.xml import COMMENT, Attribute, ConfigElement
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.importers.rules_xml import comment
-from crawlspace.plural import counted
-from crawlspace.printable import quoted
 from crawlspace.rules.xml.elements import ACTIONS, CONDITIONS
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.rules.xml.values import SPECIAL
+from crawlspace.text import counted, quoted
 
 _ESCAPE = re.compile(rf"\\([{re.escape(SPECIAL)}\\])|([{re.escape(SPECIAL)}])")
 _OF_LINE = re.compile(r"of line (\d+)")

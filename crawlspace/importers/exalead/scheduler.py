@@ -16,7 +16,7 @@ from crawlspace.importers.exalead.xml import ConfigElement
 from crawlspace.importers.outcomes import Translation, WrongValue, lost, whole
 from crawlspace.importers.report import Fate
 from crawlspace.model import Source
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 _NAMING = frozenset({"name", "fifo", "source", "key", "id", "number", "type"})
 _WEIGHING = frozenset({"weight", "priority", "value"})

@@ -22,7 +22,7 @@ from crawlspace.importers.rules_xml import document
 from crawlspace.importers.settings_file import SettingsFile
 from crawlspace.importers.start_urls import ImportedStart, start_lines, start_url
 from crawlspace.importers.written import ImportedCollection
-from crawlspace.printable import printable, quoted
+from crawlspace.text import printable, quoted
 
 DELAY_S = 60
 """FAST's delay where the file names none: of all its defaults the one that public documentation confirms."""

@@ -17,7 +17,7 @@ from crawlspace.importers.lists import ListFiles
 from crawlspace.importers.regexps import Untranslatable
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.importers.rules_xml import rule as xml_rule
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 CONFIRMED = frozenset({"exact", "prefix", "suffix", "regexp", "file"})
 """Kinds of values that public documentation names."""

@@ -9,8 +9,8 @@ from crawlspace.frontier.delay_schedule import read_timetable
 from crawlspace.importers.fast.xml import FastOption, FastSection
 from crawlspace.importers.outcomes import Defaults, Translation, WrongValue, lost, number, one_value, yes_or_no
 from crawlspace.importers.report import Fate
-from crawlspace.printable import printable
 from crawlspace.state.error_policy import read_error_rules
+from crawlspace.text import printable
 
 Rows = tuple[Sequence[tuple[FastOption, Translation]], Mapping[str, object]]
 """What becomes of each option, and the setting of all that were translated."""

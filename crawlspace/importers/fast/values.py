@@ -10,10 +10,10 @@ from xml.sax.saxutils import quoteattr
 from crawlspace.errors import RuleFileError
 from crawlspace.importers.conditions import atom, expression_atom
 from crawlspace.importers.regexps import Untranslatable, translated
-from crawlspace.printable import quoted, without_credentials
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.named_hosts import names_no_site
 from crawlspace.rules.xml.model import Field, Kind, Norm
+from crawlspace.text import quoted, without_credentials
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 

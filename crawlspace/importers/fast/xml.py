@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.importers.lists import WrittenValue
 from crawlspace.importers.xml_reading import XmlReading
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 MAX_DEPTH = 20
 """Maximal depth of nested elements; FAST's own files have five."""

@@ -24,9 +24,8 @@ from crawlspace.importers.settings_file import SettingsFile
 from crawlspace.importers.start_urls import ImportedStart, start_lines, start_url
 from crawlspace.importers.written import ImportedCollection
 from crawlspace.importers.xml_reading import MAX_SIZE
-from crawlspace.plural import counted
-from crawlspace.printable import printable, without_credentials
 from crawlspace.rules.crawl_rules import CrawlRules, DomainRule, parse_crawl_rules, parse_global_rules
+from crawlspace.text import counted, printable, without_credentials
 
 Read = TypeVar("Read")
 _ALWAYS: Mapping[str, tuple[object, str]] = {

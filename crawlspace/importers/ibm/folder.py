@@ -14,7 +14,7 @@ from pathlib import Path
 
 from crawlspace.config.files import is_there
 from crawlspace.errors import UsageError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 
 class Part(StrEnum):

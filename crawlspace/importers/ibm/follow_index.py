@@ -18,9 +18,9 @@ from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.importers.conditions import atom, expression_atom
 from crawlspace.importers.rules_xml import comment
 from crawlspace.importers.rules_xml import rule as xml_rule
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import MAX_MISTAKES, AddressRule, DomainRule, PrefixRule, RuleAction, parse_crawl_rules
 from crawlspace.rules.xml.model import Field, Kind, Norm
+from crawlspace.text import quoted
 
 SUBJECTS = ("index", "follow")
 _ACTIONS = {

@@ -24,7 +24,7 @@ from crawlspace.importers.outcomes import (
     whole,
 )
 from crawlspace.importers.report import Fate
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _BYTES = {"b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3}

@@ -18,8 +18,7 @@ from crawlspace.importers.proxies import proxies, variable
 from crawlspace.importers.report import Fate, ImportReport
 from crawlspace.importers.settings_file import SettingsFile
 from crawlspace.parsing import duration
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
+from crawlspace.text import counted, printable, quoted
 
 _INTERVALS = {"CRAWLSPACE_REFRESH_MIN": "Minimum recrawl interval", "CRAWLSPACE_REFRESH_MAX": "Maximum recrawl interval"}
 _MOST_UNKNOWN = 100

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies, Entry
 from crawlspace.index.json_client import items
@@ -19,7 +20,6 @@ from crawlspace.index.opensearch.marker import copy_markers
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.index.search_server.copies import NextSink, RebuildableSink, may_begin
 from crawlspace.index.search_server.items import Item
-from crawlspace.model import IndexOrder, Op
 
 
 class RebuildableOpenSearch(RebuildableSink["_NextIndex"], OpenSearchSink):

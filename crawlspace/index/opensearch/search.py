@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from crawlspace.document import packed
 from crawlspace.errors import IndexUnavailable, UsageError
-from crawlspace.field_values import packed
 from crawlspace.index.filters import Filter, by_field
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, shown, table

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection, table
 from crawlspace.index.marks import BatchMark
@@ -26,7 +27,6 @@ from crawlspace.index.search_server.connection import batch_bytes_of, connection
 from crawlspace.index.search_server.items import Item, Judged
 from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.servers import Server
-from crawlspace.model import IndexOrder
 from crawlspace.urls import document_id
 
 if TYPE_CHECKING:

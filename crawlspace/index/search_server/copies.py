@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Generic, TypeVar
 
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.items import BatchOutcome
 from crawlspace.index.search_server.sink import SearchServerSink
 from crawlspace.index.sink import Sent
-from crawlspace.model import IndexOrder
 
 
 class NextSink(SearchServerSink):

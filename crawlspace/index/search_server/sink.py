@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Protocol
 
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.by_reference import by_reference, log_by_reference
 from crawlspace.index.filters import Filter
@@ -23,7 +24,6 @@ from crawlspace.index.search import SearchResult
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of, way_out
 from crawlspace.index.search_server.search import DocumentSearch
 from crawlspace.index.sink import ALL_DONE, Refusal, Sent
-from crawlspace.model import IndexOrder, Op
 
 _LEAST_ITEMS, _MOST_ITEMS = 50, 500
 """Of a request: a batch is divided among the connections, as long as requests don't become too small for that."""

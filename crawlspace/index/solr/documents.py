@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
+from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import table
 from crawlspace.index.opensearch.mapping import address_of, source_of
 from crawlspace.index.search_server.languages import OTHER, language_field
-from crawlspace.model import Document, IndexOrder
 from crawlspace.urls import document_id
 
 FIELDS = frozenset(

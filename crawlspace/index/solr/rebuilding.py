@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.inventory import Copies, Entry
 from crawlspace.index.json_client import items
@@ -21,7 +22,6 @@ from crawlspace.index.solr.documents import copied, deleted
 from crawlspace.index.solr.marker import markers
 from crawlspace.index.solr.sink import SolrSink
 from crawlspace.index.solr.updates import item_of
-from crawlspace.model import IndexOrder, Op
 
 _MOST_ITEMS = 500
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from urllib.parse import urlencode
 
+from crawlspace.document import packed
 from crawlspace.errors import IndexUnavailable, UsageError
-from crawlspace.field_values import packed
 from crawlspace.index.filters import Filter
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, table

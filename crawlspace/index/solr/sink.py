@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection, Reply, shown, table
 from crawlspace.index.marks import BatchMark
@@ -25,7 +26,6 @@ from crawlspace.index.solr.documents import copied_to, deleted, languages_of, mi
 from crawlspace.index.solr.marker import SolrMarker
 from crawlspace.index.solr.search import SolrSearch
 from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
-from crawlspace.model import IndexOrder
 
 if TYPE_CHECKING:
     from crawlspace.index.sink import Options

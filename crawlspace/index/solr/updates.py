@@ -12,11 +12,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
+from crawlspace.document import IndexOrder
 from crawlspace.index.json_client import MOST_SHOWN, items, shown, table
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
 from crawlspace.index.solr.documents import FIELDS
-from crawlspace.model import IndexOrder
-from crawlspace.printable import printable
+from crawlspace.text import printable
 from crawlspace.urls import document_id
 
 CHAIN = "crawlspace"

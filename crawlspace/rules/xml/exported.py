@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from crawlspace.errors import Mistake
 from crawlspace.parsing import boolean, words
-from crawlspace.printable import printable, quoted
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.xml.model import ActionRuleSet, NotRead
+from crawlspace.text import printable, quoted
 
 IMPORT = "`scrapy import-exalead` makes a collection of the whole export"
 _MOST_NAMES = 20

@@ -18,10 +18,10 @@ from enum import Enum, auto
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from crawlspace.errors import Mistake, RuleFileError
-from crawlspace.printable import quoted
 from crawlspace.rules.xml.elements import ACTIONS, COMBINED, CONDITIONS, RuleReader, check_attributes, meant
 from crawlspace.rules.xml.model import NAMESPACE, ActionRule, ActionRuleSet, NotRead, RegexSyntax
 from crawlspace.rules.xml.positions import Element, Mistakes, XmlText, decode, not_well_formed
+from crawlspace.text import quoted
 
 MAX_SIZE = 10 * 1024 * 1024
 """Maximal bytes of a file."""

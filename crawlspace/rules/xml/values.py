@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import re2
 
-from crawlspace.printable import quoted
 from crawlspace.rules.url_spelling import AS_IT_IS, BadValue, Piece, as_in_urls, is_escaped, joined
 from crawlspace.rules.xml.model import Expression, Field, Kind, Norm, Range
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 SPECIAL = "^$.*+?[](){}|"

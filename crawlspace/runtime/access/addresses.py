@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urljoin, urlsplit
 
-from crawlspace.printable import printable
+from crawlspace.text import printable
 from crawlspace.urls import DEFAULT_PORTS
 
 

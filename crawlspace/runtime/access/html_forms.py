@@ -20,8 +20,8 @@ from scrapy import Request
 
 from crawlspace.content.charset import charset_parameter, codec_of, decode, encoded, in_encoding, label_of
 from crawlspace.content.markup import attributes_of, first_attributes, resolved_attribute, tokens
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.access.addresses import shown, target_of
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from lxml.html import FormElement

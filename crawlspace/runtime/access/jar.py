@@ -11,9 +11,9 @@ import msgspec
 from crawlspace.access.sessions import KeptCookie
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.errors import SettingError
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.cookies import Cookies, jar_domain
 from crawlspace.runtime.components.scrapy_internals import other_attributes
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -13,12 +13,12 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 from scrapy import Request
 
 from crawlspace.config.secrets import read_secret
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.access.addresses import elsewhere, port_of, shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, filled
 from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
 from crawlspace.runtime.access.signs import LoggedOut
 from crawlspace.runtime.http.headers import location_of
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from scrapy.http import Response

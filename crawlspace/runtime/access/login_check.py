@@ -12,13 +12,13 @@ from scrapy import Request
 
 from crawlspace.access.digest import DigestLogin, schemes
 from crawlspace.content.html import extract
-from crawlspace.printable import printable
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.access.signs import LoggedOut
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.headers import location_of
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess

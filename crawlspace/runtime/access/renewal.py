@@ -11,11 +11,11 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import printable
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,6 @@ from scrapy.responsetypes import responsetypes
 from crawlspace.access.logins import entry_hosts_of
 from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import Status
-from crawlspace.printable import printable
 from crawlspace.runtime.access.addresses import bare_place
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.components.requests import set_proxy
@@ -29,6 +27,8 @@ from crawlspace.runtime.http.failures import detail_of, meaning_of
 from crawlspace.runtime.http.proxies import answered_by_proxy
 from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
 from crawlspace.runtime.http.tls import TlsOptions
+from crawlspace.status import Status
+from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from parsel import Selector
 from scrapy.http import HtmlResponse, TextResponse
 
-from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import bare, shown, target_of
 from crawlspace.runtime.access.html_forms import NoFormError, has_form, tree_of
 from crawlspace.runtime.http.headers import location_of
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
     from scrapy.http import Response

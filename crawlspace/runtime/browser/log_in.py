@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.config.secrets import read_secret
-from crawlspace.printable import quoted
 from crawlspace.runtime.access.addresses import elsewhere, port_of, shown
 from crawlspace.runtime.access.browser_cookies import cookies_of_entry
 from crawlspace.runtime.access.jar import SessionCookies
@@ -18,6 +17,7 @@ from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.browser.login_pages import LoginPages
 from crawlspace.runtime.browser.login_proxy import LoginProxy
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.logins.browser import BrowserStep

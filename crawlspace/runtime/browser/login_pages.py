@@ -17,10 +17,10 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.access.addresses import shown
 from crawlspace.runtime.access.log_in import LogInFailedError
-from crawlspace.runtime.browser.loads import Loads
+from crawlspace.runtime.browser.resources import Loads
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.logins.browser import BrowserStep

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from crawlspace.config.session_login import SessionLogin
     from crawlspace.crawl.rendering import Rendering
     from crawlspace.runtime.browser.crawl_browser import CrawlBrowser
-    from crawlspace.runtime.browser.loads import Loads
+    from crawlspace.runtime.browser.resources import Loads
     from crawlspace.runtime.browser.tab import Dom
     from crawlspace.runtime.session.session import Session
 

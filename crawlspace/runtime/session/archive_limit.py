@@ -14,7 +14,7 @@ from crawlspace.archive.files import size_of
 from crawlspace.archive.new_files import FileSeries, is_from_here, rotated_bytes, unwritable
 from crawlspace.clock import SystemClock
 from crawlspace.errors import CrawlspaceError
-from crawlspace.plural import counted
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence

@@ -12,8 +12,8 @@ from crawlspace.config.store_url import is_server, shown
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.parsing import duration
-from crawlspace.printable import quoted
 from crawlspace.state.sqlite.dump import SqliteSide
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.places import Place

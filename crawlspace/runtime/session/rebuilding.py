@@ -18,11 +18,10 @@ from crawlspace.index.places import place_of
 from crawlspace.index.sink import Sink
 from crawlspace.index.versions import Versions
 from crawlspace.parsing import integer
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.session.places import OpenStore, Place, archive_reader
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.text import counted, printable, quoted
 
 SHOWN = 20
 """Documents that the new index refuses, which are named."""

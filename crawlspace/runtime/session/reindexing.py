@@ -24,11 +24,11 @@ from crawlspace.index.marks import Agreement, MarkKeeper, agreement, forget_mark
 from crawlspace.index.outbox import Drain
 from crawlspace.index.places import place_of
 from crawlspace.index.sink import Sink
-from crawlspace.printable import quoted
 from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, refuse_index_elsewhere, refuse_missing_index
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.runtime.session.replay import extracting
 from crawlspace.runtime.session.sinks import note_new_sinks
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,11 +21,11 @@ from crawlspace.admin.extraction import Extraction, Making
 from crawlspace.archive.new_documents import NewDocuments
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
+from crawlspace.content.documents.framing import LENGTH_BYTES, framed
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import Remade
 from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of
 from crawlspace.errors import ConfigError, CrawlspaceError
-from crawlspace.framing import LENGTH_BYTES, framed
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.loader import CollectionLoader, source_hash
 from crawlspace.runtime.session.places import folder_of

@@ -17,8 +17,9 @@ import redis
 from msgspec import structs
 from redis.sentinel import SentinelConnectionPool
 
+from crawlspace.document import Document, Op
 from crawlspace.errors import StoreLocked
-from crawlspace.model import Document, Op, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.dump import (
     MOVING,

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import astuple
 
-from crawlspace.asked import Asked
+from crawlspace.document import Document
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
+from crawlspace.model import Asked, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.duplicates import leaves_group, stays_in_index, with_scheme
 from crawlspace.state.fields import FIELDS, MERGED, WRITTEN

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.state.redis.encoding import document_of, number, raw, understood, written
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.server import RedisServer

@@ -14,7 +14,8 @@ from operator import attrgetter
 import apsw
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_checksum, stays_in_index, stored_checksum
@@ -27,6 +28,7 @@ from crawlspace.state.sqlite.links import Discovery
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import pack_document
 from crawlspace.state.sqlite.transaction import ChangedUrl, Tally, Transaction, changed_urls, integers
+from crawlspace.status import UNCOUNTED
 
 _OF_ROW = ("depth", "checksum", "canonical", "indexed", "named", "grp", "aside", "left_behind")
 _UPDATE = (

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawlspace.model import Document, Held, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import (
     NO_PAGE,

@@ -20,8 +20,8 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.records import metadata
 from crawlspace.archive.verification import faults_of
 from crawlspace.clock import FakeClock
-from crawlspace.exchange import BodyFile
-from crawlspace.model import Document
+from crawlspace.document import Document
+from crawlspace.outcome import BodyFile
 from tests.contract.memory.store import MemoryStore
 from tests.unit.archive.conftest import Archive, fetched
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.model import State, Status, UrlState
+from crawlspace.model import State, UrlState
 from crawlspace.state.duplicates import (
     NOBODY,
     NOTED,
@@ -17,6 +17,7 @@ from crawlspace.state.duplicates import (
     standing,
     stays_in_index,
 )
+from crawlspace.status import Status
 
 
 def member(id: int, *, redirects: int = 0, path: int = 1, names: int | None = None, checksum: bytes | None = b"one") -> UrlState:

@@ -15,8 +15,9 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving, Commits
 from crawlspace.distributed.connection import connected
-from crawlspace.exchange import Exchange
-from crawlspace.model import Document, Outcome, OutcomeKind, State
+from crawlspace.document import Document
+from crawlspace.model import State
+from crawlspace.outcome import Exchange, Outcome, OutcomeKind
 from crawlspace.runtime.session.archive_limit import RunningLimit, end_archive
 from crawlspace.runtime.session.places import store_place
 from crawlspace.state.changes import Change
@@ -25,7 +26,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.contract.conftest import NOW, new
 from tests.servers import emptied, redis_server
-from tests.unit.admin.linted import DEFAULTS, RULES, START, reviewed
+from tests.unit.lint.linted import DEFAULTS, RULES, START, reviewed
 
 MOST = 1_000_000
 BODY, AT_ONCE, TRANSACTIONS = 20_000, 10, 40
