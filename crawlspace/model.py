@@ -207,7 +207,7 @@ class UrlState(Struct, gc=False):
     orphaned: int | None = None
     """Number of the run since which no way leads to it from a start URL; None: one does."""
     archived: int | None = None
-    """The place of its records in the archive (`archive.places`): of its document while it has one, else of its last response."""
+    """The place of its records in the archive (`archive.files`): of its document while it has one, else of its last response."""
     ordered: int = 0
     """Number of the last order to push its document that all sinks were given; 0: none was. Given by the store."""
     detail: str | None = None

@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crawlspace.archive.files import find
+from crawlspace.archive.files import file_and_offset, find
 from crawlspace.archive.members import MOST_HEAD, DamagedRecord, Record, RecordParts, copied, number, record_without_block
-from crawlspace.archive.places import file_and_offset
 from crawlspace.archive.records import DOM, PREVIOUS, Location, Original, shape_of
 from crawlspace.document import Document
 

@@ -35,10 +35,10 @@ class Command(CollectionCommand):
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy clear-errors demo"))
+        paths = self.paths(exactly_one(args, example="scrapy clear-errors demo"))
         clock = SystemClock()
         made = Made()
-        with place.store.changing() as opened:
+        with paths.store.changing() as opened:
             if opened is not None:
                 crawled = bool(opened.crawlers())
                 made = UrlChanges(

@@ -59,8 +59,8 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) != 2:
             raise UsageError("name a collection and a file, as in: scrapy import-pending demo search.pending.txt")
-        place, path = self.place(args[0]), Path(args[1])
-        collection = load_collection(place.name, place.settings)
+        paths, path = self.paths(args[0]), Path(args[1])
+        collection = load_collection(paths.name, paths.settings)
         clock = SystemClock()
         now = int(clock.now())
         with _opened(path) as file, closing(ProgressDisplay(sys.stderr, clock)) as progress:
@@ -68,13 +68,13 @@ class Command(CollectionCommand):
             total = checked(file, path.name, now=now)
             file.seek(0)
             reduce_garbage_collection()
-            with place.store.filling() as opened:
+            with paths.store.filling() as opened:
                 discovery = CandidateChecker(build_space(collection), memory=_REMEMBERED)
                 importing = PendingImport(
                     opened.store,
                     Admission(collection, discovery, opened.store),
                     discovery,
-                    collection=place.name,
+                    collection=paths.name,
                     file=path.name,
                     now=now,
                     crawled=bool(opened.crawlers()),

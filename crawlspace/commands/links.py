@@ -49,10 +49,10 @@ class Command(CollectionCommand):
         if len(args) != 2:
             raise UsageError("name a collection and a URL, as in: scrapy links demo http://www.example.com/page.html")
         name, text = args
-        place = self.place(name)
-        space = build_space(load_collection(name, place.settings))
+        paths = self.paths(name)
+        space = build_space(load_collection(name, paths.settings))
         both = opts.out == opts.incoming
-        with place.store.reading() as opened:
+        with paths.store.reading() as opened:
             if opened is None:
                 answer = LinkAnswer(linked_url(text, space=space, store=None), [], LinksOut(()))
             else:

@@ -17,7 +17,7 @@ from crawlspace.runtime.components.command import CollectionCommand, exactly_one
 from crawlspace.runtime.components.loader import CollectionLoader, collection_settings, default_values, settings_and_faults
 from crawlspace.runtime.components.setting_kinds import faults
 from crawlspace.runtime.components.without_effect import without_effect
-from crawlspace.runtime.session.places import place_of
+from crawlspace.runtime.session.paths import collection_paths
 from crawlspace.state.store import Store
 
 SERVER = "CRAWLSPACE_STORE_URL"
@@ -90,9 +90,9 @@ class Command(CollectionCommand):
             return [*found, *findings_of(error, folder)], None
         found += [finding for fault in (*faulty, *faults(settings)) for finding in findings_of(fault, folder)]
         try:
-            place = place_of(name, folder, settings).store
-            found += [Finding(SERVER, 0, 0, one.level, one.code, one.message) for one in place.faults()]
-            with place.reading() as opened:
+            paths = collection_paths(name, folder, settings).store
+            found += [Finding(SERVER, 0, 0, one.level, one.code, one.message) for one in paths.faults()]
+            with paths.reading() as opened:
                 store = None if opened is None else opened.store
                 return _reviewed(folder, settings, store=store, found=found)
         except StoreError:  # not a fault of the rules

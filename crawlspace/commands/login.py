@@ -45,8 +45,8 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) != 2:
             raise UsageError("name a collection and a site, as in: scrapy login demo wiki.example.com")
-        place = self.place(args[0])
-        collection = load_collection(place.name, place.settings)
+        paths = self.paths(args[0])
+        collection = load_collection(paths.name, paths.settings)
         url = _url_of(args[1], collection)
         access = collection.sites.of(url.host, url.port).access
         if access is None:
@@ -60,7 +60,7 @@ class Command(CollectionCommand):
         collection.seal.check()
         check_browser([access], collection.browser)
         prepare_negotiate([access])
-        tls = TlsOptions(verifies=bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
+        tls = TlsOptions(verifies=bool(paths.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
         sending = LoginRequests(collection.user_agent, collection.sites, collection.proxies, tls, browser=collection.browser)
         steps: list[str] = []
         if not opts.json:
@@ -76,7 +76,7 @@ class Command(CollectionCommand):
                 print(f"asks for     {', '.join(map(printable, tried.asks))}")
             print(f"answer       {tried.sentence}")
         if is_taken and not opts.check:
-            with place.store.changing() as opened:
+            with paths.store.changing() as opened:
                 if opened is not None and tried.session is not None:
                     sessions = Sessions(opened.store, SystemClock(), collection.seal)
                     sessions.took(access, tried.session.content, lasts_s=tried.session.lasts_s)

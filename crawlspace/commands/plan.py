@@ -26,7 +26,7 @@ from crawlspace.crawl.startup import (
 from crawlspace.decision import RuleRef
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, beside, exactly_one, print_json, shortened
 from crawlspace.runtime.components.loader import CollectionLoader, spider_code
-from crawlspace.runtime.session.places import Place
+from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
@@ -78,9 +78,9 @@ class Command(CollectionCommand):
         parser.add_argument("--json", action="store_true", help="print the plan for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy plan demo"))
-        collection = load_collection(place.name, place.settings)
-        found = _plan(place, collection)
+        paths = self.paths(exactly_one(args, example="scrapy plan demo"))
+        collection = load_collection(paths.name, paths.settings)
+        found = _plan(paths, collection)
         shown, unknown = found.plan, found.hosts_without_addresses
         if opts.json:
             rules = {rule: text for rule, text in _texts(collection).items() if rule in shown.by_rule}
@@ -110,11 +110,11 @@ class _Found(NamedTuple):
     of_refresh: list[str]
 
 
-def _plan(place: Place, collection: Collection) -> _Found:
-    spider = CollectionLoader.from_settings(place.settings).load(place.name)
+def _plan(paths: CollectionPaths, collection: Collection) -> _Found:
+    spider = CollectionLoader.from_settings(paths.settings).load(paths.name)
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
-    with place.store.reading() as opened:
+    with paths.store.reading() as opened:
         known = SqliteStore(IN_MEMORY) if opened is None else opened.store
         decisions = build_known_url_decisions(collection, space, known)
         shown = plan(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crawlspace import settings as defaults
-from crawlspace.content.link_attributes import ANY, LinkAttributes
+from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.page import EXTRACTION
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import boolean, integer, optional_boolean, words

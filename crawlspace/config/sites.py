@@ -9,7 +9,7 @@ from hashlib import blake2b
 from crawlspace.config.limits import read_limits
 from crawlspace.config.proxies.choice import Proxy, read_proxy
 from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
-from crawlspace.config.rendering import NO_RENDERING, RENDER, Render, SiteRendering, read_site_rendering
+from crawlspace.config.rendering import NO_RENDERING, RENDER, SiteRendering, read_site_rendering
 from crawlspace.config.rendering import SITE_KEYS as RENDERING_KEYS
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
@@ -17,7 +17,7 @@ from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
 from crawlspace.config.url_options import BUILT_IN_PATH_PARAMETERS, HASH_ROUTES, read_site_options, read_url_options
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
-from crawlspace.decision import Actions
+from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.rules.crawl_rules import parse_crawl_rules

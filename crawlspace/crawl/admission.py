@@ -18,7 +18,8 @@ from typing import NamedTuple, Protocol
 from msgspec import structs
 
 from crawlspace.cache import Recent
-from crawlspace.config.collection import Collection, StartUrl
+from crawlspace.config.collection import Collection
+from crawlspace.config.files import StartUrl
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting, packed
 from crawlspace.crawl.redirects import FoldedRedirects, target_candidate, target_url
 from crawlspace.crawl.run import Refused, describe_refusal

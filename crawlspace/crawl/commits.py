@@ -13,9 +13,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.archive.files import archive_files, close_abandoned
-from crawlspace.archive.new_files import ROTATED_BYTES, unwritable
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import ROTATED_BYTES, archive_files, close_abandoned, place_of, unwritable
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock

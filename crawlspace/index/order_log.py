@@ -13,7 +13,7 @@ from crawlspace.clock import Clock, SystemClock
 from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.order_lines import line_of
+from crawlspace.index.orders import line_of
 from crawlspace.index.sink import Refusal, Sent
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from crawlspace.content.documents.readers import read_file
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
-from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
+from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
 from crawlspace.document import essence

@@ -14,8 +14,8 @@ from crawlspace.admin.archive import compact, faults
 from crawlspace.admin.extraction import Extraction, Making
 from crawlspace.admin.reindex import IndexState, Reindexing
 from crawlspace.archive.files import OPEN
-from crawlspace.archive.new_documents import NewDocuments
 from crawlspace.archive.reader import ArchiveReader
+from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crawlspace.document import Document, IndexOrder, Op
-from crawlspace.index.inventory import Copies
+from crawlspace.index.sink import Copies
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import folder
 from tests.integration.stored import collection

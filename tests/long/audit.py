@@ -26,9 +26,8 @@ from crawlspace.admin.audit import Audit, DifferenceKind, Repair
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import made, read_sinks
 from crawlspace.document import Document, IndexOrder, Op
-from crawlspace.index.inventory import Inventory
 from crawlspace.index.outbox import Drain
-from crawlspace.index.sink import Sink
+from crawlspace.index.sink import Inventory, Sink
 from crawlspace.index.versions import Versions
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change

@@ -6,7 +6,7 @@ loses nothing in between: only what is certainly no document is deleted there, a
 in batches, with the progress stored: after a kill, the next start continues.
 
 Another collection may have deleted documents from a shared index. The index knows which ones a collection has lost
-(`index/overwritten.py`), and forgets the loss when it has the document, or when the collection wants none. So after a kill at any moment
+(`index/embedded.py`), and forgets the loss when it has the document, or when the collection wants none. So after a kill at any moment
 the next start finds the same documents again, and those that wait for their fetch already are left as they are.
 """
 

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
 from crawlspace.document import Document, IndexOrder, with_values
-from crawlspace.index.by_reference import PLACE, URL, reference_fields
-from crawlspace.index.filters import day_of
 from crawlspace.index.json_client import table
-from crawlspace.index.search_server.languages import OTHER, language_field
+from crawlspace.index.orders import PLACE, URL, reference_fields
+from crawlspace.index.search import day_of
+from crawlspace.index.search_server.documents import OTHER, language_field
 
 ANALYZERS: Mapping[str, str] = {
     "ar": "arabic",

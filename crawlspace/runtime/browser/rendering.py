@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawlspace.content.link_targets import with_queries_in
+from crawlspace.content.links import with_queries_in
 from crawlspace.content.page import Page
 from crawlspace.decision import Render
 from crawlspace.runtime.components.archived_responses import with_dom

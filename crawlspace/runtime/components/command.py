@@ -31,7 +31,7 @@ from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding
 from crawlspace.runtime.components.loader import collection_settings, default_values
 from crawlspace.runtime.components.setting_kinds import refuse_unreadable
-from crawlspace.runtime.session.places import Place, place_of
+from crawlspace.runtime.session.paths import CollectionPaths, collection_paths
 from crawlspace.text import cut, escaped, quoted
 
 if TYPE_CHECKING:
@@ -71,11 +71,11 @@ class CollectionCommand(ScrapyCommand):
         assert self.settings is not None
         return self.settings
 
-    def place(self, name: str) -> Place:
+    def paths(self, name: str) -> CollectionPaths:
         """Return where a collection's files are. Raises UnknownCollection, and ConfigError for a settings.py that doesn't run."""
         settings = self.project_settings()
         folder = collection_folder(name, settings)
-        return place_of(name, folder, collection_settings(settings, name))
+        return collection_paths(name, folder, collection_settings(settings, name))
 
     def _log(self) -> None:
         """Log if the command line asks for it."""

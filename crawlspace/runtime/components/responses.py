@@ -17,7 +17,7 @@ from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
-from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
+from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import place_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import FakeClock

@@ -14,11 +14,10 @@ import pytest
 
 from crawlspace.admin.archive import compact
 from crawlspace.archive import reader as module
-from crawlspace.archive.files import archive_files, close_abandoned
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import archive_files, close_abandoned, place_of
+from crawlspace.archive.members import faults_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.records import digest_of
-from crawlspace.archive.verification import faults_of
 from crawlspace.clock import FakeClock
 from crawlspace.model import State
 from crawlspace.state.changes import Change

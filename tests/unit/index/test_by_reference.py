@@ -15,7 +15,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.content_references import ReferenceSettings
 from crawlspace.crawl.sinks.deliveries import references_of
 from crawlspace.document import Document, IndexOrder, Op
-from crawlspace.index.by_reference import by_reference
+from crawlspace.index.orders import by_reference
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
 from tests.contract.conftest import Known, full

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import place_of
 from crawlspace.clock import FakeClock
 from crawlspace.config.content_references import ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.archive.files import size_of
-from crawlspace.archive.new_files import rotated_bytes
+from crawlspace.archive.files import rotated_bytes, size_of
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving, Commits
@@ -19,7 +18,7 @@ from crawlspace.document import Document
 from crawlspace.model import State
 from crawlspace.outcome import Exchange, Outcome, OutcomeKind
 from crawlspace.runtime.session.archive_limit import RunningLimit, end_archive
-from crawlspace.runtime.session.places import store_place
+from crawlspace.runtime.session.paths import store_location
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
@@ -64,7 +63,7 @@ def test_an_archive_is_small_while_it_is_written(
 ) -> None:
     """Above a quarter more than the limit the crawl waits: beyond it there is at most what was not recorded when the thread began."""
     folder, clock = collection.archive.folder, FakeClock(NOW)
-    limit = RunningLimit(collection, store_place("demo", collection.store_file, settings, collection.sinks), MOST)
+    limit = RunningLimit(collection, store_location("demo", collection.store_file, settings, collection.sinks), MOST)
     archiving = Archiving(folder, store, collection="demo", clock=clock, rotated_bytes=rotated_bytes(MOST), limit=limit)
     commits, sizes = Commits(store, clock, archiving), list[int]()
     for first in range(0, TRANSACTIONS * AT_ONCE, AT_ONCE):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Reply, items, table
 from crawlspace.index.opensearch.bulk import cause_of, refused_whole
+from crawlspace.index.sink import Entry
 from crawlspace.urls import document_id
 
 PAGE = 1_000

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Protocol
 
-from crawlspace.document import IndexOrder
+from crawlspace.document import IndexOrder, with_values
+from crawlspace.urls import document_id
 
 logger = logging.getLogger(__name__)
 
@@ -41,3 +43,25 @@ def reference_fields(order: IndexOrder) -> Mapping[str, str]:
     if not order.is_by_reference:
         return {}
     return {PLACE: order.content_place} | ({URL: order.content_url} if order.content_url else {})
+
+
+# --- order lines ---------------------------------------------------------------------------------------------------
+
+
+def line_of(order: IndexOrder, *, owner: str) -> bytes:
+    """Return `{"op", "id", "url", "version", "collection"}`, and for a push the `document`, which says where its text is if it is without.
+    Raises UnicodeEncodeError.
+
+    What has a smaller version than an earlier line of the same id is out of date.
+    """
+    line: dict[str, object] = {
+        "op": order.op.value,
+        "id": document_id(order.url),
+        "url": order.url,
+        "version": order.version,
+        "collection": owner,
+    }
+    if order.document is not None:
+        fields = {"fields": with_values(order.document.fields)}
+        line["document"] = {**asdict(order.document), **fields, **reference_fields(order)}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

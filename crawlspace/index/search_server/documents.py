@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from crawlspace.index.filters import Filter
+from crawlspace.index.search import Filter
 
 OTHER = "other"
 """The field of texts whose language has none of its own."""

@@ -1,4 +1,4 @@
-"""Where the store of a collection is, for commands: a file, or a server that workers share."""
+"""Where the files, the store and the index of a collection are, for commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crawlspace.config.archive import archive_folder
 from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.places import index_place
+from crawlspace.index.sink import index_place
 from crawlspace.parsing import integer
 from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.sinks import give_orders_to
@@ -49,12 +49,12 @@ class OpenStore(Protocol):
     def deliver(self, sinks: SinkSettings, clock: Clock) -> str:
         """Send the sinks what waits for them, unless a crawl does; return a sentence for a person, empty when nothing waits."""
 
-    def alone(self, sink: str, place: str) -> AbstractContextManager[Callable[[], object]]:
+    def alone(self, sink: str, paths: str) -> AbstractContextManager[Callable[[], object]]:
         """Keep all others from sending to a sink, which is at that place. Call what it yields after each batch; both raise StoreLocked where a
         crawl sends."""
 
 
-class StorePlace(Protocol):
+class StoreLocation(Protocol):
     """Raises StoreError and its kinds for a store that cannot be used, ConfigError for settings that lead to none."""
 
     @property
@@ -75,13 +75,13 @@ class StorePlace(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a collection's files are, and its settings; enough to look at it even while its rules hold a mistake."""
+class CollectionPaths:
+    """The files and settings of a collection, as far as they can be read while its rules hold a mistake."""
 
     name: str
     folder: Path
     settings: BaseSettings
-    store: StorePlace
+    store: StoreLocation
     state_file: Path
     """Where the store is if it is a file."""
     sinks: SinkSettings
@@ -97,57 +97,58 @@ class Place:
         return unreachable_sites(store, max_temporary_errors=integer(name, self.settings[name], low=1))
 
 
-def place_of(name: str, folder: Path, settings: BaseSettings) -> Place:
+def collection_paths(name: str, folder: Path, settings: BaseSettings) -> CollectionPaths:
+    """Return the files of a collection with these settings. Raises ConfigError."""
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / name
     sinks = sinks_of(settings, collection=name, data_folder=data_folder)
     state_file = data_folder / "state.db"
-    return Place(
+    return CollectionPaths(
         name,
         folder,
         settings,
-        store=store_place(name, state_file, settings, sinks),
+        store=store_location(name, state_file, settings, sinks),
         state_file=state_file,
         sinks=sinks,
     )
 
 
-def refuse_missing_index(place: Place) -> None:
+def refuse_missing_index(paths: CollectionPaths) -> None:
     """Raise StoreError if the collection has been crawled and its index is not here; with its place, if known."""
-    if not place.sinks.has_embedded:
+    if not paths.sinks.has_embedded:
         raise StoreError(
-            f"{place.name} has no embedded index, because {SINKS} has no sink of type sqlite: its documents are in {', '.join(place.sinks.names)}"
+            f"{paths.name} has no embedded index, because {SINKS} has no sink of type sqlite: its documents are in {', '.join(paths.sinks.names)}"
         )
-    if place.index_file.exists():
+    if paths.index_file.exists():
         return
-    if not place.store.is_shared:
-        if place.state_file.exists():
+    if not paths.store.is_shared:
+        if paths.state_file.exists():
             raise StoreError(
-                f"there is no index at {place.index_file}, although {place.name} has been crawled: `scrapy reindex {place.name}` makes it anew"
+                f"there is no index at {paths.index_file}, although {paths.name} has been crawled: `scrapy reindex {paths.name}` makes it anew"
             )
         return
-    with place.store.reading() as opened:
+    with paths.store.reading() as opened:
         if opened is None:
             return
         there = opened.index_place()
     raise StoreError(
-        f"there is no index at {place.index_file}: that of {place.name} is {f'at {there}' if there else 'on another machine'}; look there"
+        f"there is no index at {paths.index_file}: that of {paths.name} is {f'at {there}' if there else 'on another machine'}; look there"
     )
 
 
-def refuse_index_elsewhere(place: Place, opened: OpenStore) -> None:
+def refuse_index_elsewhere(paths: CollectionPaths, opened: OpenStore) -> None:
     """Raise StoreError if the index of a collection is on another machine."""
     there = opened.index_place()
-    if there not in ("", index_place(place.index_file)):
-        raise StoreError(f"the index of {place.name} is at {there}: run it there")
+    if there not in ("", index_place(paths.index_file)):
+        raise StoreError(f"the index of {paths.name} is at {there}: run it there")
 
 
-def store_place(collection: str, file: Path, settings: Mapping[str, object], sinks: SinkSettings) -> StorePlace:
+def store_location(collection: str, file: Path, settings: Mapping[str, object], sinks: SinkSettings) -> StoreLocation:
     """Return where the store of a collection is: `file`, unless its settings name a server. Nothing is opened, and no setting validated."""
     if not str(settings["CRAWLSPACE_STORE_URL"] or "").strip():
         return StateFile(collection, file, sinks)
-    from crawlspace.runtime.session.redis_store import RedisPlace  # noqa: PLC0415 - with the client a time that only those pay who share
+    from crawlspace.runtime.session.redis_store import RedisLocation  # noqa: PLC0415 - with the client a time that only those pay who share
 
-    return RedisPlace(collection, settings, sinks)
+    return RedisLocation(collection, settings, sinks)
 
 
 class StateFile:
@@ -208,7 +209,7 @@ class OpenFile:
         return deliver(self.store, sinks, owner=self.collection, clock=clock, alone=self.alone)
 
     @contextmanager
-    def alone(self, sink: str, place: str) -> Iterator[Callable[[], object]]:
+    def alone(self, sink: str, paths: str) -> Iterator[Callable[[], object]]:
         def make_way() -> None:
             if is_awaited(self.store.path):
                 raise StoreLocked("a crawl begins")
@@ -221,14 +222,14 @@ class OpenFile:
 # --- archive -------------------------------------------------------------------------------------------------------
 
 
-def folder_of(place: Place) -> Path:
+def folder_of(paths: CollectionPaths) -> Path:
     """Return the folder with the archive of a collection, whether it is there or not."""
-    return archive_folder(place.settings, place.state_file.parent)
+    return archive_folder(paths.settings, paths.state_file.parent)
 
 
-def archive_reader(place: Place, opened: OpenStore) -> ArchiveReader:
+def archive_reader(paths: CollectionPaths, opened: OpenStore) -> ArchiveReader:
     files = opened.store.archive_files
-    return ArchiveReader(folder_of(place), files(), look_up=files)
+    return ArchiveReader(folder_of(paths), files(), look_up=files)
 
 
 # --- lost from index -----------------------------------------------------------------------------------------------
@@ -251,14 +252,14 @@ class LostFromIndex:
 
 
 @contextmanager
-def lost_documents(place: Place, opened: OpenStore) -> Iterator[LostFromIndex]:
+def lost_documents(paths: CollectionPaths, opened: OpenStore) -> Iterator[LostFromIndex]:
     """Open the index of a collection, if it is on this machine."""
     there = opened.index_place()
     with ExitStack() as stack:
         found = LostFromIndex()
-        if place.index_file.exists() and there in ("", index_place(place.index_file)):
+        if paths.index_file.exists() and there in ("", index_place(paths.index_file)):
             try:
-                index = stack.enter_context(closing(EmbeddedIndex(place.index_file, read_only=True, owner=place.name)))
+                index = stack.enter_context(closing(EmbeddedIndex(paths.index_file, read_only=True, owner=paths.name)))
                 found = LostFromIndex(index)
             except CrawlspaceError:
                 pass  # `status` reports it
