@@ -21,9 +21,8 @@ from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
 from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.domain import DomainMatcher, is_address, is_for_addresses
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
 from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url, parse

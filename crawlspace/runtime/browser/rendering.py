@@ -148,7 +148,7 @@ class RenderingMiddleware:
         login = self._session_login(request)
         if login is None or url == request.url:
             return ""
-        from crawlspace.runtime.access.signs import LoggedOut  # noqa: PLC0415 - half a second, which only log-ins with sessions need
+        from crawlspace.runtime.access.pages import LoggedOut  # noqa: PLC0415 - half a second, which only log-ins with sessions need
 
         return url if LoggedOut(login).is_login_address(url) and not LoggedOut(login).is_login_address(request.url) else ""
 

@@ -9,8 +9,7 @@ import pytest
 from scrapy.http import HtmlResponse, Response, TextResponse
 
 from crawlspace.config.site_access import read_site_access
-from crawlspace.runtime.access.html_forms import NoFormError, filled, has_form
-from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.access.pages import LoggedOut, LoginPage, NoFormError
 
 LOGIN = "https://wiki.example.com/login"
 FIELDS = {"user": "me", "password": "p&ä"}
@@ -55,14 +54,14 @@ FILLED = [
 
 @pytest.mark.parametrize(("body", "url", "sent"), FILLED)
 def test_a_form_is_filled(body: str, url: str, sent: list[tuple[str, str]]) -> None:
-    request = filled(answer(body), FIELDS)
+    request = LoginPage(answer(body)).filled(FIELDS)
     assert (request.method, request.url) == ("POST", url)
     assert parse_qsl(request.body.decode(), keep_blank_values=True) == sent
 
 
 def test_fields_by_selector_and_forms_that_are_sent_by_get() -> None:
     body = "<form action=/a?old=1><input id=who name=u77><input name=password></form>"
-    request = filled(answer(body), {"#who": "me", "password": "x"})
+    request = LoginPage(answer(body)).filled({"#who": "me", "password": "x"})
     assert (request.method, request.url) == ("GET", "https://wiki.example.com/a?u77=me&password=x")
 
 
@@ -83,14 +82,14 @@ ENCODED = [
 
 @pytest.mark.parametrize(("encoding", "form", "query", "sent"), ENCODED)
 def test_a_form_is_sent_in_the_encoding_of_its_page(encoding: str, form: str, query: str, sent: bytes) -> None:
-    request = filled(answer(form, encoding=encoding), {"user": "ä", "password": "€ x"})
+    request = LoginPage(answer(form, encoding=encoding)).filled({"user": "ä", "password": "€ x"})
     assert request.body == sent
     assert request.url.partition("/a")[2] == query
 
 
 def test_a_form_whose_page_declares_its_encoding_late() -> None:
     body = f"<!--{'-' * 5_000}--><meta charset=windows-1251>{FORM.format('action=/a?ж', '')}".encode("cp1251")
-    request = filled(HtmlResponse(LOGIN, body=body), {"user": "ж", "password": "x"})
+    request = LoginPage(HtmlResponse(LOGIN, body=body)).filled({"user": "ж", "password": "x"})
     assert (request.url, request.body) == ("https://wiki.example.com/a?%E6", b"user=%E6&password=x")
 
 
@@ -105,7 +104,7 @@ NONE = [
 @pytest.mark.parametrize(("body", "selector", "sentence"), NONE)
 def test_no_form(body: str, selector: str, sentence: str) -> None:
     with pytest.raises(NoFormError) as raised:
-        filled(answer(body), FIELDS, selector=selector)
+        LoginPage(answer(body)).filled(FIELDS, selector=selector)
     assert sentence in str(raised.value)
 
 
@@ -145,11 +144,11 @@ def test_a_page_without_the_form_costs_little(part: str, form: str) -> None:
         else part * (1_800_000 // len(part))
     )
     response = answer("<form><input name=user></form><form><input name=password></form>" + many)
-    assert has_form(response, fields, selector=selector) is False
+    assert LoginPage(response).has_form(fields, selector=selector) is False
     times = []
     for _ in range(3):
         began = process_time()
-        has_form(response, fields, selector=selector)
+        LoginPage(response).has_form(fields, selector=selector)
         signs(selector="div div div.login b").sign(response)
         times.append(process_time() - began)
     assert min(times) < 0.2  # 0.05 s on a machine that does nothing else; it was 4 s, and minutes
@@ -172,11 +171,11 @@ FORMS_OF_PAGES = [
 
 @pytest.mark.parametrize(("body", "has"), FORMS_OF_PAGES)
 def test_a_form_is_found(body: str, has: bool) -> None:
-    assert has_form(answer(body), FIELDS) is has
+    assert LoginPage(answer(body)).has_form(FIELDS) is has
     if has:
-        assert filled(answer(body), FIELDS).method in ("POST", "GET")
+        assert LoginPage(answer(body)).filled(FIELDS).method in ("POST", "GET")
     by_selectors = {"[name=user]": "me", "[name=password]": "x"}
-    assert has_form(answer(body), by_selectors) is has
+    assert LoginPage(answer(body)).has_form(by_selectors) is has
 
 
 def signs(**given: object) -> LoggedOut:

@@ -1,4 +1,4 @@
-"""The pages of a log-in in the browser: what is done on them, and how its end is seen.
+"""Log-ins in a browser that is started for them, and ended after them; the cookies that it has then are the session.
 
 No error of Playwright is shown or chained: its message has what was filled in.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,20 @@ from urllib.parse import urlsplit
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
-from crawlspace.runtime.access.addresses import shown
-from crawlspace.runtime.access.log_in import LogInFailedError
+from crawlspace.config.secrets import read_secret
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_entry
+from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogInFailedError, Tell, is_passing, why_not
+from crawlspace.runtime.access.login_proxy import LoginProxy
+from crawlspace.runtime.access.pages import shown
+from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
 from crawlspace.runtime.browser.resources import Loads
 from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.logins.browser import BrowserStep
+    from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.session_login import SessionLogin
+    from crawlspace.config.site_access import SiteAccess
 
 STEP_S = 30.0
 """The longest that a step may take."""
@@ -39,6 +46,92 @@ _ABORTED = "ERR_ABORTED"
 _MOST_HOSTS = 5
 
 
+@dataclass(frozen=True, slots=True)
+class BrowserLogIn:
+    """One attempt."""
+
+    access: SiteAccess
+    settings: BrowserSettings
+    allows: Allows
+    is_of_entry: Callable[[str], bool]
+    """Whether a host is one of the entry, whose cookies are kept."""
+    tell: Tell
+    user_agent: str
+    verify: bool
+    """Certificates of servers."""
+
+    async def session(self) -> LoggedIn:
+        """Return the session. Raises LogInFailedError, and SettingError for a secret that cannot be read."""
+        login = self.access.session
+        assert login is not None
+        steps = [self._with_secrets(number, step) for number, step in enumerate(login.browser_steps)]
+        proxy = LoginProxy(lambda host, port: self.allows(_as_in_url(host), port), allows_http=self.access.carries("http"))
+        try:
+            process = await BrowserProcess.start(self.settings, proxy=await proxy.start())
+            try:
+                return await self._logged_in(process.browser, proxy, login, steps)
+            finally:
+                await process.close()
+        except BrowserError as error:
+            raise LogInFailedError(str(error), refused=False) from error
+        except PlaywrightError:  # its message may have what was filled in
+            raise LogInFailedError("the browser has ended", refused=False) from None
+        finally:
+            await proxy.close()
+
+    async def _logged_in(self, browser: Any, proxy: LoginProxy, login: SessionLogin, steps: list[BrowserStep]) -> LoggedIn:
+        context = await browser.new_context(
+            user_agent=self.user_agent,
+            extra_http_headers=self._headers(login),
+            ignore_https_errors=not self.verify,
+            service_workers="block",
+            accept_downloads=False,
+            viewport={"width": 1280, "height": 1024},
+        )
+        pages = LoginPages(
+            context,
+            login,
+            why_not=lambda url: why_not(url, self.access, self.allows),
+            unreachable=proxy.unreachable,
+            tell=self.tell,
+        )
+        browser.on("disconnected", lambda _: pages.end("the browser has ended"))
+        await pages.run(steps)
+        kept = cookies_of_entry(await context.cookies(), self.access, self._is_own)
+        if not kept:
+            raise LogInFailedError(
+                f"{pages.place} is shown after the log-in, and no cookie was set for the hosts of the entry: a session that a site keeps"
+                " otherwise, as in the storage of the page, cannot be carried",
+                refused=True,
+            )
+        cookies = SessionCookies()
+        cookies.load(kept)
+        return LoggedIn(cookies.dumped())
+
+    def _with_secrets(self, number: int, step: BrowserStep) -> BrowserStep:
+        where = f"{self.access.where}['login']['steps'][{number}]['fill']"
+        return replace(step, fill={name: read_secret(f"{where}[{quoted(name)}]", value) for name, value in step.fill.items()})
+
+    def _headers(self, login: SessionLogin) -> Mapping[str, str]:
+        """Return the headers of the entry, where the browser sends them to no host but those they are for."""
+        assert login.url is not None
+        headers = self.access.headers()
+        if headers and (login.hosts or not self._is_own(login.url.host)):
+            self.tell(f"without {', '.join(headers)}: the log-in leads to hosts that are none of the entry")
+            return {}
+        return headers
+
+    def _is_own(self, host: str) -> bool:
+        return self.is_of_entry(_as_in_url(host))
+
+
+def _as_in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+# --- the pages --------------------------------------------------------------------------------------------------------
+
+
 class LoginPages:
     """One log-in. The page that was opened last, as a pop-up, is the one that a step is about, as long as it is open."""
 
@@ -49,7 +142,7 @@ class LoginPages:
         *,
         why_not: Callable[[str], str],
         unreachable: Mapping[str, str],
-        tell: Callable[[str], object],
+        tell: Tell,
     ) -> None:
         """`why_not` returns why a URL may not be loaded, `unreachable` has the hosts that cannot be reached, and why."""
         self._context = context
@@ -129,33 +222,30 @@ class LoginPages:
         if step.fill:
             self._tell(f"{'fill':<5}{', '.join(map(quoted, step.fill))}")
         for selector, text in step.fill.items():
-            await self._on_field(selector, text, end)
+            await self._act(selector, end, text)
         if step.click:
             self._tell(f"{'click':<5} {quoted(step.click)}")
-            await self._act(step.click, "clicked", end, lambda target, timeout_ms: target.click(timeout=timeout_ms))
+            await self._act(step.click, end)
         if step.wait_for:
             await self._wait_for(step.wait_for, end, is_last=is_last)
             self._tell(f"{'found':<5} {quoted(step.wait_for)}")
         elif step.click:
             await self._settled()
 
-    async def _on_field(self, selector: str, text: str, end: float) -> None:
-        await self._act(selector, "filled in", end, lambda target, timeout_ms: target.fill(text, timeout=timeout_ms))
-
-    async def _act(self, selector: str, how: str, end: float, action: Callable[[Any, float], Awaitable[object]]) -> None:
-        """Do something with the first thing shown that a selector finds. Raises LogInFailedError."""
+    async def _act(self, selector: str, end: float, text: str | None = None) -> None:
+        """Fill in the first thing shown that a selector finds, or click it if there is no text. Raises LogInFailedError."""
         while True:
             page, is_reached = self._page, False
             target = page.locator(f"css={selector} >> visible=true").first
             try:
                 await target.wait_for(state="visible", timeout=_left_ms(end))
                 is_reached = True
-                await action(target, _left_ms(end))
+                await (target.click(timeout=_left_ms(end)) if text is None else target.fill(text, timeout=_left_ms(end)))
                 return
             except PlaywrightError:
                 if not page.is_closed() or not self._pages:
-                    raise await self._missing(page, selector, how) from None
-            if is_reached and how == "clicked":
+                    raise await self._missing(page, selector, "clicked" if text is None else "filled in") from None
+            if is_reached and text is None:
                 return  # that has closed a pop-up; one that closes by itself leads to the page below it
 
     async def _wait_for(self, selector: str, end: float, *, is_last: bool) -> None:
@@ -234,7 +324,7 @@ class LoginPages:
     def _check_answer(self) -> None:
         """Raise LogInFailedError where the page itself is an error of its server."""
         status, _ = self._statuses.get(self._page, (0, 0)) if self._pages else (0, 0)
-        if _is_of_server(status):
+        if is_passing(status):
             raise self._passing(f"{self.place} answers {status}")
 
     def _logged_out(self, sign: str) -> LogInFailedError:
@@ -295,7 +385,7 @@ class LoginPages:
         self._tell(f"{request.method:<5}{shown(request.url)}  {status}" + (f" to {shown(location)}" if location else ""))
         if is_page and not location and (page := _page_of(request)) is not None:
             self._statuses[page] = status, self._step
-        if _is_of_server(status):
+        if is_passing(status):
             self._failed = f"{shown(request.url)} answers {status}"
 
     def _ended(self, request: Any) -> None:
@@ -328,11 +418,6 @@ def _page_of(request: Any) -> Any:
 def _sends(request: Any) -> bool:
     """Whether a script has sent something by a request."""
     return request.resource_type in _DATA and request.method not in {"GET", "HEAD", "OPTIONS"}
-
-
-def _is_of_server(status: int) -> bool:
-    """Whether an answer is an error that may pass by itself."""
-    return status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT}
 
 
 async def _is_shown(page: Any, selector: str) -> bool:

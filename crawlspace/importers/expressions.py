@@ -1,4 +1,4 @@
-r"""Translate regular expressions as Python and Perl write them into values of rules.xml.
+r"""Conditions of rules.xml as text, and regular expressions of Python and Perl as their values.
 
 There, text is plain, and a backslash gives `^$.*+?[](){}|` their meaning: `^http://a\.b/[0-9]+` becomes `\^http://a.b/\[0-9\]\+`.
 What RE2 can't do, looking around and back references, has no translation.
@@ -7,9 +7,10 @@ What RE2 can't do, looking around and back references, has no translation.
 from __future__ import annotations
 
 import re
+from xml.sax.saxutils import quoteattr
 
-from crawlspace.rules.url_spelling import BadValue, is_escaped
 from crawlspace.rules.xml.model import Field, Kind, Norm
+from crawlspace.rules.xml.spelling import BadValue, is_escaped
 from crawlspace.rules.xml.values import read_value
 from crawlspace.text import quoted
 
@@ -197,3 +198,26 @@ def _member(inside: str, index: int) -> tuple[str, int]:
 
 def _plain(character: str) -> str:
     return r"\\" if character == "\\" else character
+
+
+# --- The conditions of a rules.xml, as text ------------------------------------------------------------------------
+
+
+def atom(field: Field, kind: Kind, text: str, norm: Norm) -> str:
+    """Return the comparison of a part of the URL with a text. Raises Untranslatable."""
+    _check(text, field, kind, norm, literal=True)
+    literal = ' literal="true"' if "\\" in text else ""
+    return f'<Atom field="{field.value}" kind="{kind.value}" norm="{norm.value}"{literal} value={quoteattr(text)}/>'
+
+
+def expression_atom(field: Field, kind: Kind, value: str, norm: Norm) -> str:
+    """Return the comparison of a part of the URL with a value in which backslashes make expressions. Raises Untranslatable."""
+    _check(value, field, kind, norm, literal=False)
+    return f'<Atom field="{field.value}" kind="{kind.value}" norm="{norm.value}" value={quoteattr(value)}/>'
+
+
+def _check(value: str, field: Field, kind: Kind, norm: Norm, *, literal: bool) -> None:
+    try:
+        read_value(value, field, kind=kind, norm=norm, literal=literal)
+    except BadValue as error:
+        raise Untranslatable(str(error)) from None

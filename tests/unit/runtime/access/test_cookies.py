@@ -10,7 +10,7 @@ from scrapy.http import Response
 
 from crawlspace.config.site_access import read_site_access
 from crawlspace.errors import SettingError
-from crawlspace.runtime.access.jar import SessionCookies, read_cookie_file
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values, read_cookie_file
 
 
 def sent(cookies: SessionCookies, url: str) -> str:
@@ -78,7 +78,7 @@ def test_values_are_for_the_hosts_of_the_entry(pattern: str, url: str, header: s
     )
     assert access is not None
     cookies = SessionCookies()
-    cookies.load_for_entry(access, {"sid": "v"})
+    cookies.load(cookies_of_values(access, {"sid": "v"}))
     assert sent(cookies, url) == header
 
 

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from crawlspace.runtime.browser.login_proxy import LoginProxy
+from crawlspace.runtime.access.login_proxy import LoginProxy
 from tests.http import Request
 from tests.sites import Answer, Server, Site, serve, text
 

@@ -1,4 +1,4 @@
-"""Sends the requests of a log-in, as those of pages are sent: through the same proxies, with the same certificates and address rules.
+"""Sends the requests of log-ins as those of pages are sent: through the same proxies, with the same certificates and address rules.
 
 A person names the hosts of a log-in. So they may have an address of a private network, unless an address rule forbids it.
 """
@@ -6,11 +6,13 @@ A person names the hosts of a log-in. So they may have an address of a private n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from scrapy import Request
 from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
@@ -18,22 +20,19 @@ from scrapy.responsetypes import responsetypes
 from crawlspace.access.logins import entry_hosts_of
 from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
-from crawlspace.runtime.access.addresses import bare_place
-from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
+from crawlspace.runtime.access.pages import host_shown
 from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.client import HttpClient
 from crawlspace.runtime.http.errors import LoggedOutError, ProxyFailed
-from crawlspace.runtime.http.failures import detail_of, meaning_of
+from crawlspace.runtime.http.failures import UNEXPECTED, detail_of, meaning_of
 from crawlspace.runtime.http.proxies import answered_by_proxy
 from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
 from crawlspace.runtime.http.tls import TlsOptions
-from crawlspace.status import Status
 from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from scrapy import Request
-
     from crawlspace.config.proxies.table import Proxies
     from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 4 << 20
 """Of an answer; the rest is not read."""
 TIMEOUT_S = 60
-_LOOK_EVERY_S = 0.5
-"""Whether the crawl ends."""
+_STOP_CHECK_S = 0.5
 
 
 def guard_of_logins(at_connect: Guard) -> Guard:
@@ -59,7 +57,7 @@ def guard_of_logins(at_connect: Guard) -> Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class LoginRequests:
+class LoginClient:
     """How the requests of log-ins are sent."""
 
     user_agent: str
@@ -74,75 +72,53 @@ class LoginRequests:
     browser: BrowserSettings | None = None
     """Of log-ins in the browser."""
 
-    def log_in(
-        self,
-        access: SiteAccess,
-        allows: Callable[[str, int], bool],
-        tell: Callable[[str], object] = lambda _: None,
-        *,
-        is_stopping: Callable[[], bool] = lambda: False,
+    async def log_in(
+        self, access: SiteAccess, allows: Allows, tell: Tell = lambda _: None, *, is_stopping: Callable[[], bool] = lambda: False
     ) -> LoggedIn:
-        """Log in, on the thread of the caller. Raises LogInFailedError, SettingError, and LogInStoppedError soon after `is_stopping`."""
+        """Return a new session. Raises LogInFailedError, SettingError, and LogInStoppedError soon after `is_stopping`."""
+        login = asyncio.ensure_future(self._log_in(access, allows, tell))
+        while not (await asyncio.wait({login}, timeout=_STOP_CHECK_S))[0]:
+            if is_stopping():
+                login.cancel()
+                await asyncio.wait({login})
+                raise LogInStoppedError
+        return login.result()
 
-        async def logged_in() -> LoggedIn:
-            login = asyncio.ensure_future(self._logged_in(access, allows, tell))
-            while not (await asyncio.wait({login}, timeout=_LOOK_EVERY_S))[0]:
-                if is_stopping():
-                    login.cancel()
-                    await asyncio.wait({login})
-                    raise LogInStoppedError
-            return login.result()
-
-        return asyncio.run(logged_in())
-
-    def get(self, request: Request) -> Response:
+    async def get(self, request: Request) -> Response:
         """Return the answer to one request. Raises LogInFailedError where there is none."""
-        return asyncio.run(self._got(request))
+        async with self._client() as client:
+            return await self._send(client, request)
 
-    async def _logged_in(self, access: SiteAccess, allows: Callable[[str, int], bool], tell: Callable[[str], object]) -> LoggedIn:
-        client = self._client()
+    async def _log_in(self, access: SiteAccess, allows: Allows, tell: Tell) -> LoggedIn:
         try:
-            async with asyncio.timeout(LONGEST_LOGIN_S):
-                if access.session is not None and access.session.kind == "browser":
+            async with asyncio.timeout(LONGEST_LOGIN_S), self._client() as client:
+                if access.kind == "browser":
                     return await self._in_browser(access, allows, tell)
                 return await LogIn(access, lambda request: self._send(client, request), allows, tell).session()
         except TimeoutError as error:
             raise LogInFailedError(f"it has not ended within {LONGEST_LOGIN_S} s", refused=False) from error
-        finally:
-            client.close()
 
-    async def _in_browser(
-        self, access: SiteAccess, allows: Callable[[str, int], bool], tell: Callable[[str], object]
-    ) -> LoggedIn:
-        from crawlspace.runtime.browser.log_in import BrowserLogIn  # noqa: PLC0415 - it needs the extra
+    async def _in_browser(self, access: SiteAccess, allows: Allows, tell: Tell) -> LoggedIn:
+        from crawlspace.runtime.access.browser import BrowserLogIn  # noqa: PLC0415 - it needs the extra
 
         assert self.browser is not None
-        return await BrowserLogIn(
-            access=access,
-            settings=self.browser,
-            allows=allows,
-            is_of_entry=entry_hosts_of(self.sites, access),
-            tell=tell,
-            user_agent=self.user_agent,
-            verify=self.tls.verifies,
-        ).session()
+        is_of_entry = entry_hosts_of(self.sites, access)
+        return await BrowserLogIn(access, self.browser, allows, is_of_entry, tell, self.user_agent, self.tls.verifies).session()
 
-    async def _got(self, request: Request) -> Response:
-        client = self._client()
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[HttpClient]:
+        client = HttpClient(self.tls, tls_of=lambda host, port: self.sites.of(host, port).tls, decodes=True)
         try:
-            return await self._send(client, request)
+            yield client
         finally:
             client.close()
-
-    def _client(self) -> HttpClient:
-        return HttpClient(self.tls, tls_of=lambda host, port: self.sites.of(host, port).tls, decodes=True)
 
     async def _send(self, client: HttpClient, request: Request) -> Response:
         """Return the answer to a request. Raises LogInFailedError where there is none."""
         try:
             url = parse(request.url)
         except MalformedUrl as error:
-            raise LogInFailedError(f"{_place(request)} cannot be reached: its address is not valid", refused=False) from error
+            raise LogInFailedError(f"{_origin(request)} cannot be reached: its address is not valid", refused=False) from error
         entry = self.sites.of(url.host, url.port).access
         if entry is not None and entry.carries(url.scheme):
             for name, value in entry.headers().items():
@@ -158,33 +134,22 @@ class LoginRequests:
         body = _Body()
         try:
             got = await client.fetch(request, body, resolver, timeout_s=self.timeout_s)
-        except ProxyFailed as error:
-            raise LogInFailedError(str(error), refused=False) from None  # its cause may have the log-in
-        except LoggedOutError as error:
-            raise LogInFailedError(str(error), refused=True) from error
+        except (ProxyFailed, LoggedOutError) as error:
+            raise LogInFailedError(
+                str(error), refused=isinstance(error, LoggedOutError)
+            ) from None  # its cause may have the log-in
         except DownloadTimeoutError as error:
-            raise LogInFailedError(f"{_place(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
-        except CannotResolveHostError as error:
-            why = (
-                "an address rule forbids it"
-                if resolver.why_refused(url.host.strip("[]"), url.port)
-                else "its name cannot be resolved"
-            )
-            raise LogInFailedError(f"{_place(request)} cannot be reached: {why}", refused=False) from error
-        except OSError as error:
-            raise LogInFailedError(f"{_place(request)} cannot be reached: {error.strerror or error}", refused=False) from error
+            raise LogInFailedError(f"{_origin(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
         except Exception as error:
-            meaning = meaning_of(error, url=request.url, resolver=None)
-            if meaning.status is Status.UNEXPECTED:
-                raise
-            why = printable(detail_of(error, meaning.status))
-            raise LogInFailedError(f"{_place(request)} cannot be reached: {why}", refused=False) from error
+            is_refused = resolver.why_refused(url.host.strip("[]"), url.port) is not None
+            raise LogInFailedError(
+                f"{_origin(request)} cannot be reached: {_why(error, is_refused=is_refused)}", refused=False
+            ) from error
         headers = got.head.headers
         headers.pop(b"Content-Encoding", None)  # it is decoded
         kind = responsetypes.from_args(headers=headers, url=request.url, body=body.content)
         response: Response = kind(request.url, status=got.head.status, headers=headers, body=body.content, request=request)
-        failed = None if proxy is None else answered_by_proxy(request, response)
-        if failed is not None:
+        if proxy is not None and (failed := answered_by_proxy(request, response)) is not None:
             raise LogInFailedError(str(failed), refused=False)
         return response
 
@@ -203,6 +168,17 @@ class _Body:
         return len(self.content) < MOST_BYTES
 
 
-def _place(request: Request) -> str:
-    """Return the scheme, host and port that a request is for."""
-    return printable(f"{urlsplit(request.url).scheme}://{bare_place(request.url)}")
+def _origin(request: Request) -> str:
+    return f"{urlsplit(request.url).scheme}://{host_shown(request.url)}"
+
+
+def _why(error: Exception, *, is_refused: bool) -> str:
+    """Return why a host cannot be reached. Raises the error itself where it is no failure of a download."""
+    if isinstance(error, CannotResolveHostError):
+        return "an address rule forbids it" if is_refused else "its name cannot be resolved"
+    if isinstance(error, OSError):
+        return str(error.strerror or error)
+    meaning = meaning_of(error, url="", resolver=None)
+    if meaning is UNEXPECTED:
+        raise error
+    return printable(detail_of(error, meaning.status))
