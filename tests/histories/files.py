@@ -17,7 +17,7 @@ _BYTES = [f"bytes {number}" for number in range(100)]
 _KEYS: Mapping[bytes, tuple[str, ...]] = {checksum_of_bytes(one.encode()): ("locked", one) for one in _BYTES}
 
 
-def changed(web: Web, page: Page, chance: random.Random, words: Callable[[Page], tuple[str, str]]) -> str:
+def change_file(web: Web, page: Page, chance: random.Random, words: Callable[[Page], tuple[str, str]]) -> str:
     """Have a page be a file, or one that cannot be read be another one, or readable; `words` returns title and text for it."""
     locked = [one for one in web.pages.values() if one.locked and one.status == 200 and not one.failure]
     if locked and chance.random() < 0.6:
@@ -34,7 +34,7 @@ def changed(web: Web, page: Page, chance: random.Random, words: Callable[[Page],
     return f"{page.url} is a file that cannot be read, {page.locked}"
 
 
-def done(page: Page) -> tuple[str, int]:
+def done_state(page: Page) -> tuple[str, int]:
     """State and status of a page that is a document."""
     return "done", UNREADABLE if page.locked else 200
 

@@ -12,7 +12,7 @@ from tests.histories.loosened import strict
 from tests.histories.web import Web
 
 
-def chosen(drawn: Drawn, chance: random.Random) -> str:
+def choose_focus(drawn: Drawn, chance: random.Random) -> str:
     """What a history dwells on; every third on nothing."""
     focuses = [
         name
@@ -37,7 +37,7 @@ def chosen(drawn: Drawn, chance: random.Random) -> str:
     return chance.choice(focuses) if focuses and chance.random() < 0.67 else ""
 
 
-def fitting(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
+def fit_focus(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
     """A configuration under which what the history dwells on can happen."""
     if focus == "starts":
         return replace(configuration, max_depth=chance.choice((1, 1, 2, 3)))
@@ -54,7 +54,7 @@ def fitting(focus: str, configuration: Configuration, web: Web, chance: random.R
     return configuration
 
 
-def changed(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
+def change_focus(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
     """One change of what decides about it."""
     if focus == "folding":
         new = folded.changed(configuration, chance)

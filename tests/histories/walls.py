@@ -38,7 +38,7 @@ class CookieJar:
             self._cookies.add(answer.sets_cookie)
 
 
-def build(web: Web, chance: random.Random) -> str:
+def change_wall(web: Web, chance: random.Random) -> str:
     """Have a site want a cookie, or none any more; not the first, which leads to all others."""
     site = chance.choice([one for one in list(web.sites.values())[1:] if one.login is None] or [web.first])
     if site is web.first:
