@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from tests.histories.documents import change_file
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.files import change_file
-from tests.histories.outages import Outages
+from tests.histories.sites import Outages
 from tests.histories.web import HTML, IMAGE, PLAIN, Page, Site, Web, host_of, path_of
 
 _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")

@@ -21,14 +21,20 @@ from tests.histories.crawled import CrawledCollection, OtherCollection
 from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import OnServer, SimulatedCrawler
 from tests.histories.fate import Fate
-from tests.histories.focus import change_focus, choose_focus, fit_focus
 from tests.histories.folded import folded_web
-from tests.histories.loosened import loosened, needless, with_starts
-from tests.histories.reconfigured import reconfigured, scheduled
-from tests.histories.relocated import relocate
-from tests.histories.sending import SimulatedSearch
+from tests.histories.settings import (
+    change_focus,
+    choose_focus,
+    fit_focus,
+    loosened,
+    needless,
+    reconfigured,
+    scheduled,
+    with_starts,
+)
+from tests.histories.sinks import SimulatedSearch
+from tests.histories.sites import change_wall, relocate
 from tests.histories.team import SimulatedTeam
-from tests.histories.walls import change_wall
 from tests.histories.web import REFUSALS, Site, Web
 from tests.search_server import SearchServer, search_server
 

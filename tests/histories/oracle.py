@@ -10,11 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
-from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
-from tests.histories.files import OF_BEFORE, UNREADABLE, done_state
-from tests.histories.inherited import LONGEST_CHAIN, fields_of
-from tests.histories.past import Kept, Past
-from tests.histories.relocated import target_of
+from tests.histories.documents import (
+    IN_NO_GROUP,
+    LONGEST_CHAIN,
+    OF_BEFORE,
+    UNREADABLE,
+    Document,
+    Indexed,
+    Kept,
+    Past,
+    done_state,
+    fields_of,
+    groups_of,
+    is_always_better,
+    noted_differences,
+)
+from tests.histories.sites import target_of
 from tests.histories.web import Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
