@@ -29,7 +29,17 @@ from crawlspace.errors import CrawlspaceError, RuleFileError
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.xml.exported import what_is_not_read
 from crawlspace.rules.xml.model import ActionRuleSet
-from crawlspace.runtime.addon_project.reading import (
+from crawlspace.runtime.components.addon_rules import (
+    OUR_HANDLER,
+    SCHEMES,
+    AddonRules,
+    ForbiddenAddresses,
+    HasRules,
+    LinksWithinRules,
+    OutsideRefused,
+    SharedResolver,
+)
+from crawlspace.runtime.components.addon_settings import (
     SETTINGS,
     check_start_urls,
     folder_of_spider,
@@ -39,16 +49,6 @@ from crawlspace.runtime.addon_project.reading import (
     settings_without_effect,
     start_urls_of,
     values_of,
-)
-from crawlspace.runtime.addon_rules import (
-    OUR_HANDLER,
-    SCHEMES,
-    AddonRules,
-    ForbiddenAddresses,
-    HasRules,
-    LinksWithinRules,
-    OutsideRefused,
-    SharedResolver,
 )
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ class LintRules(AddonCommand):
         )
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from crawlspace.runtime.addon_project.answers import lint  # noqa: PLC0415 - see above
+        from crawlspace.runtime.components.addon_review import lint  # noqa: PLC0415 - see above
 
         assert self.settings is not None
         self.exitcode = lint(args, self.settings, as_json=opts.json)
@@ -66,7 +66,7 @@ class ExplainUrl(AddonCommand):
         parser.add_argument("--from", dest="page", metavar="URL", help="the page with the link, for a relative URL")
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        from crawlspace.runtime.addon_project.answers import explain  # noqa: PLC0415 - see above
+        from crawlspace.runtime.components.addon_review import explain  # noqa: PLC0415 - see above
 
         assert self.settings is not None
         options = {"address": opts.address, "mime": opts.mime, "page": opts.page}

@@ -24,14 +24,14 @@ BOT_NAME = "crawlspace"
 SPIDER_MODULES = ["spiders"]
 NEWSPIDER_MODULE = "spiders"
 COMMANDS_MODULE = "crawlspace.commands"
-SPIDER_LOADER_CLASS = "crawlspace.runtime.loader.CollectionLoader"
-SCHEDULER = "crawlspace.runtime.scheduler.FrontierScheduler"
-DOWNLOADER = "crawlspace.runtime.downloader.FrontierDownloader"
+SPIDER_LOADER_CLASS = "crawlspace.runtime.components.loader.CollectionLoader"
+SCHEDULER = "crawlspace.runtime.components.scheduler.FrontierScheduler"
+DOWNLOADER = "crawlspace.runtime.components.downloader.FrontierDownloader"
 TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
 TWISTED_DNS_RESOLVER = "crawlspace.runtime.http.resolver.GuardedResolver"
-LOG_FORMATTER = "crawlspace.runtime.logformat.QuietLogFormatter"
-ITEM_PROCESSOR = "crawlspace.runtime.item_pipelines.PagePipelines"
+LOG_FORMATTER = "crawlspace.runtime.components.logformat.QuietLogFormatter"
+ITEM_PROCESSOR = "crawlspace.runtime.components.pipelines.PagePipelines"
 STATS_DUMP = False
 
 # --- Scrapy: how a page is requested ------------------------------------------------------------------------------
@@ -81,11 +81,11 @@ DOWNLOAD_HANDLERS = {
 # As Scrapy's own template has it.
 FEED_EXPORT_ENCODING = "utf-8"
 # A file that is overwritten (-O) is replaced as a whole, at the end.
-FEED_STORAGES = {"": "crawlspace.runtime.exports.feed_file.FeedFile", "file": "crawlspace.runtime.exports.feed_file.FeedFile"}
+FEED_STORAGES = {"": "crawlspace.runtime.components.exports.FeedFile", "file": "crawlspace.runtime.components.exports.FeedFile"}
 FEED_EXPORTERS = {
-    "jsonlines": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
-    "jsonl": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
-    "jl": "crawlspace.runtime.exports.json_lines.JsonLinesExporter",
+    "jsonlines": "crawlspace.runtime.components.exports.JsonLinesExporter",
+    "jsonl": "crawlspace.runtime.components.exports.JsonLinesExporter",
+    "jl": "crawlspace.runtime.components.exports.JsonLinesExporter",
 }
 
 DOWNLOADER_MIDDLEWARES = {
@@ -99,15 +99,15 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware": None,
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware": None,
-    "middlewares.robots.RobotsTxt": 100,
+    "crawlspace.runtime.components.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
-    "middlewares.conditional_get.ConditionalGet": 120,
-    "middlewares.site_access.SiteAccess": 390,
-    "middlewares.default_headers.DefaultHeaders": 400,
-    "middlewares.rendering.Rendering": 580,
-    "middlewares.decompression.Decompression": 590,
-    "middlewares.cookies.Cookies": 700,
-    "middlewares.proxies.Proxies": 750,
+    "crawlspace.runtime.components.middlewares.ConditionalGet": 120,
+    "crawlspace.runtime.components.site_access.SiteAccessMiddleware": 390,
+    "crawlspace.runtime.components.middlewares.DefaultHeaders": 400,
+    "crawlspace.runtime.browser.rendering.RenderingMiddleware": 580,
+    "crawlspace.runtime.components.middlewares.Decompression": 590,
+    "crawlspace.runtime.components.cookies.Cookies": 700,
+    "crawlspace.runtime.components.middlewares.SiteProxies": 750,
 }
 SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.httperror.HttpErrorMiddleware": None,
@@ -117,7 +117,7 @@ SPIDER_MIDDLEWARES = {
     "scrapy.spidermiddlewares.start.StartSpiderMiddleware": None,
     "scrapy.spidermiddlewares.metacopy.MetaCopyDetectionMiddleware": None,
     # The first of all, so that others get the items of pages and not the records of their fetches.
-    "middlewares.outcome.OneOutcome": -1000,
+    "crawlspace.runtime.components.one_outcome.OneOutcome": -1000,
 }
 ITEM_PIPELINES = {
     "pipelines.dedupe.Fingerprint": 800,
@@ -133,8 +133,8 @@ EXTENSIONS = {
     "scrapy.extensions.remote_control.RemoteControl": None,
     # The frontier keeps the delays, and applies AUTOTHROTTLE_ settings to them.
     "scrapy.extensions.throttle.AutoThrottle": None,
-    "crawlspace.runtime.exports.feeds.Exports": 0,
-    "crawlspace.runtime.progress.Progress": 0,
+    "crawlspace.runtime.components.exports.Exports": 0,
+    "crawlspace.runtime.session.progress.Progress": 0,
 }
 
 # --- folders of collections and their data ------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crawlspace.runtime.collection_rules import CollectionRules
-from crawlspace.runtime.rule_middleware import AddressRefusals, RuleMiddleware
+from crawlspace.runtime.components.collection_rules import CollectionRules
+from crawlspace.runtime.components.rule_middleware import AddressRefusals, RuleMiddleware
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

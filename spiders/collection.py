@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from crawlspace.model import Document
-from crawlspace.runtime.spiders.collection import BaseCollectionSpider
+from crawlspace.runtime.components.spider import FrontierSpider
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from crawlspace.content.page import Page
 
 
-class CollectionSpider(BaseCollectionSpider):
+class CollectionSpider(FrontierSpider):
     """Crawls the collection it is named after."""
 
     def document(self, response: Response, page: Page) -> Any:

@@ -13,7 +13,7 @@ from tests.command_line import ROOT
 from tests.integration.test_scrapy_components import WORKS
 from tests.integration.test_tutorials import ADAPTIONS
 from tests.integration.test_two_collections import CASES
-from tests.unit.runtime.test_failures import TABLE as FAILURES
+from tests.unit.runtime.http.test_failures import TABLE as FAILURES
 from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
 from tests.unit.state.test_lifecycle import TABLE as OUTCOMES
 

@@ -21,11 +21,10 @@ from crawlspace.errors import StoreError, UsageError
 from crawlspace.model import UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import MESSAGE, printable, quoted
-from crawlspace.runtime.command import CollectionCommand, Place, print_json
-from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.runtime.spiders.archived_page import archived_page
-from crawlspace.runtime.stores.archive import archive_reader
-from crawlspace.runtime.stores.places import OpenStore
+from crawlspace.runtime.components.archived_responses import archived_page
+from crawlspace.runtime.components.command import CollectionCommand, print_json
+from crawlspace.runtime.session.places import OpenStore, Place, archive_reader
+from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
 from crawlspace.urls import Url

@@ -15,10 +15,9 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.clock import SystemClock
 from crawlspace.errors import StoreLocked, UsageError
 from crawlspace.plural import counted
-from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, print_json
-from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.runtime.stores.archive import archive_reader, folder_of
-from crawlspace.runtime.stores.places import OpenStore
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
+from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, folder_of
+from crawlspace.runtime.session.progress import ProgressDisplay
 
 _MOST_SHOWN = 100
 

@@ -19,18 +19,9 @@ from crawlspace.index.marks import forget_mark
 from crawlspace.index.versions import Versions
 from crawlspace.plural import counted
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.command import (
-    CollectionCommand,
-    Place,
-    exactly_one,
-    print_json,
-    reduce_garbage_collection,
-    refuse_index_elsewhere,
-    refuse_missing_index,
-)
-from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.runtime.stores.archive import archive_reader
-from crawlspace.runtime.stores.places import OpenStore
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json, reduce_garbage_collection
+from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, refuse_index_elsewhere, refuse_missing_index
+from crawlspace.runtime.session.progress import ProgressDisplay
 
 SHOWN = 20
 """Differences of a sink that are named, unless all are asked for."""

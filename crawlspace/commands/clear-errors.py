@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import SystemClock
 from crawlspace.plural import counted, verb
-from crawlspace.runtime.command import CollectionCommand, exactly_one
-from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one
+from crawlspace.runtime.session.progress import ProgressDisplay
 
 
 class Command(CollectionCommand):

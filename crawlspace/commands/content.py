@@ -12,10 +12,10 @@ from crawlspace.admin.url_changes import find_url, read_url
 from crawlspace.archive.reader import StoredResponse
 from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import StoreError, UsageError
-from crawlspace.runtime.archived_responses import response_of, sent_response_of
-from crawlspace.runtime.command import CollectionCommand, EscapingOutput
+from crawlspace.runtime.components.archived_responses import response_of, sent_response_of
+from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput
 from crawlspace.runtime.http.errors import UndecodableBody
-from crawlspace.runtime.stores.archive import archive_reader
+from crawlspace.runtime.session.places import archive_reader
 
 
 class Command(CollectionCommand):

@@ -25,20 +25,18 @@ from crawlspace.config.on_finish import read_on_finish
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.parsing import boolean
 from crawlspace.printable import escaped, printable
-from crawlspace.runtime.command import reduce_garbage_collection, refuse_without_collections
-from crawlspace.runtime.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
-from crawlspace.runtime.exports.feeds import check_exports
-from crawlspace.runtime.loader import CollectionLoader, collection_settings
-from crawlspace.runtime.logformat import LogFileWatch
-from crawlspace.runtime.run_end.finish_command import run_finish_command
-from crawlspace.runtime.run_end.report import RunReport
-from crawlspace.runtime.run_end.summary import summary
-from crawlspace.runtime.setting_kinds import faults, refuse_unreadable
+from crawlspace.runtime.components.command import reduce_garbage_collection, refuse_without_collections
+from crawlspace.runtime.components.exports import check_exports
+from crawlspace.runtime.components.loader import CollectionLoader, collection_settings
+from crawlspace.runtime.components.logformat import LogFileWatch
+from crawlspace.runtime.components.setting_kinds import faults, refuse_unreadable
+from crawlspace.runtime.session.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
+from crawlspace.runtime.session.summary import RunReport, run_finish_command, summary
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-    from crawlspace.runtime.session import Session
+    from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +137,7 @@ class Command(ScrapyCrawl):
 
     def _open(self, settings: BaseSettings) -> None:
         """Open the collection; where that fails, report it and exit."""
-        from crawlspace.runtime.scheduler import open_session  # noqa: PLC0415 - Scrapy loads this module for each command
+        from crawlspace.runtime.components.scheduler import open_session  # noqa: PLC0415 - Scrapy loads this module for each command
 
         self._own_settings = settings
         try:

@@ -16,8 +16,9 @@ from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
 from crawlspace.plural import counted
-from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json
-from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
+from crawlspace.runtime.session.places import Place
+from crawlspace.runtime.session.progress import ProgressDisplay
 
 
 class Command(CollectionCommand):

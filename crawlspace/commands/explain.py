@@ -12,9 +12,9 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
 from crawlspace.model import Status
-from crawlspace.runtime.command import CollectionCommand, print_json
-from crawlspace.runtime.explanation_text import decision_lines, known_lines
-from crawlspace.runtime.stores.lost_from_index import lost_documents
+from crawlspace.runtime.components.command import CollectionCommand, print_json
+from crawlspace.runtime.components.explanation_text import decision_lines, known_lines
+from crawlspace.runtime.session.places import lost_documents
 
 
 class Command(CollectionCommand):

@@ -11,8 +11,9 @@ from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.runtime.command import CollectionCommand, EscapingOutput, exactly_one, refuse_missing_index
-from crawlspace.runtime.exports.index_export import export, read_feeds
+from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one
+from crawlspace.runtime.components.exports import export, read_feeds
+from crawlspace.runtime.session.places import refuse_missing_index
 
 _EXAMPLE = "scrapy export demo -O demo.jsonl"
 

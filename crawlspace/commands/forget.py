@@ -13,8 +13,8 @@ from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.runtime.command import CollectionCommand
-from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.components.command import CollectionCommand
+from crawlspace.runtime.session.progress import ProgressDisplay
 
 
 class Command(CollectionCommand):

@@ -20,8 +20,9 @@ from crawlspace.config.collection import collection_names
 from crawlspace.config.files import read_start_urls
 from crawlspace.errors import ConfigError, UnknownCollection, UsageError
 from crawlspace.printable import quoted
-from crawlspace.runtime.command import CollectionCommand, Place
-from crawlspace.runtime.loader import GENERIC_SPIDER, CollectionLoader
+from crawlspace.runtime.components.command import CollectionCommand
+from crawlspace.runtime.components.loader import GENERIC_SPIDER, CollectionLoader
+from crawlspace.runtime.session.places import Place
 from crawlspace.urls import MalformedUrl, Url, parse
 
 _EXAMPLE = "scrapy genspider demo"

@@ -17,7 +17,7 @@ from crawlspace.importers.exalead.xml import ExaleadCrawler, read_crawl_config
 from crawlspace.importers.xml_reading import MAX_SIZE
 from crawlspace.printable import quoted
 from crawlspace.rules.xml.model import RegexSyntax
-from crawlspace.runtime.import_command import ImportCommand, collections_by_name
+from crawlspace.runtime.components.command import ImportCommand, collections_by_name
 
 
 class Command(ImportCommand):

@@ -16,7 +16,7 @@ from crawlspace.importers.fast.collection import translate_fast
 from crawlspace.importers.fast.xml import FastSection, read_fast_xml
 from crawlspace.importers.xml_reading import MAX_SIZE
 from crawlspace.printable import quoted
-from crawlspace.runtime.import_command import ImportCommand, collections_by_name
+from crawlspace.runtime.components.command import ImportCommand, collections_by_name
 
 
 class Command(ImportCommand):

@@ -14,8 +14,7 @@ from crawlspace.errors import UsageError
 from crawlspace.importers.ibm.collection import translate_ibm
 from crawlspace.importers.ibm.folder import list_folder
 from crawlspace.printable import quoted
-from crawlspace.runtime.command import refuse_wrong_name
-from crawlspace.runtime.import_command import ImportCommand
+from crawlspace.runtime.components.command import ImportCommand, refuse_wrong_name
 
 
 class Command(ImportCommand):

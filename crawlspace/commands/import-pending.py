@@ -26,8 +26,8 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.command import CollectionCommand, print_json, reduce_garbage_collection
-from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.components.command import CollectionCommand, print_json, reduce_garbage_collection
+from crawlspace.runtime.session.progress import ProgressDisplay
 
 _REMEMBERED = 1_000
 """URLs of which the decision is kept: each is in the file once."""

@@ -15,7 +15,7 @@ from crawlspace.errors import UsageError
 from crawlspace.plural import counted
 from crawlspace.printable import printable
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.command import CollectionCommand, beside, print_json
+from crawlspace.runtime.components.command import CollectionCommand, beside, print_json
 
 SHOWN = 100
 _DECISION = 32

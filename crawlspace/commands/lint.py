@@ -13,10 +13,11 @@ from crawlspace.config.collection import collection_folder, collection_names
 from crawlspace.config.files import global_rules_file
 from crawlspace.errors import ConfigError, StoreError, UsageError, first_of_each_file
 from crawlspace.rules.lint.crawl_rules import Finding, bounded
-from crawlspace.runtime.command import CollectionCommand, exactly_one, place_of, print_json
-from crawlspace.runtime.loader import CollectionLoader, collection_settings, default_values, settings_and_faults
-from crawlspace.runtime.setting_kinds import faults
-from crawlspace.runtime.without_effect import without_effect
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
+from crawlspace.runtime.components.loader import CollectionLoader, collection_settings, default_values, settings_and_faults
+from crawlspace.runtime.components.setting_kinds import faults
+from crawlspace.runtime.components.without_effect import without_effect
+from crawlspace.runtime.session.places import place_of
 from crawlspace.state.store import Store
 
 SERVER = "CRAWLSPACE_STORE_URL"

@@ -13,7 +13,7 @@ from crawlspace.crawl.logins import forget_refused, forget_waiting, places_of
 from crawlspace.crawl.sessions import Sessions
 from crawlspace.errors import UsageError
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.command import CollectionCommand, print_json
+from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 if TYPE_CHECKING:

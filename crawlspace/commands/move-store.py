@@ -19,14 +19,14 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import UsageError
 from crawlspace.index.places import index_place
 from crawlspace.plural import counted
-from crawlspace.runtime.command import CollectionCommand
-from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.runtime.stores.move import FILE, opened, read_place
+from crawlspace.runtime.components.command import CollectionCommand
+from crawlspace.runtime.session.move import FILE, opened, read_place
+from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.dump import check_source, move
 from crawlspace.state.sqlite.dump import SqliteSide
 
 if TYPE_CHECKING:
-    from crawlspace.runtime.command import Place
+    from crawlspace.runtime.session.places import Place
     from crawlspace.state.redis.dump import RedisSide
 
 _EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"

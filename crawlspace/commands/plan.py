@@ -27,9 +27,9 @@ from crawlspace.decision import RuleRef
 from crawlspace.model import Status
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.runtime.command import WIDTH, CollectionCommand, Place, beside, exactly_one, print_json, shortened
-from crawlspace.runtime.loader import CollectionLoader
-from crawlspace.runtime.spiders.source_hash import spider_code
+from crawlspace.runtime.components.command import WIDTH, CollectionCommand, beside, exactly_one, print_json, shortened
+from crawlspace.runtime.components.loader import CollectionLoader, spider_code
+from crawlspace.runtime.session.places import Place
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store

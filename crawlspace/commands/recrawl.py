@@ -12,8 +12,8 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
 from crawlspace.plural import counted
-from crawlspace.runtime.command import CollectionCommand
-from crawlspace.runtime.progress_display import ProgressDisplay
+from crawlspace.runtime.components.command import CollectionCommand
+from crawlspace.runtime.session.progress import ProgressDisplay
 
 
 class Command(CollectionCommand):

@@ -11,7 +11,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.plural import counted
 from crawlspace.printable import quoted
-from crawlspace.runtime.command import CollectionCommand, beside, exactly_one, print_json
+from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LINKS_OF_HOST
 from crawlspace.urls import MalformedUrl, parse
 

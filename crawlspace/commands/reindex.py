@@ -12,14 +12,12 @@ from scrapy.utils.conf import arglist_to_dict
 from crawlspace.clock import SystemClock
 from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.printable import escaped
-from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, reduce_garbage_collection
-from crawlspace.runtime.progress_display import ProgressDisplay
-from crawlspace.runtime.reindexing.documents import DocumentsAgain
-from crawlspace.runtime.reindexing.parked import send_parked
-from crawlspace.runtime.reindexing.rebuilding import discard, rebuild
-from crawlspace.runtime.reindexing.sending import sinks_of
-from crawlspace.runtime.replay.extracting import MOST_PROCESSES
-from crawlspace.runtime.stores.places import OpenStore
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, reduce_garbage_collection
+from crawlspace.runtime.session.places import OpenStore, Place
+from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.runtime.session.rebuilding import discard, rebuild
+from crawlspace.runtime.session.reindexing import DocumentsAgain, send_parked, sinks_of
+from crawlspace.runtime.session.replay import MOST_PROCESSES
 
 SHOWN = 20
 """Pages that are named of which no document was made."""

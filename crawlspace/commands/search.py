@@ -16,15 +16,8 @@ from crawlspace.index.filters import FACETS, read_facets, read_filter
 from crawlspace.index.search import Hit, Searchable, SearchResult
 from crawlspace.plural import counted
 from crawlspace.printable import escaped, quoted
-from crawlspace.runtime.command import (
-    WIDTH,
-    CollectionCommand,
-    EscapingOutput,
-    Place,
-    print_json,
-    refuse_missing_index,
-    shortened,
-)
+from crawlspace.runtime.components.command import WIDTH, CollectionCommand, EscapingOutput, print_json, shortened
+from crawlspace.runtime.session.places import Place, refuse_missing_index
 
 # Marks around matching words: private-use characters, so that a page's control characters can be removed before bold is added.
 _OPEN, _CLOSE = "\ue000", "\ue001"

@@ -14,8 +14,8 @@ from crawlspace.index.marks import forget_mark
 from crawlspace.index.servers import server_meta
 from crawlspace.index.standstill import standstill_meta
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.command import CollectionCommand, Place, exactly_one, print_json
-from crawlspace.runtime.stores.places import OpenStore
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
+from crawlspace.runtime.session.places import OpenStore, Place
 
 
 class Command(CollectionCommand):

@@ -10,7 +10,7 @@ from crawlspace.errors import ConfigError, UsageError
 from crawlspace.plural import verb
 from crawlspace.printable import quoted
 from crawlspace.rules.limits import folders
-from crawlspace.runtime.command import CollectionCommand, refuse_wrong_name
+from crawlspace.runtime.components.command import CollectionCommand, refuse_wrong_name
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _SHOWN = 5

@@ -36,8 +36,8 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.runtime.command import CollectionCommand, Place, beside, exactly_one, print_json, shortened
-from crawlspace.runtime.stores.lost_from_index import lost_documents
+from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, shortened
+from crawlspace.runtime.session.places import Place, lost_documents
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
 

@@ -14,9 +14,8 @@ from crawlspace.admin.pending.export import pending_lines
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.errors import UsageError
 from crawlspace.printable import MESSAGE, printable, quoted
-from crawlspace.runtime.command import CollectionCommand, exactly_one
-from crawlspace.runtime.stores.archive import archive_reader
-from crawlspace.runtime.stores.lost_from_index import lost_documents
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one
+from crawlspace.runtime.session.places import archive_reader, lost_documents
 
 REFERRERS_SHOWN = 10
 _INDENT = " " * 25

@@ -13,10 +13,10 @@ NEEDED = (
     ("ITEM_PIPELINES", "pipelines.dedupe.Fingerprint"),
     ("ITEM_PIPELINES", "pipelines.state.RecordState"),
     ("ITEM_PIPELINES", "pipelines.index.DrainIndex"),
-    ("SPIDER_MIDDLEWARES", "middlewares.outcome.OneOutcome"),
+    ("SPIDER_MIDDLEWARES", "crawlspace.runtime.components.one_outcome.OneOutcome"),
 )
 """(setting, component) without which a crawl would not end."""
-ITEM_PROCESSOR = "crawlspace.runtime.item_pipelines.PagePipelines"
+ITEM_PROCESSOR = "crawlspace.runtime.components.pipelines.PagePipelines"
 
 
 def check_scrapys_settings(settings: Mapping[str, object]) -> None:

@@ -16,9 +16,8 @@ NOWHERE = 0
 class Change:
     """The effect of one outcome, which is written as a whole.
 
-    `state` replaces the stored row of that id, `held` and `held_mark` included, except for what the store computes (`indexed`,
-    `duplicate_of`, `inherited`, `archived`, and the depth, of which the smaller one is kept) and what never changes (key, url, site, redirects, rank,
-    host_as_written, discovered_at). `state.checksum` says whether the document belongs in the index, and in which group: None removes
+    `state` replaces the stored row of that id, `held` and `held_mark` included, except for what never changes and what the store computes
+    (`FOUND` and `COMPUTED` in `fields.py`), `archived`, and the depth, of which the smaller one is kept. `state.checksum` says whether the document belongs in the index, and in which group: None removes
     it; a new checksum comes with its `document`, and so does a new `canonical`. Without a document the stored checksum and canonical
     stay.
     """

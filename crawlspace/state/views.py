@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -95,23 +96,10 @@ class FoldedUrl(Struct, gc=False):
 
 def folded_url(state: UrlState, *, left_to_others: bool) -> FoldedUrl:
     """Return these fields of a whole state."""
-    return FoldedUrl(
-        state.id,
-        state.key,
-        state.url,
-        int(state.state),
-        state.status,
-        state.source,
-        state.shift,
-        state.depth,
-        state.redirects,
-        state.host_as_written,
-        state.held,
-        state.inherited,
-        state.depth_from,
-        state.orphaned,
-        in_index=state.indexed or left_to_others,
-    )
+    return FoldedUrl(*(*_folded_fields(state), state.indexed or left_to_others))
+
+
+_folded_fields = attrgetter(*FoldedUrl.__struct_fields__[:-1])
 
 
 @dataclass(frozen=True, slots=True)

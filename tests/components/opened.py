@@ -15,9 +15,9 @@ from scrapy.utils.test import get_crawler
 from crawlspace import settings as defaults
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import UrlState
-from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.requests import page_request
-from crawlspace.runtime.session import Session
+from crawlspace.runtime.components.items import Fetched
+from crawlspace.runtime.components.requests import page_request
+from crawlspace.runtime.session.session import Session
 from spiders.collection import CollectionSpider
 
 NOTHING_IS_SENT = {"TWISTED_REACTOR_ENABLED": False}

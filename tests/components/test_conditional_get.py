@@ -6,8 +6,8 @@ import pytest
 from scrapy import Request
 
 from crawlspace.model import UrlState
-from crawlspace.runtime.requests import CONDITIONAL, STATE
-from middlewares.conditional_get import ConditionalGet
+from crawlspace.runtime.components.middlewares import ConditionalGet
+from crawlspace.runtime.components.requests import CONDITIONAL, STATE
 
 URL = "http://a.example/"
 STORED = [

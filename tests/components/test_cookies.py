@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
-from middlewares.cookies import Cookies
+from crawlspace.runtime.components.cookies import Cookies
 from tests.command_line import ROOT
 from tests.components.opened import NOTHING_IS_SENT
 from tests.notifications import LONGEST_WAIT_S
@@ -41,7 +41,7 @@ print(another.headers.get("Cookie"), bool(asked))
 
 
 WHOSE = [
-    ("middlewares.cookies.Cookies", False),
+    ("crawlspace.runtime.components.cookies.Cookies", False),
     ("scrapy.downloadermiddlewares.cookies.CookiesMiddleware", True),
 ]
 

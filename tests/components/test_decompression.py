@@ -11,8 +11,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
+from crawlspace.runtime.components.middlewares import Decompression
 from crawlspace.runtime.http.errors import UndecodableBody
-from middlewares.decompression import Decompression
 from tests.components.opened import NOTHING_IS_SENT
 from tests.hostile.replies import LIBRARIES
 

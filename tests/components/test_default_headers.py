@@ -6,7 +6,7 @@ import pytest
 from scrapy import Request
 from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 
-from middlewares.default_headers import DefaultHeaders
+from crawlspace.runtime.components.middlewares import DefaultHeaders
 from tests.components.conftest import MakeCrawl
 from tests.components.opened import crawler_of_another
 

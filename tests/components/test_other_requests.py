@@ -13,7 +13,7 @@ from scrapy.http import Headers, Response
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.decision import Reason
-from crawlspace.runtime.rule_middleware import RuleMiddleware
+from crawlspace.runtime.components.rule_middleware import RuleMiddleware
 from middlewares.crawl_space import CrawlSpaceGuard
 from tests.components.conftest import MakeCrawl
 from tests.components.opened import OpenCrawl

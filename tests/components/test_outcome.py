@@ -7,8 +7,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawlspace.model import OutcomeKind, Status
-from crawlspace.runtime.items import Fetched
-from middlewares.outcome import OneOutcome
+from crawlspace.runtime.components.items import Fetched
+from crawlspace.runtime.components.one_outcome import OneOutcome
 from tests.components.conftest import MakeCrawl
 
 START = "http://shop.example/"

@@ -11,10 +11,10 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, JsonRequest, Response
 
 from crawlspace.model import UrlState
-from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.other_requests.own import OpenPage, Own, OwnRequests
-from crawlspace.runtime.requests import OWN
-from crawlspace.runtime.spiders.own_parsing import is_own
+from crawlspace.runtime.components.items import Fetched
+from crawlspace.runtime.components.own_parsing import is_own
+from crawlspace.runtime.components.own_requests import OpenPage, Own, OwnRequests
+from crawlspace.runtime.components.requests import OWN
 from crawlspace.urls import parse
 from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl

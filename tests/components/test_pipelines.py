@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-import crawlspace.runtime.pipelines.index
-import crawlspace.runtime.pipelines.state
+import crawlspace.runtime.session.index_sending
+import crawlspace.runtime.session.recording
 from crawlspace.errors import StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import State
+from crawlspace.runtime.components.items import Fetched
 from pipelines.dedupe import Fingerprint
 from pipelines.index import DrainIndex
 from pipelines.state import RecordState
@@ -27,6 +28,12 @@ def page(text: str) -> str:
     return f"<title>Page</title><p>{text}</p>"
 
 
+def prepared(fingerprint: Fingerprint, fetched: Fetched) -> Fetched:
+    """Return a fetch with its document and checksum."""
+    fingerprint.process_fetch(fetched)
+    return fetched
+
+
 # --- pipelines/dedupe.py ------------------------------------------------------------------------------------------
 
 
@@ -37,8 +44,7 @@ def test_equal_documents_have_one_checksum(open_crawl: MakeCrawl) -> None:
     checksums = {}
     for _ in texts:
         request = crawl.request()
-        fetched = fingerprint.process_item(crawl.read(request, page(texts[request.url])))
-        checksums[request.url] = fetched.outcome.checksum
+        checksums[request.url] = prepared(fingerprint, crawl.read(request, page(texts[request.url]))).outcome.checksum
     assert checksums[START] == checksums[f"{START}copy"] != checksums[f"{START}other"]
 
 
@@ -54,15 +60,16 @@ TITLES = (
 def test_a_document_has_a_title(open_crawl: MakeCrawl, head: str, title: str) -> None:
     crawl = open_crawl(f"{START}x/Annual%20report.html?a=b")
     fetched = crawl.read(crawl.request(), f"{head}<p>words")
-    outcome = Fingerprint.from_crawler(crawl.crawler).process_item(fetched).outcome
+    outcome = prepared(Fingerprint.from_crawler(crawl.crawler), fetched).outcome
+    assert outcome.document is not None
     assert outcome.document.title == title
 
 
 def test_equal_pages_without_a_title_have_one_checksum(open_crawl: MakeCrawl) -> None:
     crawl = open_crawl(f"{START}a", f"{START}b")
     fingerprint = Fingerprint.from_crawler(crawl.crawler)
-    first, second = (fingerprint.process_item(crawl.read(crawl.request(), "<p>words")).outcome for _ in range(2))
-    assert {first.document.title, second.document.title} == {"a", "b"}
+    first, second = (prepared(fingerprint, crawl.read(crawl.request(), "<p>words")).outcome for _ in range(2))
+    assert {one.document and one.document.title for one in (first, second)} == {"a", "b"}
     assert first.checksum == second.checksum
 
 
@@ -70,15 +77,10 @@ def test_an_item_of_fields_is_a_document_and_knows_its_url(open_crawl: MakeCrawl
     crawl = open_crawl(START)
     fetched = crawl.read(crawl.request(), page("words"))
     fetched.item = {"title": "Own", "price": 7}
-    outcome = Fingerprint.from_crawler(crawl.crawler).process_item(fetched).outcome
+    outcome = prepared(Fingerprint.from_crawler(crawl.crawler), fetched).outcome
     assert fetched.item["url"] == START
+    assert outcome.document is not None
     assert (outcome.document.title, outcome.document.text, outcome.document.fields) == ("Own", "words", {"price": "7"})
-
-
-@pytest.mark.parametrize("pipeline", [Fingerprint, RecordState, DrainIndex])
-def test_items_that_are_no_fetch_pass(open_crawl: MakeCrawl, pipeline: Any) -> None:
-    item = {"url": START}
-    assert pipeline.from_crawler(open_crawl(START).crawler).process_item(item) is item
 
 
 # --- pipelines/state.py -------------------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ class Timers:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: list[Callable[[], None]] = []
-        monkeypatch.setattr(crawlspace.runtime.pipelines.state, "call_later", self._later)
+        monkeypatch.setattr(crawlspace.runtime.session.recording, "call_later", self._later)
 
     def _later(self, _: float, call: Callable[[], None]) -> SimpleNamespace:
         self.calls.append(call)
@@ -103,8 +105,9 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
 
 def recorded(crawl: OpenCrawl, *, pipeline: RecordState, text: str = "words") -> Any:
     """Fetch the next page and record it; return its item."""
-    fetched = Fingerprint.from_crawler(crawl.crawler).process_item(crawl.read(crawl.request(), page(text)))
-    return pipeline.process_item(fetched).item
+    fetched = prepared(Fingerprint.from_crawler(crawl.crawler), crawl.read(crawl.request(), page(text)))
+    pipeline.process_fetch(fetched)
+    return fetched.item
 
 
 def test_an_outcome_waits_for_the_others_of_its_transaction(open_crawl: MakeCrawl, timers: Timers) -> None:
@@ -119,7 +122,7 @@ def test_an_outcome_waits_for_the_others_of_its_transaction(open_crawl: MakeCraw
 
 
 def test_a_full_transaction_waits_for_nothing(open_crawl: MakeCrawl, timers: Timers, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crawlspace.runtime.pipelines.state, "BATCH", 2)
+    monkeypatch.setattr(crawlspace.runtime.session.recording, "BATCH", 2)
     crawl = open_crawl(START, f"{START}2")
     pipeline = RecordState.from_crawler(crawl.crawler)
     waiting = []
@@ -140,7 +143,7 @@ def test_the_end_records_the_rest_and_leaves_no_timer(open_crawl: MakeCrawl, tim
 def test_an_outcome_without_a_document_is_recorded(open_crawl: MakeCrawl, timers: Timers) -> None:
     crawl = open_crawl(START)
     pipeline = RecordState.from_crawler(crawl.crawler)
-    pipeline.process_item(crawl.read(crawl.request(), status=404))
+    pipeline.process_fetch(crawl.read(crawl.request(), status=404))
     pipeline.close_spider()
     assert crawl.state(START).status == 404
 
@@ -149,8 +152,8 @@ def test_a_page_that_was_not_recorded_at_its_end_is_recorded_as_failed(open_craw
     crawl = open_crawl(START)
     pipeline = RecordState.from_crawler(crawl.crawler)
     fetched = crawl.read(crawl.request(), page("words"))
-    pipeline.ensure(fetched.outcome)
-    pipeline.ensure(fetched.outcome)  # it is not awaited any more
+    pipeline.recorder.ensure(fetched.outcome)
+    pipeline.recorder.ensure(fetched.outcome)  # it is not awaited any more
     assert crawl.engine.uncommitted == 1
     pipeline.close_spider()
     assert crawl.state(START).status == 699
@@ -166,9 +169,9 @@ class SlowIndex:
         self.sending = self.most_at_once = 0
         self.tick: Callable[[], None] = lambda: None
         self.file = crawl.session.collection.index_file
-        monkeypatch.setattr(crawlspace.runtime.pipelines.index, "deferToThread", self._in_turns)
-        monkeypatch.setattr(crawlspace.runtime.pipelines.index, "maybe_deferred_to_future", lambda awaitable: awaitable)
-        monkeypatch.setattr(crawlspace.runtime.pipelines.index, "create_looping_call", self._looping)
+        monkeypatch.setattr(crawlspace.runtime.session.index_sending, "deferToThread", self._in_turns)
+        monkeypatch.setattr(crawlspace.runtime.session.index_sending, "maybe_deferred_to_future", lambda awaitable: awaitable)
+        monkeypatch.setattr(crawlspace.runtime.session.index_sending, "create_looping_call", self._looping)
 
     def urls(self) -> list[str]:
         index = EmbeddedIndex(self.file, read_only=True)

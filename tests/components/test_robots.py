@@ -8,8 +8,8 @@ from scrapy.http import Response
 
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.robots.cache import MAX_REDIRECTS
-from crawlspace.runtime.requests import ROBOTS, robots_request
-from middlewares.robots import RobotsTxt
+from crawlspace.runtime.components.requests import ROBOTS, robots_request
+from crawlspace.runtime.components.robots import RobotsTxt
 from tests.components.conftest import MakeCrawl
 
 START = "http://shop.example/"

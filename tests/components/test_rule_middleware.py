@@ -20,13 +20,13 @@ from crawlspace.addon import CrawlSpaceRules
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Source, UrlState, priority
-from crawlspace.runtime.addon_rules import LinksWithinRules, OutsideRefused
-from crawlspace.runtime.requests import page_request, robots_request
-from crawlspace.runtime.rule_middleware import RULES, RuleMiddleware
-from crawlspace.runtime.session import Session
+from crawlspace.runtime.components.addon_rules import LinksWithinRules, OutsideRefused
+from crawlspace.runtime.components.requests import page_request, robots_request
+from crawlspace.runtime.components.robots import RobotsTxt
+from crawlspace.runtime.components.rule_middleware import RULES, RuleMiddleware
+from crawlspace.runtime.session.session import Session
 from crawlspace.urls import parse
 from middlewares.crawl_space import CrawlSpaceGuard
-from middlewares.robots import RobotsTxt
 from spiders.collection import CollectionSpider
 
 START = "http://shop.example/docs/"

@@ -15,10 +15,10 @@ from twisted.internet.testing import MemoryReactorClock
 from crawlspace.clock import SystemClock
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.errors import ConfigError, StoreError
-from crawlspace.runtime import scheduler as module
+from crawlspace.runtime.components import scheduler as module
+from crawlspace.runtime.components.requests import ROBOTS, STATE, robots_request
+from crawlspace.runtime.components.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler, open_session
 from crawlspace.runtime.http.resolver import GuardedResolver, HostNames
-from crawlspace.runtime.requests import ROBOTS, STATE, robots_request
-from crawlspace.runtime.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler, open_session
 from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl
 from tests.components.opened import OpenCrawl, crawler_of_another

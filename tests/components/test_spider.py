@@ -17,9 +17,9 @@ from crawlspace.content.page import Page
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.decision import Reason
 from crawlspace.model import OutcomeKind, Status
+from crawlspace.runtime.components.items import Fetched
+from crawlspace.runtime.components.requests import robots_request
 from crawlspace.runtime.http.errors import KeptConnectionClosed, NotAsked
-from crawlspace.runtime.items import Fetched
-from crawlspace.runtime.requests import robots_request
 from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl
 
@@ -86,7 +86,7 @@ def test_a_page_that_may_need_a_browser_is_reported_unless_it_had_one(
     settings: dict[str, object],
     is_reported: bool,
 ) -> None:
-    monkeypatch.setattr("crawlspace.runtime.session.check_extra", lambda: None)  # nothing is rendered here
+    monkeypatch.setattr("crawlspace.runtime.session.session.check_extra", lambda: None)  # nothing is rendered here
     crawl = open_crawl(START, **settings)
     outcome = crawl.read(crawl.request(), SHELL).outcome
     assert outcome.left_out == ({Reason.NEEDS_BROWSER: 1} if is_reported else {})

@@ -23,9 +23,9 @@ from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
 from crawlspace.runtime.access.renewal import Renewal
 from crawlspace.runtime.access.session_check import Download
+from crawlspace.runtime.components.requests import STATE, LeasedRequest
+from crawlspace.runtime.components.site_access import SiteAccessMiddleware
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
-from crawlspace.runtime.middlewares.site_access import BaseSiteAccess
-from crawlspace.runtime.requests import STATE, LeasedRequest
 from tests.histories.reading import body_of, headers_of
 from tests.histories.web import Answer, Login, Page, Site, Web, host_of, path_of
 
@@ -145,7 +145,7 @@ class LoggingIn:
         return found
 
 
-class _Middleware(BaseSiteAccess):
+class _Middleware(SiteAccessMiddleware):
     """Carries sessions, and sees where nobody is logged in."""
 
     def __init__(

@@ -9,7 +9,8 @@ from scrapy.http import HtmlResponse, Response
 
 from crawlspace.crawl.engine import Engine
 from crawlspace.model import Outcome, UrlState
-from crawlspace.runtime.requests import STATE, LeasedRequest
+from crawlspace.runtime.components.items import Fetched
+from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from pipelines.dedupe import Fingerprint
 from spiders.collection import CollectionSpider
 from tests.histories.web import Answer
@@ -49,9 +50,10 @@ class Reader:
 
     def outcome_of(self, response: Response) -> Outcome:
         """What follows from a response to the request for a page."""
+        fetched: Fetched
         (fetched,) = self._spider.parse(response)
-        outcome: Outcome = self._fingerprint.process_item(fetched).outcome
-        return outcome
+        self._fingerprint.process_fetch(fetched)
+        return fetched.outcome
 
 
 def headers_of(answer: Answer) -> dict[str, str]:

@@ -9,8 +9,8 @@ from crawlspace.archive import records
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.crawl.replay import Remade, ReplayEngine
 from crawlspace.model import Document, OutcomeKind, UrlState
-from crawlspace.runtime.archived_responses import response_of
-from crawlspace.runtime.requests import STATE, LeasedRequest
+from crawlspace.runtime.components.archived_responses import response_of
+from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from tests.histories.reading import Reader
 
 Noted = Callable[[str, Document | None, bytes | None], None]

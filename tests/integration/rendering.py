@@ -9,8 +9,8 @@ from typing import Any
 
 from scrapy.http import Request, Response
 
-from crawlspace.runtime.archived_responses import with_dom
-from crawlspace.runtime.requests import EXCHANGE
+from crawlspace.runtime.components.archived_responses import with_dom
+from crawlspace.runtime.components.requests import EXCHANGE
 from tests.sites import Answer, binary
 
 _MARK = b"<!--dom:"

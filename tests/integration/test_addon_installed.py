@@ -6,7 +6,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from crawlspace.addon import COMPONENTS, CrawlSpaceRules
-from crawlspace.runtime.addon_rules import SharedResolver
+from crawlspace.runtime.components.addon_rules import SharedResolver
 from tests.command_line import ROOT
 
 

@@ -11,7 +11,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawlspace.addon import CrawlSpaceRules
-from crawlspace.runtime.addon_project.reading import RULES_DIR
+from crawlspace.runtime.components.addon_settings import RULES_DIR
 from tests.conftest import assert_same
 from tests.integration.plain_project import SETTINGS, SHOP, PlainProject, fetched
 from tests.sites import Site, page, redirect, sequence, serve, status

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from crawlspace.addon import CrawlSpaceRules
-from crawlspace.runtime.addon_project.reading import RULES_DIR, START_URLS
-from crawlspace.runtime.addon_project.reading import SETTINGS as SETTINGS_THAT_HOLD
-from crawlspace.runtime.addon_rules import NOFOLLOW, NOINDEX_ITEMS
-from crawlspace.runtime.rule_middleware import RULES
+from crawlspace.runtime.components.addon_rules import NOFOLLOW, NOINDEX_ITEMS
+from crawlspace.runtime.components.addon_settings import RULES_DIR, START_URLS
+from crawlspace.runtime.components.addon_settings import SETTINGS as SETTINGS_THAT_HOLD
+from crawlspace.runtime.components.rule_middleware import RULES
 from tests.command_line import ROOT
 from tests.conftest import assert_same
 from tests.integration.plain_project import SETTINGS, PlainProject, fetched

@@ -23,8 +23,8 @@ from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
-from crawlspace.runtime.command import WIDTH, place_of
-from crawlspace.runtime.stores.places import StateFile
+from crawlspace.runtime.components.command import WIDTH
+from crawlspace.runtime.session.places import StateFile, place_of
 from crawlspace.state.changes import Change
 from crawlspace.state.refused_links import LETTERS, packed
 from crawlspace.state.sqlite.store import SqliteStore
@@ -312,7 +312,7 @@ def test_who_does_not_share_a_store_does_not_wait_for_its_client(demo: Project) 
     ("module", "packages"),
     [
         ("crawlspace.commands", ["crawlspace"]),
-        ("crawlspace.runtime.replay.process", ["crawlspace", "crawlspace.runtime", "crawlspace.runtime.replay"]),
+        ("crawlspace.runtime.session.replay_process", ["crawlspace", "crawlspace.runtime", "crawlspace.runtime.session"]),
     ],
 )
 def test_the_http_client_is_loaded_before_all_else(module: str, packages: list[str]) -> None:

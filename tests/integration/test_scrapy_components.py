@@ -183,7 +183,10 @@ REFUSED = [
     # settings; what is said
     ("SCHEDULER = 'scrapy.core.scheduler.Scheduler'", "SCHEDULER is 'scrapy.core.scheduler.Scheduler', which applies no rules"),
     ("ITEM_PIPELINES = {'pipelines.state.RecordState': None}", "ITEM_PIPELINES has no pipelines.state.RecordState"),
-    ("SPIDER_MIDDLEWARES = {'middlewares.outcome.OneOutcome': None}", "SPIDER_MIDDLEWARES has no middlewares.outcome.OneOutcome"),
+    (
+        "SPIDER_MIDDLEWARES = {'crawlspace.runtime.components.one_outcome.OneOutcome': None}",
+        "SPIDER_MIDDLEWARES has no crawlspace.runtime.components.one_outcome.OneOutcome",
+    ),
 ]
 
 

@@ -20,7 +20,8 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
-from crawlspace.runtime.command import WIDTH, place_of
+from crawlspace.runtime.components.command import WIDTH
+from crawlspace.runtime.session.places import place_of
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.server import RedisServer
 from crawlspace.state.redis.store import RedisStore

@@ -254,7 +254,7 @@ def test_6_duplicates_and_a_file_of_items(project: MakeProject, tmp_path: Path) 
         assert "Dropped: item ID already seen: 1" in logged
 
 
-UNCHANGED = "DOWNLOADER_MIDDLEWARES = {'middlewares.conditional_get.ConditionalGet': None}\n"
+UNCHANGED = "DOWNLOADER_MIDDLEWARES = {'crawlspace.runtime.components.middlewares.ConditionalGet': None}\n"
 
 
 @pytest.mark.parametrize(("settings", "in_index"), [("", ["/chair", "/lamp", "/lamp-again"]), (UNCHANGED, ["/chair", "/lamp"])])
@@ -387,7 +387,7 @@ ADAPTIONS: list[tuple[str, str, Callable[..., None]]] = [
     ("a second request that completes an item (`cb_kwargs`, `JsonRequest`)", "As it is.", test_3_an_item_that_an_api_completes),
     ("a log-in with the form as start URL", "Request the form in `start()`, and set `COOKIES_ENABLED = True`. Pages are fetched after it.", test_4_a_log_in),
     ("`DropItem` in a pipeline", "As it is; the page leaves the index.", test_5_a_pipeline_that_cleans_and_drops),
-    ("a pipeline that drops duplicates", "As it is, but a page that has not changed (304) does not come to it again: take out `middlewares.conditional_get.ConditionalGet`.", test_6_what_a_pipeline_remembers_is_of_one_run),
+    ("a pipeline that drops duplicates", "As it is, but a page that has not changed (304) does not come to it again: take out `crawlspace.runtime.components.middlewares.ConditionalGet`.", test_6_what_a_pipeline_remembers_is_of_one_run),
     ("`FilesPipeline`", "As it is. A linked file is fetched as a page too, unless its extension is one of `CRAWLSPACE_EXCLUDE_EXTENSIONS`, as archives and images are by default.", test_7_files_that_are_linked),
     ("a downloader middleware, an extension", "As it is.", test_8_a_header_from_settings_and_another_user_agent),
     ("`-a tag=humor`", "As it is. A run with another argument goes on with the same collection: what earlier ones found stays in the index.", test_10_another_argument_goes_on_with_the_same_collection),

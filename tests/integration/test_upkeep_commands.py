@@ -15,7 +15,7 @@ from crawlspace.crawl.startup import CONTENT, METADATA_HASH
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State
-from crawlspace.runtime.command import WIDTH
+from crawlspace.runtime.components.command import WIDTH
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore

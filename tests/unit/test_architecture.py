@@ -64,18 +64,19 @@ MANY_IMPORTS = {
     "crawlspace.crawl.startup": "brings all parts of a store in line and builds the engine",
     "crawlspace.importers.ibm.collection": "puts all parts of an imported configuration together",
     "crawlspace.runtime.access.requests": "sends log-ins as pages are sent; goes with one package for log-ins",
-    "crawlspace.runtime.browser.crawl_browser": "connects the browser to the crawl; to be divided with runtime/",
-    "crawlspace.runtime.scheduler": "connects Scrapy to the engine; to be divided with runtime/",
-    "crawlspace.runtime.session": "opens and closes all parts of a crawl; to be divided with runtime/",
-    "crawlspace.runtime.spiders.collection": "is what the user's spider is derived from; to be divided with runtime/",
-    "crawlspace.runtime.spiders.responses": "makes an outcome of every kind of response; to be divided with runtime/",
-    "crawlspace.runtime.stores.crawl_store": "opens each kind of store; to be divided with runtime/",
+    "crawlspace.runtime.browser.crawl_browser": "connects the browser to the crawl",
+    "crawlspace.runtime.components.scheduler": "connects Scrapy to the engine",
+    "crawlspace.runtime.session.session": "opens and closes all parts of a crawl",
+    "crawlspace.runtime.components.spider": "is what the spiders of a project derive from",
+    "crawlspace.runtime.components.responses": "makes an outcome of every kind of response",
+    "crawlspace.runtime.session.stores": "opens each kind of store",
     "crawlspace.state.sqlite.store": "is the whole store: each method calls the module of its subject",
 }
 """Modules with more imports, each with its reason."""
 SINGLE_MODULES = {
     "crawlspace/config/refresh": "goes with the settings on msgspec structs",
     "crawlspace/index/as_sent": "goes with the sinks",
+    "middlewares": "binds the rules; what else a project needs is its own",
     "spiders": "is where Scrapy looks for the spiders of a project",
 }
 """Packages of one module, each with its reason."""
@@ -87,7 +88,7 @@ VALUES_OF_ENGINE = {"collection", "space", "policy", "progress"}
 KNOWS_SCRAPY = frozenset({"runtime", "addon", "addon_commands", "commands", "spiders", "middlewares", "pipelines"})
 SCRAPY_REDIS = {"crawlspace.distributed.connection"}
 """Connects with the settings of scrapy-redis."""
-INTERNALS = {"crawlspace.runtime.scrapy_internals"}
+INTERNALS = {"crawlspace.runtime.components.scrapy_internals"}
 """Where private names of libraries are used, each with its reason."""
 OF_NAMED_TUPLES = frozenset({"_asdict", "_fields", "_make", "_replace"})
 
@@ -210,7 +211,7 @@ def import_graph() -> dict[str, set[str]]:
         ("crawlspace.nowhere", "crawlspace.rules.space.CrawlSpace", True),
         ("crawlspace.config.collection", "crawlspace.rules.limits.Limits", False),
         ("crawlspace.crawl.engine", "crawlspace.admin.report.report", True),
-        ("crawlspace.distributed.worker", "crawlspace.runtime.session.Session", True),
+        ("crawlspace.distributed.worker", "crawlspace.runtime.session.session.Session", True),
         ("crawlspace.frontier.frontier", "crawlspace.state.store.Store", False),
         ("crawlspace.frontier.frontier", "crawlspace.state.sqlite.store.SqliteStore", True),
         ("crawlspace.crawl.engine", "crawlspace.state.sqlite.store.SqliteStore", False),
@@ -222,7 +223,7 @@ def import_graph() -> dict[str, set[str]]:
         ("crawlspace.commands.explain", "crawlspace.__version__", False),
         ("spiders.collection", "crawlspace.crawl.engine.Engine", False),
         ("spiders.collection", "pipelines.state.RecordState", True),
-        ("crawlspace.runtime.loader", "spiders.collection.CollectionSpider", True),
+        ("crawlspace.runtime.components.loader", "spiders.collection.CollectionSpider", True),
         ("crawlspace.crawl.engine", "tests.sites.serve", True),
         ("crawlspace.crawl.engine", "lxml.html", False),
     ],
@@ -451,7 +452,7 @@ def sets_private_name(node: ast.AST) -> bool:
         ("store.left = engine._left", False),
         ("error.__cause__ = cause", False),
         ("monkeypatch.setattr(module, '_BATCH', 3)", True),
-        ("monkeypatch.setattr('crawlspace.runtime.session._end', end)", True),
+        ("monkeypatch.setattr('crawlspace.runtime.session.session._end', end)", True),
         ("monkeypatch.setattr(module, 'BATCH', 3)", False),
         ("setattr(handler, '_pool', pool)", True),
     ],

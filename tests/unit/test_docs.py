@@ -40,7 +40,7 @@ from crawlspace.rules.lint.crawl_rules import Finding
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
-from crawlspace.runtime.addon_project.reading import RULES_DIR
+from crawlspace.runtime.components.addon_settings import RULES_DIR
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.who_crawls import Crawler, Share
 from crawlspace.urls import parse

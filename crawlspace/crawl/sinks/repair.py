@@ -34,8 +34,6 @@ from crawlspace.state.views import Counts, KnownUrl
 
 if TYPE_CHECKING:
     from crawlspace.crawl.engine import Engine
-    from crawlspace.model import UrlState
-    from crawlspace.state.changes import Change, Effects
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from crawlspace.crawl.sessions import KeptCookie
-from crawlspace.runtime.middlewares.set_cookie import jar_domain
+from crawlspace.runtime.components.cookies import jar_domain
 
 if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess

@@ -12,9 +12,8 @@ from crawlspace.config.site_access import SiteAccess
 from crawlspace.crawl.sessions import KeptCookie
 from crawlspace.errors import SettingError
 from crawlspace.printable import printable, quoted
-from crawlspace.runtime.middlewares.cookies import BaseCookies
-from crawlspace.runtime.middlewares.set_cookie import jar_domain
-from crawlspace.runtime.scrapy_internals import other_attributes
+from crawlspace.runtime.components.cookies import Cookies, jar_domain
+from crawlspace.runtime.components.scrapy_internals import other_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,7 +29,7 @@ class SessionCookies:
     """A jar that requests and responses of one session share."""
 
     def __init__(self, content: str = "[]") -> None:
-        self._cookies = BaseCookies()
+        self._cookies = Cookies()
         self._jar = self._cookies.jars[None]
         # Python sends a cookie without a domain to hosts below the one that has set it, too.
         self._jar.policy = DefaultCookiePolicy(strict_ns_domain=DefaultCookiePolicy.DomainStrictNonDomain)

@@ -17,8 +17,8 @@ from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests
 from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.headers import location_of
-from crawlspace.runtime.requests import NEGOTIATE
 
 if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess

@@ -22,13 +22,13 @@ from crawlspace.model import Status
 from crawlspace.printable import printable
 from crawlspace.runtime.access.addresses import bare_place
 from crawlspace.runtime.access.log_in import LoggedIn, LogIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.client import HttpClient
 from crawlspace.runtime.http.errors import LoggedOutError, ProxyFailed
 from crawlspace.runtime.http.failures import detail_of, meaning_of
 from crawlspace.runtime.http.proxies import answered_by_proxy
 from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
 from crawlspace.runtime.http.tls import TlsOptions
-from crawlspace.runtime.requests import set_proxy
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:

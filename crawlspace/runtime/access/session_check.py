@@ -13,7 +13,7 @@ from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.crawl.sessions import CheckPage, Sessions
-from crawlspace.runtime.requests import CHECK, SLOT
+from crawlspace.runtime.components.requests import CHECK, SLOT
 
 if TYPE_CHECKING:
     from scrapy.http import Response

@@ -23,10 +23,10 @@ from crawlspace.runtime.browser.proxy_certificate import make_certificate
 from crawlspace.runtime.browser.renderer import Renderer
 from crawlspace.runtime.browser.resources import Resources, headers_given
 from crawlspace.runtime.browser.tab import PageJob
-from crawlspace.runtime.collection_rules import checks_of_a_resource
-from crawlspace.runtime.other_requests.robots import OtherRobots
-from crawlspace.runtime.requests import SESSION, STATE, OfPage
-from crawlspace.runtime.rule_middleware import refusal
+from crawlspace.runtime.components.collection_rules import checks_of_a_resource
+from crawlspace.runtime.components.requests import SESSION, STATE, OfPage
+from crawlspace.runtime.components.robots import OtherRobots
+from crawlspace.runtime.components.rule_middleware import refusal
 from crawlspace.urls import MalformedUrl, Url, parse
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from crawlspace.rules.domain import DomainMatcher
     from crawlspace.runtime.browser.loopback_proxy import Streams
     from crawlspace.runtime.browser.tab import Dom
-    from crawlspace.runtime.session import Session
+    from crawlspace.runtime.session.session import Session
 
 _MATCHERS = 1_000
 _NOT_FOR_THE_TAB = frozenset(

@@ -18,7 +18,7 @@ from crawlspace.cache import Recent
 from crawlspace.printable import printable
 from crawlspace.runtime.browser.browser_request import BrowserRequest, Initiator
 from crawlspace.runtime.browser.cached_resources import CachedResources, Resource
-from crawlspace.runtime.requests import RESOURCE, SLOT, OfPage
+from crawlspace.runtime.components.requests import RESOURCE, SLOT, OfPage
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from crawlspace.config.credential_headers import is_credential
 from crawlspace.exchange import Exchange
+from crawlspace.runtime.components.requests import FILE
 from crawlspace.runtime.http.file_body import FileBody
-from crawlspace.runtime.requests import FILE
 
 if TYPE_CHECKING:
     from scrapy import Request

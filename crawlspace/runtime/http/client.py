@@ -23,6 +23,7 @@ from twisted.internet.ssl import Certificate
 
 from crawlspace.cache import Recent
 from crawlspace.printable import printable
+from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.codes import Ended, error_of
 from crawlspace.runtime.http.errors import AnswerFailed
@@ -30,7 +31,6 @@ from crawlspace.runtime.http.proxies import Reached, failed_through_proxy, proxy
 from crawlspace.runtime.http.resolver import as_in_urls
 from crawlspace.runtime.http.transfer import EasyHandle, Permission, RequestOrigin, Transfer
 from crawlspace.runtime.http.transfers import Transfers
-from crawlspace.runtime.requests import NEGOTIATE
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:

@@ -10,6 +10,9 @@ from scrapy.exceptions import NotConfigured
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.asyncio import is_asyncio_available
 
+from crawlspace.runtime.components.logformat import make_libraries_printable
+from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, STATE, request_id
+from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.archived import exchange_of
 from crawlspace.runtime.http.client import HttpClient
 from crawlspace.runtime.http.errors import ProxyFailed
@@ -19,9 +22,6 @@ from crawlspace.runtime.http.resolver import resolver_of_process
 from crawlspace.runtime.http.response_body import ResponseBody
 from crawlspace.runtime.http.tls import TlsOptions
 from crawlspace.runtime.http.transfer import Permission
-from crawlspace.runtime.logformat import make_libraries_printable
-from crawlspace.runtime.requests import CONTENTS, EXCHANGE, FILE, STATE, request_id
-from crawlspace.runtime.scrapy_internals import STOPPED
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from crawlspace.runtime.http.file_body import FileBody
     from crawlspace.runtime.http.resolver import GuardedResolver
     from crawlspace.runtime.http.transfer import AnswerHead
-    from crawlspace.runtime.session import Session
+    from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
@@ -22,6 +23,7 @@ from crawlspace.errors import StoreDamaged
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import is_held_apart, is_left, with_scheme
+from crawlspace.state.fields import FIELDS, MERGED, WRITTEN
 from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.views import KnownUrl
 
@@ -36,7 +38,7 @@ _ASKED = tuple(Asked)
 
 
 class Row(msgspec.Struct, array_like=True, gc=False):
-    """A record as it is stored; the functions have the places of its elements from here (`constants`)."""
+    """A record as it is stored; the functions have the places of its elements from here (`library.py`). New ones come last."""
 
     version: int
     url: str
@@ -208,27 +210,30 @@ def _row_of(reply: UrlReply) -> Row:
     return _read_row(bytes_of(reply.row) or b"")
 
 
+_BESIDE_ROW = ("id", "site", "inherited", "indexed", "duplicate_of")
+"""What a reply has of a URL beside its record."""
+_PLACES = {name: place for place, name in enumerate((*Row.__struct_fields__, *_BESIDE_ROW))}
+_in_order = itemgetter(*(_PLACES[name] for name in FIELDS))
+
+
 def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, leased_until: int | None) -> UrlState:
     """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
-    (
-        _, url, key, _, state, status, source, shift, depth, redirects, rank, discovered_at, depth_from,
-        host_as_written, next_fetch, retries, lease_until, fetched_at, interval_s, errors, rules, archived, ordered, checksum, canonical, refused,
-        orphaned, etag, last_modified, held, held_mark, asked, fields_mark, detail,
-    ) = astuple(row)  # fmt: skip
+    url = row.url
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
         raise ValueError(f"{url[:80]!r} is no URL")
     if inherited is not None and not _is_table(inherited):
         logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
         inherited = None
-    return UrlState(
-        id, _key_of(key)[0], url, site, state, status, source, shift, depth, redirects, with_scheme(rank, url), host_as_written,
-        discovered_at, fetched_at, next_fetch, interval_s, retries, errors, leased_until or lease_until, etag, last_modified, rules,
-        None if checksum is NOTHING else bytes_of(checksum),
-        None if canonical is NOTHING else number_of(canonical),
-        winner == id, winner if winner not in (0, id) else None,
-        held, held_mark, _ASKED[asked], inherited,
-        0 if fields_mark is NOTHING else number_of(fields_mark) or 0, refused, depth_from, orphaned, archived, ordered, detail,
-    )  # fmt: skip
+    beside = id, site, inherited, winner == id, winner if winner not in (0, id) else None
+    state = UrlState(*_in_order((*astuple(row), *beside)))
+    state.key = _key_of(row.key)[0]
+    state.rank = with_scheme(row.rank, url)
+    state.lease_until = leased_until or row.lease_until
+    state.checksum = None if row.checksum is NOTHING else bytes_of(row.checksum)
+    state.canonical = None if row.canonical is NOTHING else number_of(row.canonical)
+    state.asked = _ASKED[row.asked]
+    state.fields_mark = 0 if row.fields_mark is NOTHING else number_of(row.fields_mark) or 0
+    return state
 
 
 def _is_table(text: str) -> bool:
@@ -315,43 +320,23 @@ def document_of(reply: Sequence[bytes]) -> Document | None:
         return document
 
 
+_SENT = {*WRITTEN, *MERGED}
+_as_row = itemgetter(*(FIELDS.index(name) if name in _SENT else len(FIELDS) for name in Row.__struct_fields__))
+_CHECKSUM, _CANONICAL, _ASKED_AT, _FIELDS_MARK, _ARCHIVED = map(
+    Row.__struct_fields__.index, ("checksum", "canonical", "asked", "fields_mark", "archived")
+)
+
+
 def _fields_of(state: UrlState, archived: int | None) -> list[object]:
-    return [
-        FORMAT,
-        None,
-        None,
-        None,
-        int(state.state),
-        None if state.status is None else int(state.status),
-        int(state.source),
-        state.shift,
-        state.depth,
-        state.redirects,
-        state.rank,
-        state.discovered_at,
-        state.depth_from,
-        None,
-        state.next_fetch,
-        state.retries,
-        None,
-        state.fetched_at,
-        state.interval_s,
-        state.errors,
-        state.rules,
-        archived,
-        None,
-        None if state.checksum is None else raw(state.checksum),
-        None if state.canonical is None else number(state.canonical),
-        state.refused,
-        state.orphaned,
-        state.etag,
-        state.last_modified,
-        None if state.held is None else int(state.held),
-        state.held_mark,
-        int(state.asked) or False,
-        number(state.fields_mark) if state.fields_mark else None,
-        state.detail,
-    ]
+    """Return a record as it is to be, with None for what a change does not write."""
+    row = list(_as_row((*astuple(state), None)))
+    row[0] = FORMAT
+    row[_ARCHIVED] = archived
+    row[_CHECKSUM] = None if state.checksum is None else raw(state.checksum)
+    row[_CANONICAL] = None if state.canonical is None else number(state.canonical)
+    row[_ASKED_AT] = int(state.asked) or False
+    row[_FIELDS_MARK] = number(state.fields_mark) if state.fields_mark else None
+    return row
 
 
 def effects_of(reply: Sequence[Any]) -> Effects:

@@ -18,6 +18,7 @@ from msgspec.structs import fields
 from crawlspace.asked import Asked
 from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
 from crawlspace.state.by_age import NOT_BY_AGE
+from crawlspace.state.fields import COMPUTED, FOUND
 from crawlspace.state.hastening import CLOCKS_DIFFER_S
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
@@ -79,6 +80,7 @@ def constants() -> str:
         ("types", _texts(types)),
         ("times", times),
         ("most_sampled", _of([("links", LINKS_OF_HOST), ("hosts", HOSTS_OF_REASON)])),
+        ("kept", f"{{{', '.join(name.upper() for name in (*FOUND, *COMPUTED) if name.upper() in places)}}}"),
         ("counters", f"{{{', '.join(f'{name!r}' for name in counters)}}}"),
     ]
     return "\n".join(

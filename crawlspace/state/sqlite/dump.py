@@ -30,10 +30,10 @@ from crawlspace.state.dump import (
 from crawlspace.state.site_health import Health, signatures_of
 from crawlspace.state.sqlite import links, rows
 from crawlspace.state.sqlite.file import CrawlLock, SqliteFile
-from crawlspace.state.sqlite.rows import integers, pack_document, pack_whole, unpack_document, unpack_whole
+from crawlspace.state.sqlite.rows import pack_document, pack_whole, unpack_document, unpack_whole
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE, readable
 from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
-from crawlspace.state.sqlite.transaction import SiteIds, Tally, add_counts
+from crawlspace.state.sqlite.transaction import SiteIds, Tally, add_counts, integers
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 from crawlspace.urls import url_key

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import apsw
 
 from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, ranked, settle
-from crawlspace.state.sqlite.rows import blobs, integers
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE
-from crawlspace.state.sqlite.transaction import Tally
+from crawlspace.state.sqlite.transaction import ChangedUrl, Tally, blobs, integers
 
 _BY_RANK = "ORDER BY aside, named DESC, rank, id"
 _BEST = f"FROM url INDEXED BY url_group WHERE grp = {{}} {_BY_RANK} LIMIT {NOTED + 1}"
@@ -48,19 +46,6 @@ _NAME = f"""
 """
 
 
-class ChangedPage(Protocol):
-    """A URL of the transaction: as it was stored, and as it will be."""
-
-    id: int
-    key: int
-    old_checksum: bytes | None
-    old_canonical: int | None
-    checksum: bytes | None
-    canonical: int | None
-    group: bytes | None
-    aside: int
-
-
 @dataclass(slots=True)
 class Bystander:
     """A URL whose group changes because of a change of the page it names."""
@@ -69,13 +54,13 @@ class Bystander:
     key: int
     checksum: bytes
     canonical: int
-    old_group: bytes
+    old_grp: bytes
     old_aside: int
-    group: bytes = b""
+    grp: bytes = b""
     aside: int = 0
 
 
-def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedPage]) -> list[Bystander]:
+def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedUrl]) -> list[Bystander]:
     """Set group and aside of the pages; return the URLs whose group changes with them. Before any row is written."""
     changed = {
         page.key
@@ -88,11 +73,11 @@ def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedPage]) -> list
     groups = _canonical_groups(db, named, pages) if named else {}
     for page in pages.values():
         group = None if page.canonical is None or page.checksum is None else groups.get(page.canonical)
-        page.group, page.aside = group or page.checksum, _aside(page.checksum, group)
+        page.grp, page.aside = group or page.checksum, _aside(page.checksum, group)
     for one in bystanders:
         group = groups.get(one.canonical)
-        one.group, one.aside = group or one.checksum, _aside(one.checksum, group)
-    return [one for one in bystanders if (one.group, one.aside) != (one.old_group, one.old_aside)]
+        one.grp, one.aside = group or one.checksum, _aside(one.checksum, group)
+    return [one for one in bystanders if (one.grp, one.aside) != (one.old_grp, one.old_aside)]
 
 
 @dataclass(slots=True)
@@ -241,7 +226,7 @@ def _pages_naming(db: apsw.Connection, keys: Collection[int]) -> list[Bystander]
     return [Bystander(*row) for row in rows]
 
 
-def _canonical_groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[int, ChangedPage]) -> dict[int, bytes]:
+def _canonical_groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[int, ChangedUrl]) -> dict[int, bytes]:
     """The groups of the canonical pages with these keys, as far as there are such pages after the transaction."""
     wanted = set(keys)
     found = [

@@ -23,7 +23,8 @@ from crawlspace.state.inherited_metadata import (
     metadata_changes,
 )
 from crawlspace.state.link_keys import unpack_keys
-from crawlspace.state.sqlite.rows import by_ids, fields_of, integers
+from crawlspace.state.sqlite.rows import by_ids, fields_of
+from crawlspace.state.sqlite.transaction import integers
 
 _GIVEN = "IN (SELECT value FROM carray(?))"
 _DROPPED_AT_ONCE = 5_000

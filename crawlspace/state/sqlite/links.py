@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import chain, count
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import apsw
 from msgspec import structs
 
 from crawlspace.decision import Reason
-from crawlspace.model import LINKS_ONLY, Held, NewUrl, State, UrlState
+from crawlspace.model import LINKS_ONLY, Held, NewUrl, State
 from crawlspace.state.changes import Effects
 from crawlspace.state.depths import (
     ANY_PAGE,
@@ -37,9 +37,8 @@ from crawlspace.state.depths import (
 from crawlspace.state.link_keys import moved_links, pack_keys, unpack_keys
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink, reason_of
 from crawlspace.state.sqlite.inherited_metadata import pass_to_all
-from crawlspace.state.sqlite.rows import integers
 from crawlspace.state.sqlite.sites import SCHEME_BITS
-from crawlspace.state.sqlite.transaction import SiteIds, Transaction, add_counts, take_numbers
+from crawlspace.state.sqlite.transaction import ChangedUrl, SiteIds, Transaction, add_counts, integers, take_numbers
 
 _INSERTED_AT_ONCE = 100
 """In one statement: a fifth less time than one at a time, and the text of more would not stay prepared."""
@@ -246,18 +245,7 @@ class UrlBefore(NamedTuple):
     """Those that count."""
 
 
-class ChangedRow(Protocol):
-    id: int
-    key: int
-    depth: int
-    old_state: int
-    old_status: int | None
-    old_checksum: bytes | None
-    forgotten: bool
-    last: UrlState | None
-
-
-def urls_before(db: apsw.Connection, rows: Collection[ChangedRow]) -> dict[int, UrlBefore]:
+def urls_before(db: apsw.Connection, rows: Collection[ChangedUrl]) -> dict[int, UrlBefore]:
     """Return URLs that are going to be changed as they are now."""
     leading = [row.id for row in rows if leads_on(row.old_state, row.old_status)]
     links = links_of(db, leading)
@@ -265,7 +253,7 @@ def urls_before(db: apsw.Connection, rows: Collection[ChangedRow]) -> dict[int, 
 
 
 def mark_depths(
-    db: apsw.Connection, were: Mapping[int, UrlBefore], rows: Mapping[int, ChangedRow], links: Mapping[int, Sequence[int]]
+    db: apsw.Connection, were: Mapping[int, UrlBefore], rows: Mapping[int, ChangedUrl], links: Mapping[int, Sequence[int]]
 ) -> None:
     """Mark what changed URLs gave a depth and do not lead to any more, and those that were forgotten; `links` are new ones."""
     for id, was in sorted(were.items()):

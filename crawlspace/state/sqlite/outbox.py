@@ -11,8 +11,8 @@ import apsw
 
 from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.duplicates import NOTED, Settlement
-from crawlspace.state.sqlite.rows import integers, pack_kept, pack_whole, unpack_document, unpack_whole
-from crawlspace.state.sqlite.transaction import Tally, take_numbers
+from crawlspace.state.sqlite.rows import pack_kept, pack_whole, unpack_document, unpack_whole
+from crawlspace.state.sqlite.transaction import Tally, integers, take_numbers
 from crawlspace.urls import url_key
 
 Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]

@@ -15,7 +15,8 @@ from crawlspace.asked import Asked
 from crawlspace.model import Queue, Source, State, UrlState
 from crawlspace.state.by_age import NOT_BY_AGE
 from crawlspace.state.hastening import CLOCKS_DIFFER_S, LOOKED_AT, Hastened, hastened
-from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, integers, url_states
+from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, url_states
+from crawlspace.state.sqlite.transaction import integers
 from crawlspace.state.views import Site
 
 # A partial index is used only where its own condition stands in the query, word for word.

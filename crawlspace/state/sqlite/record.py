@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 
 import apsw
 from msgspec import structs
@@ -18,14 +18,23 @@ from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.depths import leads_again
 from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
+from crawlspace.state.fields import WRITTEN
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.sqlite import inherited_metadata, links, outbox
 from crawlspace.state.sqlite.duplicates import Bystander, Groups, assign_groups
 from crawlspace.state.sqlite.links import Discovery
 from crawlspace.state.sqlite.outbox import Outgoing
-from crawlspace.state.sqlite.rows import integers, pack_document
-from crawlspace.state.sqlite.transaction import Tally, Transaction
+from crawlspace.state.sqlite.rows import pack_document
+from crawlspace.state.sqlite.transaction import ChangedUrl, Tally, Transaction, changed_urls, integers
+
+_OF_ROW = ("depth", "checksum", "canonical", "indexed", "named", "grp", "aside", "left_behind")
+_UPDATE = (
+    f"UPDATE url SET {', '.join(f'{column} = ?' for column in (*WRITTEN, *_OF_ROW))}, archived = nullif(ifnull(?, archived), 0),"
+    " lease_until = NULL WHERE id = ?"
+)
+_written = attrgetter(*WRITTEN)
+_of_row = attrgetter(*_OF_ROW, "archived", "id")
 
 
 def record(
@@ -56,45 +65,6 @@ def record(
     return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
 
 
-@dataclass(slots=True)
-class _Row:
-    """A stored URL, as it was and as the changes so far have made it."""
-
-    id: int
-    key: int
-    url: str
-    site: int
-    old_state: int
-    old_status: int | None
-    old_retries: int
-    old_checksum: bytes | None
-    old_canonical: int | None
-    old_indexed: int
-    old_group: bytes | None
-    old_aside: int
-    old_refused: str | None
-    indexed: int
-    named: int
-    state: int
-    depth: int
-    lease_until: int | None
-    checksum: bytes | None
-    canonical: int | None
-    group: bytes | None
-    aside: int
-    left: int
-    """It leaves, or has left, its document in the index."""
-    inherited: str | None
-    held_apart: bool = False
-    """It leaves its group, because the rules exclude it and its deletion is held."""
-    taken_back: bool = False
-    """It had left its document there, and this collection decides about it again."""
-    archived: int | None = None
-    """Its new place in the archive."""
-    last: UrlState | None = None
-    forgotten: bool = False
-
-
 class _Batch:
     def __init__(
         self,
@@ -108,15 +78,7 @@ class _Batch:
     ) -> None:
         self.discovered: list[NewUrl] = []
         self.documents: dict[int, Document] = {}
-        self.rows = {
-            row[0]: _Row(*row)
-            for row in db.execute(
-                "SELECT id, key, url, site, state, status, retries, checksum, canonical, indexed, grp, aside, refused,"
-                " indexed, named, state, depth, lease_until, checksum, canonical, grp, aside, left_behind, inherited"
-                " FROM url WHERE id IN (SELECT value FROM carray(?))",
-                (integers([*forgotten, *(change.state.id for change in changes)]),),
-            )
-        }
+        self.rows = changed_urls(db, [*forgotten, *(change.state.id for change in changes)])
         self._db = db
         self._nearer = nearer
         self._effects = effects
@@ -137,27 +99,28 @@ class _Batch:
     def regroup(self, groups: Groups) -> None:
         """Note which URLs leave and join which group; before any row is written."""
         for row in self.rows.values():
-            if row.left and row.checksum is not None:
-                row.left, row.taken_back = 0, True
+            if row.left_behind and row.checksum is not None:
+                row.left_behind, row.taken_back = 0, True
         self._bystanders = assign_groups(self._db, self.rows)
         moving = [row for row in self.rows.values() if _moves(row)]
-        concerned = {self.rows[id].group for id in self.documents}
-        concerned.update(group for row in moving for group in (row.old_group, row.group))
-        concerned.update(group for one in self._bystanders for group in (one.old_group, one.group))
+        concerned = {self.rows[id].grp for id in self.documents}
+        concerned.update(group for row in moving for group in (row.old_grp, row.grp))
+        concerned.update(group for one in self._bystanders for group in (one.old_grp, one.grp))
         groups.look_up([group for group in concerned if group is not None])
         for row in moving:
-            if row.old_group is not None:
-                groups.leave(row.old_group, row.id, row.old_canonical)
+            if row.old_grp is not None:
+                groups.leave(row.old_grp, row.id, row.old_canonical)
                 row.indexed = row.named = 0
-            if row.group is not None:
-                groups.join(row.group, row.id, key=row.key, canonical=row.canonical)
+            if row.grp is not None:
+                groups.join(row.grp, row.id, key=row.key, canonical=row.canonical)
         for one in self._bystanders:
-            groups.leave(one.old_group, one.id, one.canonical)
-            groups.join(one.group, one.id, key=one.key, canonical=one.canonical)
+            groups.leave(one.old_grp, one.id, one.canonical)
+            groups.join(one.grp, one.id, key=one.key, canonical=one.canonical)
 
     def write(self, groups: Groups, tally: Tally) -> None:
         outbox.keep(
-            self._db, [row.id for row in self.rows.values() if (row.left or row.held_apart) and row.old_checksum is not None]
+            self._db,
+            [row.id for row in self.rows.values() if (row.left_behind or row.held_apart) and row.old_checksum is not None],
         )
         forgotten = [row for row in self.rows.values() if row.forgotten]
         if forgotten:
@@ -168,53 +131,15 @@ class _Batch:
             new = row.last
             if new is None or row.forgotten:
                 continue
-            if row.group is not None and groups.wins_alone(row.group, row.id):
+            if row.grp is not None and groups.wins_alone(row.grp, row.id):
                 row.indexed, row.named = 1, int(row.canonical == row.key)
             if row.checksum is None and row.old_checksum is not None:
                 unwanted.append((row.id,))
             _count(row, new, tally)
             if row.indexed != row.old_indexed:
                 tally.documents[row.site] += row.indexed - row.old_indexed
-            updates.append(
-                (
-                    new.state,
-                    new.status,
-                    new.source,
-                    new.shift,
-                    row.depth,
-                    new.fetched_at,
-                    new.next_fetch,
-                    new.interval_s,
-                    new.retries,
-                    new.errors,
-                    new.etag,
-                    new.last_modified,
-                    new.rules,
-                    row.checksum,
-                    row.canonical,
-                    row.indexed,
-                    row.named,
-                    new.held,
-                    new.held_mark,
-                    new.asked,
-                    new.fields_mark,
-                    new.refused,
-                    new.orphaned,
-                    row.archived,
-                    row.group,
-                    row.aside,
-                    row.left,
-                    new.detail,
-                    row.id,
-                )
-            )
-        self._db.executemany(
-            "UPDATE url SET state = ?, status = ?, source = ?, shift = ?, depth = ?, fetched_at = ?,"
-            " next_fetch = ?, interval_s = ?, retries = ?, errors = ?, lease_until = NULL, etag = ?, last_modified = ?,"
-            " rules = ?, checksum = ?, canonical = ?, indexed = ?, named = ?, held = ?, held_mark = ?, asked = ?, fields_mark = ?,"
-            " refused = ?, orphaned = ?, archived = nullif(ifnull(?, archived), 0), grp = ?, aside = ?, left_behind = ?, detail = ? WHERE id = ?",
-            updates,
-        )
+            updates.append((*_written(new), *_of_row(row)))
+        self._db.executemany(_UPDATE, updates)
         if self._bystanders:
             self._write_bystanders(groups, tally)
         self._db.executemany("DELETE FROM document WHERE id = ?", unwanted)
@@ -248,7 +173,7 @@ class _Batch:
 
     def follow(self, settlement: Settlement, standings: Mapping[bytes, Standing]) -> Settlement:
         """Return the orders with what stays in the index taken out of them, and what was left there and is not to stay added."""
-        left = {row.id for row in self.rows.values() if row.left}
+        left = {row.id for row in self.rows.values() if row.left_behind}
         back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
         push = settlement.push
         without_document = [id for id in push if id not in self.documents]
@@ -264,7 +189,7 @@ class _Batch:
         displaced = sum(id not in self.rows or self.rows[id].checksum is not None for id in delete)
         return Settlement(push, sorted({*delete, *back}) if back else delete, displaced)
 
-    def _fold(self, change: Change, row: _Row) -> None:
+    def _fold(self, change: Change, row: ChangedUrl) -> None:
         new = change.state
         self.discovered.extend(change.discovered)
         if change.forget:
@@ -302,10 +227,10 @@ class _Batch:
             row.archived = change.archived
         row.state, row.lease_until, row.canonical, row.last = new.state, None, canonical, new
 
-    def _forget(self, row: _Row) -> None:
+    def _forget(self, row: ChangedUrl) -> None:
         row.forgotten, row.checksum, row.canonical = True, None, None
-        if row.left:
-            row.left, row.taken_back = 0, True
+        if row.left_behind:
+            row.left_behind, row.taken_back = 0, True
         if row.old_refused is not None or row.id in self._refused_links:
             self._refused_links[row.id] = ()
         self.documents.pop(row.id, None)
@@ -322,16 +247,16 @@ class _Batch:
             )
         }
         for one in self._bystanders:
-            alone = groups.wins_alone(one.group, one.id)
+            alone = groups.wins_alone(one.grp, one.id)
             site, indexed = places[one.id]
             tally.documents[site] += alone - indexed
-            updates.append((one.group, one.aside, int(alone), int(alone and one.canonical == one.key), one.id))
+            updates.append((one.grp, one.aside, int(alone), int(alone and one.canonical == one.key), one.id))
         self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
 
     def _write_links(self) -> None:
         links.relink(self._db, self.links)
 
-    def _write_forgotten(self, rows: Sequence[_Row], tally: Tally) -> None:
+    def _write_forgotten(self, rows: Sequence[ChangedUrl], tally: Tally) -> None:
         ids = [(row.id,) for row in rows]
         self._db.executemany("DELETE FROM url WHERE id = ?", ids)
         self._db.executemany("DELETE FROM document WHERE id = ?", ids)
@@ -343,27 +268,27 @@ class _Batch:
             tally.documents[row.site] -= row.old_indexed
 
 
-def _part(row: _Row, change: Change) -> None:
+def _part(row: ChangedUrl, change: Change) -> None:
     """Note whether the index keeps the document of a URL that has none any more."""
     if row.checksum is not None and change.keep_in_index:
-        if row.old_indexed or row.left or row.taken_back:
-            row.left, row.taken_back = 1, False
-    elif row.left and not (change.keep_in_index or is_left(change.state)):
-        row.left, row.taken_back = 0, True
+        if row.old_indexed or row.left_behind or row.taken_back:
+            row.left_behind, row.taken_back = 1, False
+    elif row.left_behind and not (change.keep_in_index or is_left(change.state)):
+        row.left_behind, row.taken_back = 0, True
 
 
-def _moves(row: _Row) -> bool:
+def _moves(row: ChangedUrl) -> bool:
     """Whether a URL joins or leaves a group, or has another place in its own."""
-    if (row.group, row.aside, row.checksum) != (row.old_group, row.old_aside, row.old_checksum):
+    if (row.grp, row.aside, row.checksum) != (row.old_grp, row.old_aside, row.old_checksum):
         return True
     return row.last is not None and row.canonical != row.old_canonical
 
 
-def _wins(row: _Row, standings: Mapping[bytes, Standing]) -> bool:
-    return row.group is not None and standings.get(row.group, NOBODY).winner == row.id
+def _wins(row: ChangedUrl, standings: Mapping[bytes, Standing]) -> bool:
+    return row.grp is not None and standings.get(row.grp, NOBODY).winner == row.id
 
 
-def _count(row: _Row, new: UrlState | None, tally: Tally) -> None:
+def _count(row: ChangedUrl, new: UrlState | None, tally: Tally) -> None:
     """Move a URL from where it was counted to where it is now."""
     left, entered = row.old_status in UNCOUNTED, new is not None and new.status in UNCOUNTED
     if left != entered:

@@ -4,7 +4,6 @@
 # ruff: noqa: S608
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from itertools import starmap
@@ -14,10 +13,11 @@ import msgspec
 
 from crawlspace.asked import Asked
 from crawlspace.model import Document, Held, Source, State, UrlState
+from crawlspace.state.fields import FIELDS
 from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.refused_links import by_reason
 from crawlspace.state.sqlite.schema import IS_FOLDED, readable
-from crawlspace.state.sqlite.transaction import read_counts
+from crawlspace.state.sqlite.transaction import integers, read_counts
 from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 
 _STATES = tuple(State)
@@ -28,31 +28,35 @@ _ASKED = tuple(Asked)
 SET_ASIDE = 1 << 40
 """Added to `next_fetch` where a URL is for the next run; whoever reads takes it off."""
 
-URL_COLUMNS = f"""
-    url.id, url.key, url.url, site.site, url.state, url.status, url.source, url.shift, url.depth, url.redirects,
-    url.rank, url.host_as_written, url.discovered_at, url.fetched_at, url.next_fetch & {SET_ASIDE - 1},
-    url.interval_s, url.retries,
-    url.errors, url.lease_until, url.etag, url.last_modified, url.rules, url.checksum, url.canonical, url.indexed,
-    CASE WHEN url.grp IS NOT NULL AND NOT url.indexed THEN ifnull(
+_EXPRESSIONS = {
+    "site": "site.site",
+    "next_fetch": f"url.next_fetch & {SET_ASIDE - 1}",
+    "duplicate_of": """CASE WHEN url.grp IS NOT NULL AND NOT url.indexed THEN ifnull(
         (SELECT incumbent.id FROM incumbent WHERE incumbent.grp = url.grp),
         (SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
          ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1)
-    ) END,
-    url.held, url.held_mark, url.asked, url.inherited, url.fields_mark,
-    url.refused, url.depth_from, url.orphaned, url.archived, url.ordered, url.detail
-"""
-"""What `url_state` reads, in the order of UrlState; who stands for a group is looked up, so that a new one costs no update of all members."""
+    ) END""",
+    "has_document": "url.checksum IS NOT NULL",
+    "never_due": "url.state <> 0 AND url.next_fetch IS NULL",
+    "left_to_others": "url.left_behind",
+    "in_index": "url.indexed OR url.left_behind",
+}
+"""Of fields that are no columns; who represents a group is looked up, so that a new one costs no update of all members."""
+
+
+def columns_of(names: Iterable[str]) -> str:
+    """Return what is selected to read fields of URLs, from the tables `url` and `site`."""
+    return ", ".join(_EXPRESSIONS.get(name, f"url.{name}") for name in names)
+
+
+URL_COLUMNS = columns_of(FIELDS)
 
 PAGE = 1_000
 _LIGHT = (
-    "SELECT url.id, url.key, url.url, site.site, state, status, depth, host_as_written, checksum IS NOT NULL, indexed, held,"
-    " state <> 0 AND next_fetch IS NULL, source, shift, refused, archived, left_behind, ordered FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
+    f"SELECT {columns_of(KnownUrl._fields)} FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     " WHERE url.id > ? ORDER BY url.id LIMIT ?"
 )
-_TO_FOLD = (
-    "SELECT id, key, url, state, status, source, shift, depth, redirects, host_as_written, held, inherited, depth_from, orphaned,"
-    " indexed OR left_behind FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
-)
+_TO_FOLD = f"SELECT {columns_of(FoldedUrl.__struct_fields__)} FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
 
 
 def url_states(rows: apsw.Cursor) -> list[UrlState]:
@@ -60,25 +64,13 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
     states = []
     for row in rows:
         state = UrlState(*row)
-        state.state = _STATES[row[4]]
-        state.source = SOURCES[row[6]]
-        state.indexed = bool(row[24])
-        state.held = _HELD[row[26] or 0]
-        state.asked = _ASKED[row[28]]
+        state.state = _STATES[state.state]
+        state.source = SOURCES[state.source]
+        state.indexed = bool(state.indexed)
+        state.held = _HELD[state.held or 0]
+        state.asked = _ASKED[state.asked]
         states.append(state)
     return states
-
-
-def integers(values: Iterable[int]) -> apsw.CArrayBinding | None:
-    """Bind whole numbers as the table `carray(?)`: one look-up for a batch instead of one a row."""
-    bound = array("q", values)
-    return apsw.carray(bound) if bound else None  # apsw takes no empty array; `carray(NULL)` is an empty table
-
-
-def blobs(values: Iterable[bytes]) -> apsw.CArrayBinding | None:
-    """Bind checksums as the table `carray(?)`."""
-    bound = tuple(values)
-    return apsw.carray(bound) if bound else None
 
 
 _KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates"))

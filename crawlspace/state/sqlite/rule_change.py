@@ -20,9 +20,9 @@ from crawlspace.state.lifecycle import excluded, unindexed
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 from crawlspace.state.sqlite import links, outbox, record
 from crawlspace.state.sqlite.outbox import Outgoing
-from crawlspace.state.sqlite.rows import by_ids, integers
+from crawlspace.state.sqlite.rows import by_ids
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE
-from crawlspace.state.sqlite.transaction import Tally, Transaction
+from crawlspace.state.sqlite.transaction import Tally, Transaction, integers
 
 _OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
 _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"

@@ -5,16 +5,30 @@ Counts are stored and changed in the same transaction as the rows, because count
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 
 import apsw
 
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.refused_links import by_letter
 
 _CACHED_SITES = 100_000
+
+
+def integers(values: Iterable[int]) -> apsw.CArrayBinding | None:
+    """Bind whole numbers as the table `carray(?)`: one look-up for a batch instead of one a row."""
+    bound = array("q", values)
+    return apsw.carray(bound) if bound else None  # apsw takes no empty array; `carray(NULL)` is an empty table
+
+
+def blobs(values: Iterable[bytes]) -> apsw.CArrayBinding | None:
+    """Bind checksums as the table `carray(?)`."""
+    bound = tuple(values)
+    return apsw.carray(bound) if bound else None
 
 
 class SiteIds:
@@ -70,6 +84,54 @@ class Transaction:
     now: int
     tally: Tally = field(default_factory=Tally)
     effects: Effects = field(default_factory=Effects)
+
+
+@dataclass(slots=True)
+class ChangedUrl:
+    """A URL that is stored, as it was (`old_…`) and as the changes so far have made it; by the names of its columns."""
+
+    id: int
+    key: int
+    url: str
+    site: int
+    old_state: int
+    old_status: int | None
+    old_retries: int
+    old_checksum: bytes | None
+    old_canonical: int | None
+    old_indexed: int
+    old_grp: bytes | None
+    old_aside: int
+    old_refused: str | None
+    indexed: int
+    named: int
+    state: int
+    depth: int
+    lease_until: int | None
+    checksum: bytes | None
+    canonical: int | None
+    grp: bytes | None
+    aside: int
+    left_behind: int
+    """It leaves, or has left, its document in the index."""
+    inherited: str | None
+    held_apart: bool = False
+    """It leaves its group, because the rules exclude it and its deletion is held."""
+    taken_back: bool = False
+    """It had left its document there, and this collection decides about it again."""
+    archived: int | None = None
+    """Its new place in the archive."""
+    last: UrlState | None = None
+    forgotten: bool = False
+
+
+_STORED = tuple(field.name.removeprefix("old_") for field in fields(ChangedUrl) if field.default is MISSING)
+_CHANGED = f"SELECT {', '.join(_STORED)} FROM url WHERE id IN (SELECT value FROM carray(?))"  # noqa: S608 - constants only
+
+
+def changed_urls(db: apsw.Connection, ids: Collection[int]) -> dict[int, ChangedUrl]:
+    """Return those of the URLs that are stored, by id, as they are now."""
+    return {row[0]: ChangedUrl(*row) for row in db.execute(_CHANGED, (integers(ids),))}
 
 
 def add_counts(db: apsw.Connection, tally: Tally) -> None:

@@ -15,7 +15,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
 from crawlspace.model import Document, NewUrl, Source, State
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS
-from crawlspace.runtime.explanation_text import decision_lines
+from crawlspace.runtime.components.explanation_text import decision_lines
 from crawlspace.state.changes import Change
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry

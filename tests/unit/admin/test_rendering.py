@@ -12,7 +12,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.rendering import RenderCounts, Rendering
 from crawlspace.crawl.startup import build_space
-from crawlspace.runtime.explanation_text import decision_lines
+from crawlspace.runtime.components.explanation_text import decision_lines
 from crawlspace.state.render_learning import Rendered
 from tests.contract.memory.store import MemoryStore
 from tests.unit.config.collection_files import settings

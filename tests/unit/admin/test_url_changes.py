@@ -20,7 +20,7 @@ from crawlspace.errors import UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.runtime.stores.places import StateFile
+from crawlspace.runtime.session.places import StateFile
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore

@@ -9,7 +9,7 @@ import pytest
 from crawlspace.config.store_url import read_store_url
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, SettingError, UsageError
-from crawlspace.runtime.stores.move import read_place
+from crawlspace.runtime.session.move import read_place
 
 URL = "redis://:SECRET@h:6379/0"
 

@@ -190,7 +190,8 @@ function record.apply(id, change)
   end
   local row = {}
   for place = 1, LAST do row[place] = new[place] end
-  for _, place in ipairs({1, URL, KEY, SITE, REDIRECTS, RANK, HOST_AS_WRITTEN, DISCOVERED_AT, DEPTH_FROM, ORDERED}) do row[place] = old[place] end
+  row[1] = old[1]
+  for _, place in ipairs(NAMES.kept) do row[place] = old[place] end
   row[DEPTH], row[ARCHIVED] = math.min(old[DEPTH], new[DEPTH]), new[ARCHIVED] or old[ARCHIVED]
   if row[ARCHIVED] == 0 then row[ARCHIVED] = nil end  -- NOWHERE
   row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon

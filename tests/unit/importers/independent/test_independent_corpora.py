@@ -16,7 +16,7 @@ from crawlspace.admin.explain import Explanation, Question, explain
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.startup import build_global_space, build_space
-from crawlspace.runtime.loader import collection_settings
+from crawlspace.runtime.components.loader import collection_settings
 from crawlspace.urls import parse
 from tests.command_line import ROOT, CompletedRun
 from tests.integration.conftest import settings_with

@@ -22,11 +22,11 @@ from scrapy.signalmanager import SignalManager
 
 from crawlspace.config.site_tls import SiteTls
 from crawlspace.decision import Decision, Reason
+from crawlspace.runtime.components.requests import STATE
 from crawlspace.runtime.http import handler as module
 from crawlspace.runtime.http.handler import CurlDownloadHandler
 from crawlspace.runtime.http.resolver import GuardedResolver, LoopNames
 from crawlspace.runtime.http.sending import SecondAttempts, SendingTimes
-from crawlspace.runtime.requests import STATE
 
 OK = b"HTTP/1.1 200 OK\r\n"
 HTML = b"Content-Type: text/html; charset=utf-8\r\n"

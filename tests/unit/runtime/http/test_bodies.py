@@ -13,8 +13,8 @@ from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError, Sto
 from scrapy.http import Response
 
 from crawlspace.exchange import BodyFile
+from crawlspace.runtime.components.requests import EXCHANGE, FILE
 from crawlspace.runtime.http.file_body import IN_MEMORY, FileBody
-from crawlspace.runtime.requests import EXCHANGE, FILE
 from tests.unit.runtime.http.fetching import END, OK, PAGE, WAIT, Answer, Crawl, Loopback, crawling, serving
 
 PDF = b"%PDF-1.7\n"

@@ -16,12 +16,12 @@ from scrapy import Request
 from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError
 
 from crawlspace.decision import Reason
+from crawlspace.runtime.components.requests import STATE, request_id
 from crawlspace.runtime.http import transfer as module
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.errors import AnswerFailed, KeptConnectionClosed, NotAsked
-from crawlspace.runtime.requests import STATE, request_id
 from tests.unit.runtime.http.fetching import END, OK, PAGE, RESET, WAIT, Answer, Crawl, Loopback, crawling, serving
-from tests.unit.runtime.look_ups import answer_look_ups
+from tests.unit.runtime.http.look_ups import answer_look_ups
 
 OTHER = PAGE.replace(b"abc", b"xyz")
 

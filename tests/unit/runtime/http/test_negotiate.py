@@ -11,10 +11,10 @@ from scrapy import Request
 
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.errors import SettingError
+from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http import negotiate as module
 from crawlspace.runtime.http.errors import LoggedOutError
 from crawlspace.runtime.http.negotiate import failure_in, is_unknown_service, prepare_negotiate
-from crawlspace.runtime.requests import NEGOTIATE
 from tests.unit.runtime.http.fetching import PAGE, crawling, serving
 
 UNAUTHORIZED = b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 3\r\n\r\nwho"

@@ -14,8 +14,8 @@ import pytest
 from scrapy import Request
 from scrapy.exceptions import UnsupportedURLSchemeError
 
+from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.errors import ProxyFailed
-from crawlspace.runtime.requests import set_proxy
 from tests.certificates import certificate
 from tests.forward_proxy import forward_proxy
 from tests.unit.runtime.http.fetching import PAGE, Crawl, crawling, serving

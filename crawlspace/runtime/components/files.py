@@ -1,0 +1,357 @@
+"""Has files read before the callback of their response gets it. Pages go on at full rate meanwhile: other processes read.
+
+The response of a file waits in its callback. Scrapy counts it there as being parsed, up to SCRAPER_SLOT_MAX_ACTIVE_SIZE bytes of bodies;
+that of a large file is on disk, and does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import MsgspecError
+from msgspec.structs import replace
+from scrapy.utils.asyncgen import as_async_generator
+from scrapy.utils.spider import iterate_spider_output
+
+from crawlspace import private_files
+from crawlspace.content.documents.contents import FileContents, TextStatus
+from crawlspace.content.documents.converters import converter_for, is_server
+from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, contents_of
+from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
+from crawlspace.content_type import essence, is_generic
+from crawlspace.framing import LENGTH_BYTES, framed
+from crawlspace.model import Outcome, OutcomeKind, UrlState
+from crawlspace.runtime.components.requests import CONTENTS, FILE, STATE
+from crawlspace.runtime.components.rule_middleware import document_type
+from crawlspace.runtime.components.scrapy_internals import STOPPED, is_closing, wake
+from crawlspace.runtime.http.file_body import SUFFIX, FileBody, files_folder, prefix, remove_left
+from crawlspace.runtime.http.headers import declared_type
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawlspace.runtime.session.session import Session
+
+LOOK_EVERY_S = 0.5
+"""Whether the crawl ends: nobody waits for a file then."""
+
+
+class FileReading:
+    """Reads the files of one crawl."""
+
+    def __init__(self, session: Session, crawler: Crawler) -> None:
+        self._session = session
+        self._crawler = crawler
+        self._settings = session.collection.files
+        folder = files_folder(session.collection)
+        remove_left(folder)
+        self._processes = FileProcesses(self._settings.processes, memory_bytes=self._settings.memory_bytes, folder=folder)
+
+    def read_first(self, parse: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a callback that reads the file of a response, if it is one, before `parse` gets it."""
+
+        def read_and_parse(response: Response, **kwargs: Any) -> Any:
+            request = response.request
+            state: UrlState | None = None if request is None else request.meta.get(STATE)
+            if request is None or state is None or CONTENTS in request.meta:
+                return parse(response, **kwargs)
+            body: FileBody | None = request.meta.get(FILE)
+            declared = declared_type(response.headers)
+            kind = self._kind(response, request, declared) if 200 <= response.status < 300 else None
+            if kind is None or b"Location" in response.headers:
+                on_disk = body is not None and body.path is not None
+                return self._parsed(parse, response, kwargs, body) if on_disk else parse(response, **kwargs)
+            self._arrived(response, state, body)
+            return self._read_and_parsed(parse, response, kwargs, kind, declared)
+
+        return read_and_parse
+
+    def close(self) -> None:
+        """End the processes. The leases of files that still wait are given back, and they are fetched again."""
+        self._processes.close()
+
+    async def _read_and_parsed(
+        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], kind: str, declared: str | None
+    ) -> AsyncIterator[Any]:
+        request = response.request
+        assert request is not None
+        body: FileBody | None = request.meta.get(FILE)
+        reading = asyncio.ensure_future(self._read(response, body, kind=kind, declared=declared))
+        try:
+            while not (await asyncio.wait({reading}, timeout=LOOK_EVERY_S))[0]:
+                if is_closing(self._crawler):
+                    return
+            request.meta[CONTENTS] = reading.result()
+        finally:
+            reading.cancel()
+        async for one in self._parsed(parse, response, kwargs, body):
+            yield one
+
+    async def _parsed(
+        self, parse: Callable[..., Any], response: Response, kwargs: dict[str, Any], body: FileBody | None
+    ) -> AsyncIterator[Any]:
+        """Yield what `parse` yields, then remove the body from disk."""
+        try:
+            async for one in as_async_generator(iterate_spider_output(parse(response, **kwargs))):
+                yield one
+        finally:
+            if body is not None:
+                body.drop()
+
+    def _arrived(self, response: Response, state: UrlState, body: FileBody | None) -> None:
+        """Let the next request to the site be sent: it need not wait until the file is read."""
+        answer = Outcome(state.id, state.url, OutcomeKind.DOCUMENT, response.status)
+        answer.sent_ago_s = self._session.sending.ago_s(state.site)
+        if not response.meta.get("autothrottle_dont_adjust_delay"):
+            answer.latency_s = response.meta.get("download_latency")
+        self._session.file_slots.file_arrived(answer, size=len(response.body) if body is None else body.size)
+        wake(self._crawler)
+
+    def _kind(self, response: Response, request: Request, declared: str | None) -> str | None:
+        """Return the type of a response that is a file and admitted; None for any other."""
+        body: FileBody | None = request.meta.get(FILE)
+        start = start_of(response, body)
+        is_too_large = body is not None and body.is_too_large
+        if STOPPED in response.flags and not is_too_large:
+            return None
+        if not (
+            body is not None or essence(declared) in FILE_TYPES or start.startswith(FIRST_BYTES) or self._is_converted(declared)
+        ):
+            return None
+        kind, decision = document_type(
+            self._session.space, declared, None if is_too_large else start, on_disk=None if body is None else body.path
+        )
+        return kind if decision.admitted and (kind in FILE_TYPES or converter_for(kind, self._settings.converters)) else None
+
+    def _is_converted(self, declared: str | None) -> bool:
+        """Whether a header names a type that has a converter, or none, so that the first bytes may be of such a type."""
+        converters = self._settings.converters
+        return bool(converters) and (is_generic(declared) or bool(converter_for(essence(declared), converters)))
+
+    async def _read(self, response: Response, body: FileBody | None, *, kind: str, declared: str | None) -> FileContents:
+        """Return the contents of a file."""
+        if body is not None and body.is_too_large:
+            return FileContents(kind, status=TextStatus.TOO_LARGE)
+        on_disk = body is not None and body.path is not None
+        job = FileJob(
+            declared if kind == essence(declared) else kind,
+            path=str(body.path) if on_disk and body is not None else "",
+            data=b"" if on_disk else response.body,
+            converter=converter_for(kind, self._settings.converters),
+            timeout_s=self._settings.timeout_s,
+        )
+        return await self._processes.read(job)
+
+
+def start_of(response: Response, body: FileBody | None) -> bytes:
+    """Return the first bytes of a response, or all of it."""
+    return body.start if body is not None and body.path is not None else response.body
+
+
+# --- processes -----------------------------------------------------------------------------------------------------
+
+
+logger = logging.getLogger(__name__)
+
+COMMAND = (sys.executable, "-m", "crawlspace.content.documents.process")
+MOST_FILES = 500
+"""Files that one process reads: what a library leaks ends with it."""
+START_S = 60.0
+END_S = 10.0
+LAST_WORDS_S = 0.05
+"""A process that closed its socket has ended, or is about to."""
+_KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
+"""Not what may hold secrets, because what reads files is at the mercy of them."""
+
+
+class FileProcesses:
+    """Reads files in up to `number` processes, which are started when they are needed. `folder`: for the files of converters."""
+
+    def __init__(self, number: int, *, memory_bytes: int, folder: Path, command: Sequence[str] = COMMAND) -> None:
+        self._folder = folder
+        self._turns = asyncio.Semaphore(number)
+        self._memory_bytes = memory_bytes
+        self._command = command
+        self._idle: list[_Process] = []
+        self._all: set[_Process] = set()
+        self._ending: list[_Process] = []
+        """Killed, and perhaps not gone yet: to wait for them would hold up the crawl."""
+        self._folders: set[str] = set()
+        """Those of converters that run."""
+        self._has_warned = False
+
+    async def read(self, job: FileJob) -> FileContents:
+        """Return the contents of a file; those of a file that cannot be read have a status."""
+        async with self._turns:
+            try:
+                with self._prepared(job) as prepared:
+                    return await self._read(prepared)
+            except OSError as error:
+                return _unread(job, TextStatus.CRASHED, f"there is no folder for its converter: {error.strerror or error}")
+
+    async def _read(self, job: FileJob) -> FileContents:
+        try:
+            process = self._idle.pop() if self._idle else self._start()
+        except OSError as error:
+            return self._not_started(job, error)
+        try:
+            return await self._ask(process, job)
+        finally:
+            if process.is_usable and process.files < MOST_FILES:
+                self._idle.append(process)
+            else:
+                self._end(process)
+
+    @contextmanager
+    def _prepared(self, job: FileJob) -> Iterator[FileJob]:
+        """Give a command a folder for its files, and remove it at the end, when the command has been killed too. Raises OSError."""
+        if not job.converter or is_server(job.converter):
+            yield job
+            return
+        private_files.make_folder(self._folder)
+        folder = tempfile.mkdtemp(prefix=prefix(), suffix=SUFFIX, dir=self._folder)
+        self._folders.add(folder)
+        try:
+            yield replace(job, folder=folder)
+        finally:
+            self._remove(folder)
+
+    def _remove(self, folder: str) -> None:
+        self._folders.discard(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Kill all processes, and wait until they are gone."""
+        for process in list(self._all):
+            self._end(process)
+        self._idle.clear()
+        for process in self._ending:
+            process.is_gone(within_s=END_S)
+        for folder in list(self._folders):  # what waits for them may not be continued any more
+            self._remove(folder)
+
+    async def _ask(self, process: _Process, job: FileJob) -> FileContents:
+        try:
+            await asyncio.wait_for(process.begin(), START_S)
+        except (OSError, EOFError, TimeoutError) as error:
+            return self._not_started(job, error)
+        try:
+            return await asyncio.wait_for(process.ask(job), job.timeout_s)
+        except TimeoutError:
+            return _unread(job, TextStatus.TIMED_OUT, f"after {job.timeout_s:g} s")
+        except (OSError, EOFError, MsgspecError):
+            return _unread(job, TextStatus.CRASHED, process.how_it_ended())
+
+    def _start(self) -> _Process:
+        self._ending = [one for one in self._ending if not one.is_gone()]
+        process = _Process(self._command, self._memory_bytes)
+        self._all.add(process)
+        return process
+
+    def _end(self, process: _Process) -> None:
+        if process in self._all:
+            self._all.remove(process)
+            self._ending.append(process)
+            process.kill()
+
+    def _not_started(self, job: FileJob, error: Exception) -> FileContents:
+        if not self._has_warned:
+            self._has_warned = True
+            logger.error("no process that reads files can be started (%s): files are found by their name only", error)
+        return _unread(job, TextStatus.CRASHED, "the process that reads files could not be started")
+
+
+class _Process:
+    """One process and its socket."""
+
+    def __init__(self, command: Sequence[str], memory_bytes: int) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs, ExitStack() as unless_started:
+            unless_started.callback(ours.close)
+            self._process = subprocess.Popen(  # noqa: S603 - this Python
+                [*command, str(theirs.fileno()), str(memory_bytes)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                env=_environment(),
+                start_new_session=True,  # so that what a converter starts can be killed with it
+            )
+            unless_started.pop_all()
+        ours.settimeout(0)
+        self._socket = ours
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self.files = 0
+        self.is_usable = False
+        """It has answered everything that it was asked."""
+
+    async def begin(self) -> None:
+        """Wait until the process is ready; at once, if it has read a file before."""
+        if self._streams is None:
+            self._streams = await asyncio.open_unix_connection(sock=self._socket)
+            if await self._streams[0].readexactly(len(HELLO)) != HELLO:
+                raise EOFError
+
+    async def ask(self, job: FileJob) -> FileContents:
+        """Return the answer. Raises OSError, EOFError or MsgspecError if there is none."""
+        assert self._streams is not None
+        reader, writer = self._streams
+        self.is_usable = False
+        self.files += 1
+        writer.write(framed(job))
+        await writer.drain()
+        length = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
+        if length > MAX_ANSWER:
+            raise EOFError
+        contents = contents_of(await reader.readexactly(length))
+        self.is_usable = True
+        return contents
+
+    def how_it_ended(self) -> str:
+        """Return by which signal or with which status the process has ended, if that is known already."""
+        self.is_gone(within_s=LAST_WORDS_S)
+        status = self._process.returncode
+        if status is None:
+            return ""
+        return f"by signal {-status}" if status < 0 else f"with exit status {status}"
+
+    def kill(self) -> None:
+        """End the process and all that it has started."""
+        self.is_usable = False
+        if self._streams is not None:
+            self._streams[1].close()
+        else:
+            self._socket.close()
+        with suppress(ProcessLookupError, PermissionError):  # what it has started may outlive it
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def is_gone(self, *, within_s: float = 0.0) -> bool:
+        """Return whether the process has ended, after waiting for that."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(within_s)
+        return self._process.returncode is not None
+
+
+def _unread(job: FileJob, status: TextStatus, detail: str) -> FileContents:
+    return FileContents(job.declared or "", status=status, detail=detail)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _KEPT_ENVIRONMENT if name in os.environ}
+    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONDONTWRITEBYTECODE": "1"}

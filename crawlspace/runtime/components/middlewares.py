@@ -1,0 +1,149 @@
+"""Sets DEFAULT_REQUEST_HEADERS as Scrapy does, but keeps credentials from hosts that they are not for."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.python import without_none_values
+
+from crawlspace.config.credential_headers import HEADERS, CredentialHosts, is_credential
+from crawlspace.content.headers import kept_validator
+from crawlspace.printable import printable
+from crawlspace.runtime.components.requests import CONDITIONAL, RESOURCE, STATE, drop_proxy, set_proxy, site_of
+from crawlspace.runtime.components.scrapy_internals import DecompressionHook, is_too_large
+from crawlspace.runtime.http.errors import UndecodableBody
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy import Request, Spider
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawlspace.config.proxies.table import Proxies
+
+PROXY_AUTHORIZATION = "proxy-authorization"
+
+
+class DefaultHeaders:
+    """For pages and robots.txt of a collection. A redirect makes a request of its own, so that its target's host counts."""
+
+    def __init__(self, headers: Mapping[str | bytes, object], hosts: CredentialHosts, *, through_proxies: bool) -> None:
+        """`through_proxies`: Scrapy takes Proxy-Authorization out of what goes through none."""
+        named = [(name.decode("latin-1") if isinstance(name, bytes) else name, value) for name, value in headers.items()]
+        secret = {
+            name for name, _ in named if is_credential(name) and not (through_proxies and name.lower() == PROXY_AUTHORIZATION)
+        }
+        self._for_all = [(name, value) for name, value in named if name not in secret]
+        self._for_some = [(name, value) for name, value in named if name in secret]
+        self._hosts = hosts
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self | DefaultHeadersMiddleware:
+        session = getattr(crawler.spider, "session", None)
+        if session is None:
+            return DefaultHeadersMiddleware.from_crawler(crawler)
+        headers = without_none_values(crawler.settings.getdict(HEADERS))
+        through_proxies = crawler.settings.getbool("HTTPPROXY_ENABLED")
+        return cls(headers, session.collection.credential_hosts, through_proxies=through_proxies)
+
+    def process_request(self, request: Request) -> None:
+        for name, value in self._for_all:
+            request.headers.setdefault(name, value)
+        of_page = request.meta.get(RESOURCE)
+        if (
+            self._for_some
+            and self._hosts.allow(request.url)
+            and (of_page is None or (of_page.is_own and has_host_of(request.url, of_page.url)))
+        ):
+            for name, value in self._for_some:
+                request.headers.setdefault(name, value)
+
+
+def has_host_of(url: str, page: str) -> bool:
+    """Return whether two URLs have one host: another site's page must not ask for something with our credentials."""
+    return urlsplit(url).hostname == urlsplit(page).hostname
+
+
+# --- conditional get -----------------------------------------------------------------------------------------------
+
+
+class ConditionalGet:
+    """Sets If-None-Match and If-Modified-Since. A header that a request has already stays."""
+
+    def process_request(self, request: Request) -> None:
+        if not request.meta.get(CONDITIONAL):
+            return
+        state = request.meta[STATE]
+        for name, value in ((b"If-None-Match", state.etag), (b"If-Modified-Since", state.last_modified)):
+            if value and (validator := kept_validator(value)):  # those of older versions had no bounds
+                request.headers.setdefault(name, validator.encode("latin-1", "replace"))
+
+
+# --- decompression -------------------------------------------------------------------------------------------------
+
+
+logger = logging.getLogger(__name__)
+
+MOST_ENCODINGS = 5
+"""Encodings of one body, one around the other. Each costs a decompression, and one header can name fifty thousand."""
+
+
+class Decompression(DecompressionHook, HttpCompressionMiddleware):
+    """Raises UndecodableBody where a body is not encoded as its headers say, so that it is an error of the response (611)."""
+
+    def decompress(self, body: bytes, encodings: list[bytes], max_size: int) -> tuple[bytes, list[bytes]]:
+        if sum(value.count(b",") + 1 for value in encodings) > MOST_ENCODINGS:
+            raise UndecodableBody(f"it has more than {MOST_ENCODINGS} encodings")
+        try:
+            return super().decompress(body, encodings, max_size)
+        except Exception as error:  # each library has its own, and some raise EOFError or struct.error
+            if is_too_large(error):
+                raise
+            raise UndecodableBody(f"{type(error).__name__}: {error}") from error
+
+    def unknown_encoding(self, response: Response, encodings: list[bytes]) -> None:
+        named = printable(b", ".join(encodings).decode("latin-1"))
+        logger.info("%s is read as it came, because its encoding is not known: %s", response.url, named)
+
+
+# --- proxies -------------------------------------------------------------------------------------------------------
+
+
+class SiteProxies(HttpProxyMiddleware):
+    """As Scrapy's, which does the rest: `meta["proxy"]` of a request goes first, also where it is None."""
+
+    of_collection: Proxies | None = None
+    """None where it has none, and where no collection is crawled, as in `scrapy shell`: then they are those of the environment."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        if not crawler.settings.getbool("HTTPPROXY_ENABLED"):
+            raise NotConfigured
+        made = cls(crawler.settings.get("HTTPPROXY_AUTH_ENCODING"))
+        session = getattr(crawler.spider, "session", None)
+        if session is not None:
+            made.of_collection = session.collection.proxies if session.collection.proxies.sentence else None
+            made.proxies = {}  # those of the environment are among them
+        return made
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> None:
+        if self.of_collection is not None:
+            drop_proxy(request)
+            self._set(request, self.of_collection)
+        super().process_request(request)
+
+    def _set(self, request: Request, proxies: Proxies) -> None:
+        found = site_of(request) if "proxy" not in request.meta else None
+        if found is not None:
+            host, _, port = found[0].rpartition(":")
+            proxy = proxies.of(found[1], host, int(port))
+            if proxy is not None:
+                address = proxies.address(proxy)
+                set_proxy(request, address.url, address.authorization, where=proxy.where)

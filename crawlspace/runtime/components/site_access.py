@@ -1,0 +1,296 @@
+"""Sets the log-in and the headers that CRAWLSPACE_SITES has for a site, and sees where nobody is logged in."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from itertools import islice
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy.exceptions import NotConfigured
+from scrapy.http import TextResponse
+
+from crawlspace.cache import Recent
+from crawlspace.config.proxies.table import Proxies
+from crawlspace.crawl.sessions import LookedOut
+from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.runtime.access.digest import DigestLogin
+from crawlspace.runtime.access.renewal import Renewal
+from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
+from crawlspace.runtime.access.session_check import SessionCheck
+from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.components.requests import (
+    CARRIED,
+    CHECK,
+    EXCHANGE,
+    NEGOTIATE,
+    NONCE,
+    OWN,
+    RESOURCE,
+    ROBOTS,
+    SESSION,
+    STALE,
+    STATE,
+    drop_access,
+    request_id,
+    set_access,
+    site_of,
+)
+from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.tls import TlsOptions
+from crawlspace.urls import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from crawlspace.config.rendering import BrowserSettings
+    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.crawl.logins import Logins
+    from crawlspace.crawl.sessions import Carried
+    from crawlspace.runtime.access.digest import Challenge
+    from crawlspace.runtime.access.session_check import Download
+    from crawlspace.runtime.components.requests import OfPage
+    from crawlspace.runtime.http.resolver import Guard
+    from crawlspace.urls import Url
+
+SITES = 10_000
+MOST_STARTS = 3
+"""Start URLs that are tried where no page is known by which a session shows that it is alive."""
+ANONYMOUS = 0
+"""The value of CHECK for a request without a session."""
+
+
+class SiteAccessMiddleware:
+    """For pages, robots.txt and requests of a spider's own. A redirect makes a request of its own, so that its target's host counts."""
+
+    def __init__(
+        self,
+        logins: Logins,
+        *,
+        proxies: Proxies | None = None,
+        user_agent: str = "",
+        tls: TlsOptions | None = None,
+        guard: Guard | None = None,
+        browser: BrowserSettings | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+        download: Download | None = None,
+        starts: Callable[[SiteAccess], Iterable[str]] = lambda _: (),
+    ) -> None:
+        """`download` sends a request through all middlewares; `starts` returns start URLs of an entry."""
+        self._logins = logins
+        self._is_stopping = is_stopping
+        self._signs: dict[str, LoggedOut] = {}
+        self._digests: Recent[str, DigestLogin] = Recent(SITES)
+        self._challenges: Recent[tuple[str, int | str], tuple[Challenge, bool]] = Recent(SITES)
+        """What requests are made once more to answer, by site and what they are for, and whether they have answered one before."""
+        if logins.have_sessions:
+            proxies = proxies or Proxies(logins.sites)
+            sending = LoginRequests(user_agent, logins.sites, proxies, tls or TlsOptions(), guard, browser=browser)
+            self._renewal = Renewal(logins, sending, is_stopping=is_stopping)
+            self._signs = {one.pattern: LoggedOut(one.session) for one in logins.accesses if one.session is not None}
+            self._check = SessionCheck(logins.sessions, self._signs, download or _no_download, starts)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        session = getattr(crawler.spider, "session", None)
+        if session is None or not session.logins:
+            raise NotConfigured
+
+        async def download(request: Request) -> Response:
+            assert crawler.engine is not None
+            if (found := site_of(request)) is not None:
+                session.engine.note_request(found[0])
+            return await crawler.engine.download_async(request)
+
+        def may_start(url: Url, access: SiteAccess) -> bool:
+            if session.collection.sites.of(url.host, url.port).access is not access or not access.carries(url.scheme):
+                return False
+            robots = session.robots
+            return not session.collection.robots_obey or robots.ask(url.text, site=url.site) is RobotsVerdict.ALLOWED
+
+        def starts(access: SiteAccess) -> Iterable[str]:
+            urls = (start.url for start in session.collection.start_urls)
+            return islice((url.text for url in urls if may_start(url, access)), MOST_STARTS)
+
+        return cls(
+            session.logins,
+            proxies=session.collection.proxies,
+            user_agent=session.collection.user_agent,
+            tls=TlsOptions.from_settings(crawler.settings),
+            guard=guard_of_logins(session.space.at_connect),
+            browser=session.collection.browser,
+            is_stopping=lambda: not crawler.crawling,
+            download=download,
+            starts=starts,
+        )
+
+    def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
+        """Set what the request carries; where it needs a session that is not there, it waits for one."""
+        drop_access(request)
+        found = site_of(request)
+        if found is None:
+            return None
+        site, scheme = found
+        if RESOURCE in request.meta and not self._may_carry(request.meta[RESOURCE], site):
+            return None
+        headers = {
+            name: value for name, value in self._logins.headers(site, scheme=scheme).items() if name not in request.headers
+        }
+        if headers:
+            request.headers.update(headers)
+            set_access(request, headers)
+        access = self._logins.access(site)
+        if access is not None and access.kind == "digest" and access.carries(scheme):
+            self._prove(request, self._digest(access, site), site)
+        if access is not None and access.kind == "negotiate" and access.carries(scheme):
+            request.meta[NEGOTIATE] = True
+        if access is None or access.session is None or not access.carries(scheme):
+            return None
+        if request.meta.get(CHECK) == ANONYMOUS:
+            request.meta["dont_merge_cookies"] = True
+            return None
+        carried = self._logins.sessions.current(access)
+        if CHECK in request.meta and (carried is None or carried.number != request.meta[CHECK]):
+            raise NotAsked
+        if carried is None:
+            return self._wait(request, access, site)
+        self._carry(request, access, carried)
+        return None
+
+    def process_response(
+        self, request: Request, response: Response
+    ) -> Request | Response | Coroutine[Any, Any, Request | Response]:
+        """See whether a response was made for somebody who is not logged in. If the session has ended, the request is made once more."""
+        if response.status == HTTPStatus.UNAUTHORIZED or NONCE in request.meta:
+            challenged = self._challenged(request, response)
+            if challenged is not None:
+                return challenged
+        sent = request.meta.get(SESSION)
+        if sent is None:
+            return response
+        pattern, number, _ = sent
+        access = self._logins.entry(pattern)
+        sign = self._signs[pattern].sign(response)
+        if sign and CHECK not in request.meta:
+            return self._looks_logged_out(request, response, access, sign)
+        if not sign:
+            self._shown(request, response, access, number)
+            if CHECK not in request.meta:
+                is_page = STATE in request.meta and response.status == HTTPStatus.OK and isinstance(response, TextResponse)
+                self._logins.sessions.shown(access, request_id(request), number, url=request.url if is_page else "")
+        return response
+
+    async def _looks_logged_out(self, request: Request, response: Response, access: SiteAccess, sign: str) -> Request | Response:
+        """Return the request once more where its session has ended, and the response where it is its page's own answer."""
+        pattern, number, sent_at = request.meta[SESSION]
+        sessions, page = self._logins.sessions, request_id(request)
+        if self._signs[pattern].is_login_address(request.url) and (
+            sessions.is_shown(access, number) or sessions.has_tried(access, page)
+        ):
+            raise LoggedOutError(f"{request.url} is the page of the log-in")
+        is_alive = await self._check.is_alive(access, number, url=request.url, sent=sent_at)
+        if is_alive is None and self._is_stopping():
+            raise NotAsked
+        what_follows = sessions.looked_out(access, page, number, is_alive=is_alive)
+        if what_follows is LookedOut.AGAIN:
+            return _again(request)
+        if ROBOTS in request.meta:  # it may be so for everybody; where it is none, as one that is not there (RFC 9309, 2.3.1.3)
+            return response if response.status >= 400 else response.replace(status=404)
+        site = site_of(request)
+        if what_follows is LookedOut.REFUSED and site is not None:
+            self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
+        if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
+            return response
+        raise LoggedOutError(f"{request.url} shows {sign}", may_be_shown=what_follows is LookedOut.LATER)
+
+    def _may_carry(self, of_page: OfPage, site: str) -> bool:
+        """Return whether what a page in the browser loads from a site may carry the log-in of that.
+
+        That is so where the page has the same log-in, and the document that asks, which may be that of a frame, is of the very origin.
+        """
+        access = self._logins.access(site)
+        return of_page.is_own and access is not None and access is self._logins.access(parse(of_page.url).site)
+
+    def _challenged(self, request: Request, response: Response) -> Request | None:
+        """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""
+        found = site_of(request)
+        access = None if found is None else self._logins.access(found[0])
+        if found is None or access is None or access.kind != "digest" or not access.carries(found[1]):
+            return None
+        answered = request.meta.get(NONCE, "")
+        digest = self._digest(access, found[0])
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            digest.taken(answered)
+            return None
+        asks = [value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")]
+        asked = digest.take(asks, answered=answered, is_last=request.meta.get(STALE, False))
+        if asked is None:
+            return None
+        self._challenges.put((found[0], request_id(request)), (asked, bool(answered)))
+        return _again(request)
+
+    def _digest(self, access: SiteAccess, site: str) -> DigestLogin:
+        digest = self._digests.get(site)
+        if digest is None:
+            digest = DigestLogin(access.user, access.password())
+            self._digests.put(site, digest)
+        return digest
+
+    def _prove(self, request: Request, digest: DigestLogin, site: str) -> None:
+        asked, is_stale = self._challenges.get((site, request_id(request))) or (digest.known, False)
+        self._challenges.drop((site, request_id(request)))
+        if asked:
+            request.meta[STALE] = is_stale
+            request.headers["Authorization"] = digest.authorization(request.method, request.url, asked)
+            request.meta[NONCE] = asked["nonce"]
+            set_access(request, [*request.meta.get(CARRIED, ()), "Authorization"])
+
+    async def _wait(self, request: Request, access: SiteAccess, site: str) -> None:
+        self._carry(request, access, await self._renewal.session(access, site))
+
+    def _carry(self, request: Request, access: SiteAccess, carried: Carried) -> None:
+        assert access.session is not None
+        if access.session.client is not None:
+            request.headers["Authorization"] = f"Bearer {json.loads(carried.content)['token']}"
+        else:
+            of_browser = request.headers.get(b"Cookie") if RESOURCE in request.meta else None
+            self._renewal.cookies(access, carried).add_to(request)
+            if of_browser:
+                request.headers[b"Cookie"] = _with_others(request.headers.get(b"Cookie") or b"", of_browser)
+        request.meta[SESSION] = access.pattern, carried.number, monotonic()
+        header = "Cookie" if access.session.client is None else "Authorization"
+        set_access(request, [*request.meta.get(CARRIED, ()), header])
+
+    def _shown(self, request: Request, response: Response, access: SiteAccess, number: int) -> None:
+        """Keep the cookies that a page has set."""
+        carried = self._logins.sessions.current(access)
+        if access.session is None or access.session.client is not None or carried is None or carried.number != number:
+            return
+        cookies = self._renewal.cookies(access, carried)
+        if cookies.take_from(response, request):
+            self._logins.sessions.changed(access, cookies.dumped())
+
+
+async def _no_download(_: Request) -> Response:
+    """There is no crawl that could send it."""
+    raise NotAsked
+
+
+def _with_others(header: bytes, others: bytes) -> bytes:
+    """Return a Cookie header with those cookies of another one whose names it has not: what scripts of the page have set, say."""
+    pairs = [pair.strip() for pair in header.split(b";") if pair.strip()]
+    names = {pair.partition(b"=")[0] for pair in pairs}
+    more = [pair.strip() for pair in others.split(b";") if pair.strip()]
+    return b"; ".join([*pairs, *(pair for pair in more if pair.partition(b"=")[0] not in names)])
+
+
+def _again(request: Request) -> Request:
+    again = request.copy()
+    again.meta.pop(EXCHANGE, None)
+    again.dont_filter = True
+    return again

@@ -1,0 +1,129 @@
+"""`scrapy reindex --rebuild`, `--rollback` and `--discard`: an index on a server is built while the present one is searched."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, closing
+from threading import Event
+
+from crawlspace.admin.delivery import open_sink
+from crawlspace.admin.rebuild import Rebuild, Rebuilt
+from crawlspace.admin.sending import PAUSE_S
+from crawlspace.clock import SystemClock
+from crawlspace.config.sinks import SinkOptions, is_rebuildable
+from crawlspace.errors import IndexUnavailable, StoreError, StoreLocked, UsageError
+from crawlspace.index.inventory import Rebuildable
+from crawlspace.index.marks import stored_mark
+from crawlspace.index.places import place_of
+from crawlspace.index.sink import Sink
+from crawlspace.index.versions import Versions
+from crawlspace.parsing import integer
+from crawlspace.plural import counted
+from crawlspace.printable import printable, quoted
+from crawlspace.runtime.session.places import OpenStore, Place, archive_reader
+from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.state.deletion_limit import DeletionLimit
+
+SHOWN = 20
+"""Documents that the new index refuses, which are named."""
+
+
+def rebuild(place: Place, opened: OpenStore, sink: str | None, *, on_previous: bool, approved: bool) -> tuple[bool, str]:
+    """Build an index anew and switch to it, or go back to the previous one; return whether there was a switch, and what to say."""
+    clock = SystemClock()
+    options = _chosen(place, sink)
+    with ExitStack() as stack:
+        index = stack.enter_context(closing(open_sink(options, place.sinks, owner=place.name)))
+        assert isinstance(index, Rebuildable), options.type
+        display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
+        archive = stack.enter_context(closing(archive_reader(place, opened)))
+        work = Rebuild(
+            opened.store,
+            archive,
+            options.name,
+            index,
+            Versions(opened.store, options.name, clock),
+            place.name,
+            _deletion_limit(place),
+            lambda: _wait_for_batch(opened, index, display),
+            display,
+            place.sinks.exclusion_of(options.name),
+        )
+        try:
+            done = work.run(on_previous=on_previous, approved=approved)
+            name = index.copies().present
+        except IndexUnavailable as error:
+            again = f"`scrapy reindex {place.name} --sink {options.name} --{'rollback' if on_previous else 'rebuild'}`"
+            raise StoreError(f"{error}; {again} goes on where it was") from error
+    return done.has_switched, _sentence(place.name, options.name, name, done, on_previous=on_previous)
+
+
+def discard(place: Place, sink: str | None) -> str:
+    """Give up an index that is being built; return what to say."""
+    options = _chosen(place, sink)
+    with closing(open_sink(options, place.sinks, owner=place.name)) as index:
+        assert isinstance(index, Rebuildable), options.type
+        try:
+            name = index.copies().next
+            index.give_up_next()
+        except IndexUnavailable as error:
+            raise StoreError(str(error)) from error
+    return f"{name} is given up" if name else f"no index is being built for the sink {options.name}"
+
+
+def _chosen(place: Place, name: str | None) -> SinkOptions:
+    """Return the sink that is asked for, or the only server. Raises UsageError."""
+    able = [one for one in place.sinks.options if is_rebuildable(one)]
+    chosen = [one for one in able if name in (None, one.name)]
+    known = ", ".join(one.name for one in able) or "none"
+    if name is not None and not chosen:
+        raise UsageError(f"CRAWLSPACE_SINKS has no server {quoted(name)} whose index could be built anew: it has {known}")
+    if len(chosen) != 1:
+        raise UsageError(f"name the sink whose index is to be built anew, with --sink; {place.name} has {known}")
+    return chosen[0]
+
+
+def _deletion_limit(place: Place) -> DeletionLimit:
+    percent, most = "CRAWLSPACE_MAX_DELETIONS_PERCENT", "CRAWLSPACE_MAX_DELETIONS"
+    return DeletionLimit(integer(percent, place.settings[percent], low=0, high=100), integer(most, place.settings[most], low=0))
+
+
+def _wait_for_batch(opened: OpenStore, index: Sink, display: ProgressDisplay) -> None:
+    """Wait until no batch is under way that was begun before."""
+    before = stored_mark(opened.store, index.name)
+    while opened.store.backlog(index.name) and stored_mark(opened.store, index.name) == before:
+        try:
+            with opened.alone(index.name, place_of(index)):
+                return  # nobody sends, and whoever does next knows of the new index
+        except StoreLocked:
+            display("waiting for the crawl to send")
+            Event().wait(PAUSE_S)
+
+
+def _sentence(collection: str, sink: str, name: str, done: Rebuilt, *, on_previous: bool) -> str:
+    lines = [f"{printable(one.order.url)} is refused by the new index: {printable(one.reason)}" for one in done.refused[:SHOWN]]
+    if len(done.refused) > SHOWN:
+        lines.append(f"and {len(done.refused) - SHOWN:,} more")
+    option = "--rollback" if on_previous else "--rebuild"
+    command = f"scrapy reindex {collection} --sink {sink} {option}"
+    documents = counted(done.documents, "document")
+    if done.has_switched:
+        others = f", and {done.others:,} of other collections" if done.others else ""
+        way = "" if on_previous else f"; `scrapy reindex {collection} --sink {sink} --rollback` goes back"
+        lines.append(f"{collection}: the sink {sink} is searched in {name} now, with {documents}{others}{way}")
+    elif done.differ:
+        lines.append(
+            f"{collection}: there was no switch, because {counted(done.differ, 'document')} could not be had: `scrapy audit {collection}"
+            f" --sink {sink} --repair` has them sent or fetched, and then `{command}` goes on"
+        )
+    else:
+        why = (
+            f"the new index has {documents}, and the present one {done.before:,}"
+            if done.is_too_small
+            else f"the new index refuses {counted(len(done.refused), 'document')}"
+        )
+        lines.append(
+            f"{collection}: there was no switch, because {why}: `{command} --approve` switches all the same, `scrapy reindex {collection}"
+            f" --sink {sink} --discard` gives the new one up"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,246 @@
+"""`scrapy reindex`: send all documents again, to one sink after the other, or made anew to each of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from crawlspace import private_files
+from crawlspace.admin.delivery import open_sink
+from crawlspace.admin.parked import SentAgain, send_again
+from crawlspace.admin.reindex import UNKNOWN, IndexState, Reindexed, Reindexing, meta_of
+from crawlspace.admin.sending import MOST_AT_ONCE, Sending
+from crawlspace.clock import SystemClock
+from crawlspace.config.sinks import EMBEDDED, SINKS
+from crawlspace.crawl.sinks.deliveries import end_filling, take_over_filling
+from crawlspace.crawl.sinks.repair import Resending
+from crawlspace.errors import IndexUnavailable, StoreError, UsageError
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.marks import Agreement, MarkKeeper, agreement, forget_mark
+from crawlspace.index.outbox import Drain
+from crawlspace.index.places import place_of
+from crawlspace.index.sink import Sink
+from crawlspace.printable import quoted
+from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, refuse_index_elsewhere, refuse_missing_index
+from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.runtime.session.replay import extracting
+from crawlspace.runtime.session.sinks import note_new_sinks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from crawlspace.index.marks import BatchMark, MarkedStore
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsAgain:
+    """Sends the documents of a collection again. Raises StoreError."""
+
+    place: Place
+    opened: OpenStore
+
+    def to(self, sink: str) -> Reindexed:
+        """Send all to one sink. Raises IndexUnavailable if it does not take them."""
+        clock = SystemClock()
+        now = int(clock.now())
+        state = prepare_index(self.place, self.opened) if sink == EMBEDDED else self._prepare_server(sink)
+        with (
+            closing(archive_reader(self.place, self.opened)) as archive,
+            closing(ProgressDisplay(sys.stderr, clock)) as display,
+            sending_to(sink, self.place, self.opened) as sending,
+        ):
+            sending.until(0)
+            doing = "sending" if len(self.place.sinks.names) == 1 else f"sending to {sink}"
+            done = Reindexing(
+                self.opened.store,
+                archive,
+                state,
+                now,
+                deliver=sending.until,
+                progress=lambda seen, total: display(doing, seen, total),
+                sink=sink,
+            ).run()
+        if sink == EMBEDDED:
+            note_sent_again(self.place, self.opened, done, now=now)
+        elif not self.opened.crawlers():
+            end_filling(self.opened.store, sink)
+        return done
+
+    def made_anew(
+        self, *, processes: int, options: dict[str, str], report: Callable[[ProgressDisplay, str, str], None]
+    ) -> tuple[Reindexed, Mapping[str, str]]:
+        """Make all documents anew, and send them to each sink. Return also which servers did not take them, and why.
+
+        Raises IndexUnavailable if the embedded index does not take them.
+        """
+        if self.opened.crawlers():
+            raise StoreError(
+                f"{self.place.name} is being crawled, with the code and settings of when that began: stop the crawl first, or wait for its end"
+            )
+        clock = SystemClock()
+        now = int(clock.now())
+        has_embedded = self.place.sinks.has_embedded
+        state = prepare_index(self.place, self.opened) if has_embedded else UNKNOWN
+        with ExitStack() as stack:
+            archive = stack.enter_context(closing(archive_reader(self.place, self.opened)))
+            display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
+            sendings = {name: stack.enter_context(sending_to(name, self.place, self.opened)) for name in self.place.sinks.names}
+            each = SendingToEach(sendings)
+            each.until(0)
+            reindexing = Reindexing(
+                self.opened.store,
+                archive,
+                state,
+                now,
+                deliver=each.until,
+                settle=each.settle,
+                progress=lambda seen, total: display("sending", seen, total),
+            )
+            making = extracting(
+                reindexing,
+                self.place,
+                self.opened,
+                archive,
+                processes=processes,
+                options=options,
+                report=lambda url, why: report(display, url, why),
+            )
+            done = stack.enter_context(making).run()
+        if has_embedded:
+            note_sent_again(self.place, self.opened, done, now=now)
+        return done, each.unavailable
+
+    def _prepare_server(self, sink: str) -> IndexState:
+        """Begin anew with a server, if no reindex is to be continued: an index that is not there any more is made again."""
+        store, meta = self.opened.store, meta_of(sink)
+        with opened_sink(sink, self.place) as server:
+            found = server.mark()
+            if store.get_meta(meta) and _is_another(store, server, found):
+                store.set_meta(meta, "")
+        if not self.opened.crawlers():  # else the crawl would not know of it
+            note_new_sinks(store, self.place.sinks)
+            if not store.get_meta(meta):
+                take_over_filling(store, sink)
+                if found is None:
+                    forget_mark(store, sink)
+        return UNKNOWN
+
+
+def _is_another(store: MarkedStore, server: Sink, found: BatchMark | None) -> bool:
+    """Return whether the index of a sink is not the one that it was sent its orders, as far as that can be known."""
+    if found is None:
+        return isinstance(server, MarkKeeper) and server.lacks_mark()
+    return agreement(store, server.name, found, now=int(SystemClock().now())) is not Agreement.SAME
+
+
+# --- index file ----------------------------------------------------------------------------------------------------
+
+
+def prepare_index(place: Place, opened: OpenStore) -> IndexState:
+    """Make the file of the index if it is missing, and return what is in it.
+
+    Raises StoreError for an index on another machine, and where the file is missing while the collection is crawled: the crawl writes to
+    the lost one.
+    """
+    refuse_index_elsewhere(place, opened)
+    _make_file(place, opened)
+    with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
+        mark = index.mark()
+        return IndexState(0 if mark is None else mark.batch, index.count_pushed())
+
+
+def note_sent_again(place: Place, opened: OpenStore, done: Reindexed, *, now: int) -> None:
+    """Note that the index was sent all documents, unless a crawl is sending them."""
+    if opened.crawlers():
+        return
+    all_taken = not (done.fetched or done.left or opened.store.parked(EMBEDDED))
+    with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
+        Resending(opened.store, index, owner=place.name, now=now).sent_again(all_taken=all_taken)
+
+
+def _make_file(place: Place, opened: OpenStore) -> None:
+    if place.index_file.exists():
+        return
+    if opened.crawlers():
+        raise StoreError(
+            f"there is no index at {place.index_file} any more, and {place.name} is being crawled: stop the crawl first"
+        )
+    try:
+        private_files.make_folder(place.index_file.parent)
+    except OSError as error:
+        raise StoreError(f"{place.index_file.parent} cannot be made: {error.strerror}") from error
+    private_files.make_file(place.index_file)
+
+
+# --- parked --------------------------------------------------------------------------------------------------------
+
+
+def send_parked(place: Place, opened: OpenStore, sinks: Sequence[str]) -> Iterator[SentAgain]:
+    """Send each of these sinks what it has refused, if there is any; yield what became of that. Raises StoreError."""
+    for name in sinks:
+        if not opened.store.parked(name):
+            continue
+        if name == EMBEDDED:
+            refuse_index_elsewhere(place, opened)
+            refuse_missing_index(place)
+        with sending_to(name, place, opened) as sending:
+            yield send_again(opened.store, name, partial(sending.until, 0))
+
+
+# --- sending -------------------------------------------------------------------------------------------------------
+
+
+def sinks_of(place: Place, name: str | None) -> tuple[str, ...]:
+    """Return the sink of that name, or without one all of the settings. Raises UsageError."""
+    if name is not None and name not in place.sinks.names:
+        raise UsageError(f"{SINKS} has no sink {quoted(name)}: it has {', '.join(place.sinks.names)}")
+    return place.sinks.names if name is None else (name,)
+
+
+@contextmanager
+def opened_sink(name: str, place: Place) -> Iterator[Sink]:
+    """Open a sink, which is not connected yet. The file of the embedded index is there. Raises SettingError, StoreError."""
+    options = next(one for one in place.sinks.options if one.name == name)
+    with closing(open_sink(options, place.sinks, owner=place.name)) as sink:
+        yield sink
+
+
+@contextmanager
+def sending_to(name: str, place: Place, opened: OpenStore) -> Iterator[Sending]:
+    """Yield what sends a sink what waits for it. Raises as `opened_sink`."""
+    with opened_sink(name, place) as sink:
+        exclusion = place.sinks.exclusion_of(name)
+        drain = Drain(opened.store, sink, SystemClock(), batch=MOST_AT_ONCE, exclusion=exclusion)
+        with closing(Sending(drain, partial(opened.alone, name, place_of(sink)))) as sending:
+            yield sending
+
+
+class SendingToEach:
+    """Sends several sinks what waits for them, one after the other. A server that does not take it is left out from then on."""
+
+    def __init__(self, sendings: Mapping[str, Sending]) -> None:
+        self._sendings = dict(sendings)
+        self.unavailable: dict[str, str] = {}
+        """By name: why a server has not taken what waits for it."""
+
+    def until(self, most: int) -> None:
+        """As that of Sending, for each of them. Raises IndexUnavailable if the embedded index does not take what waits."""
+        for name, sending in list(self._sendings.items()):
+            try:
+                sending.until(most)
+                if len(self._sendings) > 1:
+                    sending.settle()  # while one sends, another might not
+            except IndexUnavailable as error:
+                if name == EMBEDDED:
+                    raise
+                self.unavailable[name] = str(error)
+                del self._sendings[name]
+
+    def settle(self) -> None:
+        """As that of Sending: where there are several, all are settled at any time."""
+        for sending in self._sendings.values():
+            sending.settle()

@@ -1,0 +1,50 @@
+"""What becomes of an item, and a document as item pipelines see it: its further fields are set by name, as those of any item."""
+
+from __future__ import annotations
+
+import pytest
+from itemadapter import ItemAdapter
+
+from crawlspace.content.page import Page
+from crawlspace.model import Document, Outcome, OutcomeKind
+from crawlspace.runtime.components.items import DocumentAdapter, Fetched, document_of
+
+URL = "http://a.example/"
+
+
+def test_own_and_further_fields() -> None:
+    document = Document(URL, "A page", fields={"kind": "manual"})
+    adapter = ItemAdapter(document)
+    assert isinstance(adapter.adapter, DocumentAdapter)
+    assert (adapter["title"], adapter["kind"], adapter.get("price")) == ("A page", "manual", None)
+    adapter["title"], adapter["price"], adapter["sizes"] = "Another", "7", [1, 2]
+    del adapter["kind"]
+    assert (document.title, document.fields) == ("Another", {"price": "7", "sizes": "[1, 2]"})
+
+
+def test_the_form_in_exports_stays() -> None:
+    exported = ItemAdapter(Document(URL, fields={"kind": "manual"})).asdict()
+    assert (exported["url"], exported["fields"], "kind" in exported) == (URL, {"kind": "manual"}, False)
+
+
+@pytest.mark.parametrize("name", ["price", "no such field"])
+def test_a_field_that_it_has_not(name: str) -> None:
+    with pytest.raises(KeyError, match=name):
+        ItemAdapter(Document(URL))[name]
+
+
+@pytest.mark.parametrize(
+    ("item", "declared", "language"),
+    [
+        ({}, "", "de"),
+        ({}, "en-GB", "en-GB"),
+        ({"language": "fr"}, "", "fr"),
+        ({"text": "Employees send their requests to the office four weeks before."}, "", "en"),
+        ({"text": "7"}, "", ""),
+        (Document(URL, language="nl"), "en", "nl"),
+    ],
+)
+def test_the_language_is_that_of_the_item_or_of_the_page_or_of_the_text(item: object, declared: str, language: str) -> None:
+    page = Page(URL, language=declared, text="Die Anträge auf Urlaub gehen vier Wochen vorher an das Sekretariat.")
+    fetched = Fetched(Outcome(1, URL, OutcomeKind.DOCUMENT, 200), item, page)
+    assert document_of(fetched).language == language
