@@ -102,7 +102,7 @@ DOWNLOADER_MIDDLEWARES = {
     "crawlspace.runtime.components.robots.RobotsTxt": 100,
     "middlewares.crawl_space.CrawlSpaceGuard": 110,
     "crawlspace.runtime.components.middlewares.ConditionalGet": 120,
-    "crawlspace.runtime.components.site_access.SiteAccessMiddleware": 390,
+    "crawlspace.runtime.access.middleware.SiteAccessMiddleware": 390,
     "crawlspace.runtime.components.middlewares.DefaultHeaders": 400,
     "crawlspace.runtime.browser.rendering.RenderingMiddleware": 580,
     "crawlspace.runtime.components.middlewares.Decompression": 590,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.content.text import last_segment
-from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, mark
+from crawlspace.index.login_exclusion import checksum_behind_login, mark
 from crawlspace.runtime.components.items import checksum_of, document_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from crawlspace.admin.reindex import StoredDocuments
 from crawlspace.crawl.sinks.repair import unsent
-from crawlspace.index.as_sent.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.index.inventory import Entry, Inventory
+from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.index.versions import Versions
 from crawlspace.model import Document, UrlState
 from crawlspace.state.changes import Change, Effects

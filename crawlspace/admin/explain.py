@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from crawlspace.access.logins import why_urls_wait
 from crawlspace.admin.refresh import Refreshing, refreshing
 from crawlspace.admin.refused import SeenLink, seen_on
 from crawlspace.admin.rendering import PageRendering, rendering_of
@@ -20,7 +21,6 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import LookedUp, last_look_up
 from crawlspace.crawl.inherited_metadata import added_by
-from crawlspace.crawl.logins import why_urls_wait
 from crawlspace.crawl.sites import kept_out
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict, of_all_addresses
 from crawlspace.errors import UsageError

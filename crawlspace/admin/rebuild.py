@@ -13,8 +13,8 @@ from functools import partial
 
 from crawlspace.admin.audit import Audit, AuditedStore, Difference, DifferenceKind
 from crawlspace.admin.reindex import StoredDocuments
-from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.index.inventory import BuiltCopy, Entry, Rebuildable
+from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.sink import Refusal
 from crawlspace.index.versions import Versions
 from crawlspace.model import Document, IndexOrder, Op

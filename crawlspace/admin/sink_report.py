@@ -9,7 +9,7 @@ from typing import Protocol
 
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
-from crawlspace.index.as_sent.login_exclusion import LoginExclusion
+from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.servers import noted_server, server_meta
 from crawlspace.index.standstill import Standstill, noted_standstill, standstill_meta
 from crawlspace.model import Op

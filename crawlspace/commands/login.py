@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from crawlspace.access.logins import forget_refused, forget_waiting, places_of
+from crawlspace.access.sessions import Sessions
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.site_access import SiteAccess
-from crawlspace.crawl.logins import forget_refused, forget_waiting, places_of
-from crawlspace.crawl.sessions import Sessions
 from crawlspace.errors import UsageError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, print_json

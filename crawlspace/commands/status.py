@@ -10,6 +10,15 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
+from crawlspace.access.logins import (
+    RefusedLogin,
+    WaitingLogin,
+    often_sentence,
+    refused_logins,
+    waiting_logins,
+    wanted_logins,
+)
+from crawlspace.access.sessions import KeptSession, kept_sessions, next_login_at
 from crawlspace.admin.refresh import refreshing
 from crawlspace.admin.rendering import RenderingReport, counts_sentence, rendering_report
 from crawlspace.admin.report import Report, iso, report, status_sentence
@@ -18,16 +27,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh.times import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.findings import MOST_ROUTES, kept_error_examples, kept_routes, kept_traps
-from crawlspace.crawl.logins import (
-    RefusedLogin,
-    WaitingLogin,
-    often_sentence,
-    refused_logins,
-    waiting_logins,
-    wanted_logins,
-)
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
-from crawlspace.crawl.sessions import KeptSession, kept_sessions, next_login_at
 from crawlspace.crawl.sinks.repair import Resending
 from crawlspace.crawl.startup import build_space, hash_of
 from crawlspace.decision import OF_PAGES, Reason

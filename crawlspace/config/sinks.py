@@ -16,8 +16,8 @@ from crawlspace.config.limits import read_limits
 from crawlspace.config.secrets import read_secret
 from crawlspace.config.sites import read_sites
 from crawlspace.errors import SettingError
-from crawlspace.index.as_sent.login_exclusion import REQUIRES_LOGIN, LoginExclusion
 from crawlspace.index.inventory import Inventory, Rebuildable
+from crawlspace.index.login_exclusion import REQUIRES_LOGIN, LoginExclusion
 from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Sink
 from crawlspace.parsing import boolean, duration, integer, one_of, table

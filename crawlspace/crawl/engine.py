@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from crawlspace.access.logins import Logins
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import Locate, Locating
@@ -21,7 +22,6 @@ from crawlspace.crawl.depths.settlement import fetch_again
 from crawlspace.crawl.files import FileSlots
 from crawlspace.crawl.findings import RunFindings
 from crawlspace.crawl.inherited_metadata import lacks_fields
-from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.outcomes import NOT_SHOWN, OutcomePolicy, excluded_status, not_shown
 from crawlspace.crawl.recording import OutcomeRecorder
 from crawlspace.crawl.rendering import Rendering

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
-from crawlspace.index.as_sent.login_exclusion import LoginExclusion
 from crawlspace.index.by_reference import ContentReferences
+from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, MarkKeeper, next_mark, note_mark, stored_mark
 from crawlspace.index.places import place_of
 from crawlspace.index.servers import note_server

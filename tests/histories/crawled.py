@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from crawlspace.crawl.logins import forget_refused, refused_logins
+from crawlspace.access.logins import forget_refused, refused_logins
 from crawlspace.model import Held, State, Status, UrlState
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore

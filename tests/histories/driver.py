@@ -24,8 +24,8 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.sinks.repair import LostDocuments
 from crawlspace.crawl.startup import open_engine
 from crawlspace.decision import Reason
-from crawlspace.index.as_sent.login_exclusion import checksum_behind_login
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.login_exclusion import checksum_behind_login
 from crawlspace.index.sink import Sink
 from crawlspace.model import Document, Outcome, OutcomeKind, State, Status, UrlState
 from crawlspace.state.redis.store import RedisStore

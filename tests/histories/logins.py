@@ -14,17 +14,17 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
+from crawlspace.access.logins import Logins
 from crawlspace.clock import FakeClock
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.logins import Logins
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Outcome, OutcomeKind, Status
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
+from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.access.renewal import Renewal
 from crawlspace.runtime.access.session_check import Download
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
-from crawlspace.runtime.components.site_access import SiteAccessMiddleware
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from tests.histories.reading import body_of, headers_of
 from tests.histories.web import Answer, Login, Page, Site, Web, host_of, path_of

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from crawlspace.crawl.sessions import SESSIONS, kept_sessions
+from crawlspace.access.sessions import SESSIONS, kept_sessions
 from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.stored import FAST, collection, indexed, opened

@@ -39,6 +39,7 @@ FLOORS: tuple[frozenset[str], ...] = (
     ),
     frozenset({"rules", "state", "frontier", "content", "index", "archive"}),
     frozenset({"config"}),
+    frozenset({"access"}),
     frozenset({"crawl"}),
     frozenset({"admin", "importers"}),
     frozenset({"distributed"}),
@@ -75,7 +76,6 @@ MANY_IMPORTS = {
 """Modules with more imports, each with its reason."""
 SINGLE_MODULES = {
     "crawlspace/config/refresh": "goes with the settings on msgspec structs",
-    "crawlspace/index/as_sent": "goes with the sinks",
     "middlewares": "binds the rules; what else a project needs is its own",
     "spiders": "is where Scrapy looks for the spiders of a project",
 }

@@ -13,7 +13,7 @@ from typing import Protocol
 from crawlspace.clock import Clock
 from crawlspace.crawl.sinks.deliveries import filled, filled_up_to, filling_noted, have_filled
 from crawlspace.crawl.sinks.repair import unsent
-from crawlspace.index.as_sent.login_exclusion import LoginExclusion, is_marked, stand_in
+from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.model import Document, UrlState
 from crawlspace.plural import counted
 from crawlspace.state.changes import Change, Effects

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from crawlspace.crawl.sessions import KeptCookie
+from crawlspace.access.sessions import KeptCookie
 from crawlspace.runtime.components.cookies import jar_domain
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from crawlspace.access.sessions import KeptCookie
 from crawlspace.config.site_access import SiteAccess
-from crawlspace.crawl.sessions import KeptCookie
 from crawlspace.errors import SettingError
 from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.cookies import Cookies, jar_domain

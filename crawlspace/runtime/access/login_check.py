@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 
+from crawlspace.access.digest import DigestLogin, schemes
 from crawlspace.content.html import extract
 from crawlspace.printable import printable
-from crawlspace.runtime.access.digest import DigestLogin, schemes
 from crawlspace.runtime.access.jar import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
 from crawlspace.runtime.access.requests import LoginRequests

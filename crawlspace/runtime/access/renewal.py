@@ -20,9 +20,9 @@ from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from crawlspace.access.logins import Logins
+    from crawlspace.access.sessions import Carried
     from crawlspace.config.site_access import SiteAccess
-    from crawlspace.crawl.logins import Logins
-    from crawlspace.crawl.sessions import Carried
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
 
-from crawlspace.crawl.logins import entry_hosts_of
-from crawlspace.crawl.sessions import LONGEST_LOGIN_S
+from crawlspace.access.logins import entry_hosts_of
+from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Status
 from crawlspace.printable import printable

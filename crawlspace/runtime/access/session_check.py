@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from crawlspace.crawl.sessions import CheckPage, Sessions
+from crawlspace.access.sessions import CheckPage, Sessions
 from crawlspace.runtime.components.requests import CHECK, SLOT
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawlspace.access.sessions import KeptCookie
     from crawlspace.config.rendering import SiteRendering
-    from crawlspace.crawl.sessions import KeptCookie
     from crawlspace.rules.domain import DomainMatcher
     from crawlspace.runtime.browser.loopback_proxy import Streams
     from crawlspace.runtime.browser.tab import Dom

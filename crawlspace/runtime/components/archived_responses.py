@@ -20,7 +20,7 @@ from crawlspace.content.fingerprint import checksum
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.crawl.rule_changes.archived import DocumentMoving, LinkJudging
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
-from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, is_marked
+from crawlspace.index.login_exclusion import checksum_behind_login, is_marked
 from crawlspace.model import OutcomeKind
 from crawlspace.runtime.components.middlewares import Decompression
 from crawlspace.runtime.components.requests import page_request

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from crawlspace.access.digest import schemes
 from crawlspace.config.sites import mode_of
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
@@ -31,7 +32,6 @@ from crawlspace.errors import CrawlspaceError
 from crawlspace.model import NO_CONTENT, Document, Outcome, OutcomeKind, Status, UrlState
 from crawlspace.plural import counted
 from crawlspace.printable import printable
-from crawlspace.runtime.access.digest import schemes
 from crawlspace.runtime.components.items import Fetched, failed, is_document, keep_out, unexpected
 from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, ROBOTS, STATE, is_conditional, request_id
 from crawlspace.runtime.components.robots import robots_body

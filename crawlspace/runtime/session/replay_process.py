@@ -31,7 +31,7 @@ from crawlspace.crawl.replay import ReplayEngine
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import CrawlspaceError
 from crawlspace.framing import LENGTH_BYTES, framed, received
-from crawlspace.index.as_sent.login_exclusion import checksum_behind_login, is_marked, mark
+from crawlspace.index.login_exclusion import checksum_behind_login, is_marked, mark
 from crawlspace.model import OutcomeKind
 from crawlspace.printable import printable
 from crawlspace.runtime.components.archived_responses import as_downloaded

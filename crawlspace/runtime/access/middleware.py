@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.exceptions import NotConfigured
 from scrapy.http import TextResponse
 
+from crawlspace.access.digest import DigestLogin
+from crawlspace.access.sessions import LookedOut
 from crawlspace.cache import Recent
 from crawlspace.config.proxies.table import Proxies
-from crawlspace.crawl.sessions import LookedOut
 from crawlspace.frontier.robots.cache import RobotsVerdict
-from crawlspace.runtime.access.digest import DigestLogin
 from crawlspace.runtime.access.renewal import Renewal
 from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
 from crawlspace.runtime.access.session_check import SessionCheck
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from crawlspace.access.digest import Challenge
+    from crawlspace.access.logins import Logins
+    from crawlspace.access.sessions import Carried
     from crawlspace.config.rendering import BrowserSettings
     from crawlspace.config.site_access import SiteAccess
-    from crawlspace.crawl.logins import Logins
-    from crawlspace.crawl.sessions import Carried
-    from crawlspace.runtime.access.digest import Challenge
     from crawlspace.runtime.access.session_check import Download
     from crawlspace.runtime.components.requests import OfPage
     from crawlspace.runtime.http.resolver import Guard

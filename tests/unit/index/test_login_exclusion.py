@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.index.as_sent.login_exclusion import LoginExclusion, stand_in
+from crawlspace.index.login_exclusion import LoginExclusion, stand_in
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Refusal, Sent

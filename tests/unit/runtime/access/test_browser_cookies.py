@@ -8,10 +8,10 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
+from crawlspace.access.logins import entry_hosts_of
+from crawlspace.access.sessions import KeptCookie
 from crawlspace.config.rendering import NO_RENDERING
 from crawlspace.config.sites import SiteSettings, SiteTable
-from crawlspace.crawl.logins import entry_hosts_of
-from crawlspace.crawl.sessions import KeptCookie
 from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.browser_cookies import cookies_for_page, cookies_of_entry
 from crawlspace.runtime.access.jar import SessionCookies

@@ -6,13 +6,13 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
+from crawlspace.access.logins import Logins
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import read_sites
-from crawlspace.crawl.logins import Logins
 from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.jar import SessionCookies
+from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.components.requests import OWN, detached
-from crawlspace.runtime.components.site_access import SiteAccessMiddleware
 from tests.contract.memory.store import MemoryStore
 
 ENTRIES: dict[str, dict[str, object]] = {

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.clock import FakeClock
-from crawlspace.config.sites import SiteTable, read_sites
-from crawlspace.crawl.logins import (
+from crawlspace.access.logins import (
     REFUSED,
     Logins,
     forget_refused,
@@ -15,6 +13,8 @@ from crawlspace.crawl.logins import (
     waiting_logins,
     why_urls_wait,
 )
+from crawlspace.clock import FakeClock
+from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.errors import StoreAway
 from crawlspace.rules.limits import Limits
 from tests.contract.memory.store import MemoryStore

@@ -17,12 +17,12 @@ from typing import Self
 
 import msgspec
 
+from crawlspace.access.sessions import MOST_LOGINS, Sessions, kept_sessions, mark_of, next_login_at
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
-from crawlspace.crawl.sessions import MOST_LOGINS, Sessions, kept_sessions, mark_of, next_login_at
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.printable import printable, quoted
