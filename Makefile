@@ -98,9 +98,9 @@ compiled: env-dev
 
 # Of the seeds that make test has not.
 test-histories: env-dev
-	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 1000 --count "$(HISTORIES)"
-	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 2000 --count "$$(( $(HISTORIES) / 4 ))" --store redis
-	@PYTHONHASHSEED=0 $(RUN) -m benchmarks.histories --first 3000 --count "$$(( $(HISTORIES) / 4 ))" --sink opensearch
+	@PYTHONHASHSEED=0 $(RUN) -m tests.long.histories --first 1000 --count "$(HISTORIES)"
+	@PYTHONHASHSEED=0 $(RUN) -m tests.long.histories --first 2000 --count "$$(( $(HISTORIES) / 4 ))" --store redis
+	@PYTHONHASHSEED=0 $(RUN) -m tests.long.histories --first 3000 --count "$$(( $(HISTORIES) / 4 ))" --sink opensearch
 
 test-servers: env-dev
 	@$(RUN) -m tests.real_servers.run

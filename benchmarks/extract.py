@@ -19,8 +19,8 @@ from scrapy.linkextractors import LinkExtractor
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.html import extract
 from crawlspace.content.mime import sniff
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, IndexOrder, Op
 
 URL = "http://www.example.com/folder/page.html"
 WORDS = "network status report the of and budget über café system manual policy for 2024 travel team security release".split()

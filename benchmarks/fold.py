@@ -22,9 +22,10 @@ from pathlib import Path
 
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, start, stop, tail
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
-from crawlspace.model import Document, NewUrl, Source, State, UrlState
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.rules.crawl_rules import CrawlRules
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
@@ -147,7 +148,7 @@ def change(file: Path, options: UrlOptions, *, write: bool) -> dict[str, object]
     gc.freeze()
     gc.set_threshold(20_000, 10, 5)  # as `scrapy crawl` does at its start
     space = _space(options)
-    verdicts, hash_, deletion_limit = BulkDecisions(space, None), rules_hash(space, None), DeletionLimit(100, 0)
+    verdicts, hash_, deletion_limit = KnownUrlDecisions(space, None), rules_hash(space, None), DeletionLimit(100, 0)
     if write:
         store = SqliteStore.open_for_crawl(file)
         done = reconcile(store, verdicts, hash=hash_, deletion_limit=deletion_limit, now=_NOW)

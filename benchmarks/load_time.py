@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from benchmarks.measure import Row
 from crawlspace import settings as defaults
-from crawlspace.admin.lint_collection import review
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import CrawlspaceError
+from crawlspace.lint.collection import lint_collection
 
 _LOAD_S, _REFUSED_S, _LOAD_MB, _LINT = 20, 5, 1_000, 3
 _LEAST_S = 0.5
@@ -80,7 +80,7 @@ def measure(kind: str, number: int) -> Load:
             refused = str(error).partition("\n")[0]
         load_s, load_mb = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         begun = time.perf_counter()
-        review(folder, settings, settings, store=None)
+        lint_collection(folder, settings, settings, store=None)
         return Load(load_s, load_mb, time.perf_counter() - begun, refused)
 
 

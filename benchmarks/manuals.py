@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.measure import BenchmarkFailed, say
 from crawlspace.content.html import extract
-from crawlspace.model import Document
+from crawlspace.document import Document
 
 CACHE = Path.home() / ".cache" / "crawlspace-benchmarks"
 ORIGIN = "http://manuals.example.com"

@@ -23,15 +23,17 @@ import apsw
 
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, start, stop, tail
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, plan, reconcile, rules_hash
-from crawlspace.model import Document, NewUrl, Source, State, Status, UrlState
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.status import Status
 from crawlspace.urls import parse, url_key
 
 _NOW = 1_750_000_000
@@ -156,7 +158,7 @@ def change(file: Path, *, write: bool, old: bool, hold: bool) -> dict[str, objec
     """Show or make the change to the new rules, or back to the old ones; return the numbers of the plan."""
     space = _space(OLD if old else NEW)
     rules = _global_rules()
-    verdicts = BulkDecisions(space, GlobalSpace(rules.domain))
+    verdicts = KnownUrlDecisions(space, GlobalSpace(rules.domain))
     deletion_limit = DeletionLimit(0, 0) if hold else DeletionLimit(100, 0)
     hash_ = rules_hash(space, rules)
     if write:

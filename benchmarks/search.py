@@ -28,8 +28,8 @@ from lxml import html
 
 from benchmarks.manuals import MANUALS, Manual, documents, pages, url_of
 from benchmarks.measure import Row, finish, say
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, IndexOrder, Op
 
 SETS = Path(__file__).with_name("search_sets")
 BATCH = 200

@@ -31,9 +31,10 @@ from benchmarks.sink_server import emptied, is_real, number_of_documents, server
 from benchmarks.store import NOW, SITES, page, pending_url
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import made, read_sinks
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.opensearch.mapping import source_of
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, IndexOrder, Op, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id
 

@@ -16,7 +16,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from benchmarks.measure import Row, finish, say
-from crawlspace.model import Document, NewUrl, Source, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key

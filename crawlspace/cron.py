@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from cronsim import CronSim, CronSimError
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 _SHORT = {
     "@yearly": "0 0 1 1 *",

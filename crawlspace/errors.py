@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Protocol
 
-from crawlspace.printable import excerpt, printable, printable_message
+from crawlspace.text import excerpt, printable, printable_message
 
 
 class CrawlspaceError(Exception):

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Literal
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([smhdw]?)\s*", re.IGNORECASE)

@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 from hashlib import blake2b
 from struct import Struct as Packing
-from typing import Protocol
 from zlib import crc32
 
 from ada_url import join_url, normalize_url
 from msgspec import Struct, structs
 
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -62,35 +61,7 @@ class Url(Struct, frozen=True, gc=False):
         return url_key(self.text)
 
 
-class UrlParts(Protocol):
-    """The parts of a URL that rules and limits check: a `Url`, or a cheaper object for bulk checks."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def scheme(self) -> str: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def port(self) -> int: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def query(self) -> str | None: ...
-    @property
-    def host_as_written(self) -> str: ...
-    @property
-    def fragment(self) -> str: ...
-
-
 _KEY = Packing("<q")
-
-
-def as_url(parts: UrlParts) -> Url:
-    """Return a `Url` with these parts, or the argument itself if it is one."""
-    if isinstance(parts, Url):
-        return parts
-    return Url(parts.text, parts.scheme, parts.host, parts.port, parts.path, parts.query, parts.host_as_written, parts.fragment)
 
 
 def url_key(text: str) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crawlspace.model import Document
+from crawlspace.document import Document
 from crawlspace.runtime.components.spider import FrontierSpider
 
 if TYPE_CHECKING:

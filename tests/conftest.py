@@ -20,6 +20,9 @@ settings.register_profile("local", deadline=None, database=None)
 settings.register_profile("ci", deadline=None, database=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+gc.disable()
+"""While tests are collected: there is no garbage, and looking for it took an eighth of the time (`pytest_collection_finish`)."""
+
 if (_folder := folder_in_memory()) is not None:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _folder)  # pytest's own way to say where `tmp_path` is
 
@@ -34,6 +37,7 @@ def pytest_collection_finish() -> None:
     """Spare the collector of garbage what was loaded for the tests: it stays, and looking through it takes half a second each time."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 class Project:

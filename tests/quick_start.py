@@ -1,5 +1,7 @@
 """Scrapy's command line without the second that it takes to start: each process is forked off one that has imported all there is.
 
+So are the processes that a command starts with `python -m` to make documents again.
+
 What differs from `python -m scrapy`: modules are there already, and what Python reads from its environment as it starts was read before,
 but for the places of modules. A project elsewhere finds none of this folder's spiders, middlewares and pipelines imported.
 """
@@ -7,9 +9,11 @@ but for the places of modules. A project elsewhere finds none of this folder's s
 from __future__ import annotations
 
 import importlib
+import json
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -17,14 +21,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import SimpleNamespace
 
 import scrapy.core.downloader.contextfactory  # noqa: F401 - early, as in crawlspace/commands/__init__.py
 from scrapy.cmdline import execute
 
+from crawlspace.runtime.session import replay
 from tests.notifications import Running
 
 IS_POSSIBLE = "forkserver" in multiprocessing.get_all_start_methods()
 _READS_THE_ENVIRONMENT = "crawlspace.settings"
+_LARGEST_MESSAGE = 1 << 20
 _ROOT = Path(__file__).resolve().parent.parent
 _OF_PROJECT = ("spiders", "middlewares", "pipelines")
 
@@ -106,6 +113,66 @@ def _be_scrapy(
     for output in {stdout, stderr}:
         if not isinstance(output, Path):
             output.close()  # the pipe ends with this process
+    _be_started(cwd, env)
+    if "--extract" in args:
+        spare = _Spare()
+        names = {"DEVNULL": subprocess.DEVNULL, "TimeoutExpired": subprocess.TimeoutExpired}
+        replay.subprocess = SimpleNamespace(Popen=spare.start, **names)  # type: ignore[attr-defined, assignment]
+    if first is not None:
+        first()
+    execute(["scrapy", *args])
+
+
+class _Spare:
+    """A process that is forked before Scrapy does anything, to be what `subprocess.Popen` starts first."""
+
+    def __init__(self) -> None:
+        self.returncode: int | None = None
+        self._ending = threading.Thread(target=self._read_status, daemon=True)
+        self._channel, waiting = socket.socketpair()
+        with waiting:
+            self.pid = os.fork()
+            if self.pid == 0:
+                self._channel.close()
+                _be_module(waiting)
+
+    def start(self, command: Sequence[str], *, pass_fds: Sequence[int], env: Mapping[str, str], **how: object) -> object:
+        """Start `python -m MODULE DESCRIPTOR` in a session of its own; the second one in a new interpreter."""
+        if self._channel.fileno() < 0:
+            return subprocess.Popen(command, pass_fds=pass_fds, env=env, **how)  # type: ignore[call-overload]
+        with self._channel as channel:
+            socket.send_fds(channel, [json.dumps([command[2], str(Path.cwd()), dict(env)]).encode()], list(pass_fds))
+            channel.recv(1)  # it leads its session
+        self._ending.start()
+        return self
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._ending.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("python", timeout or 0.0)
+        return self.returncode
+
+    def _read_status(self) -> None:
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _be_module(waiting: socket.socket) -> None:
+    """Wait for a module and its descriptor, and be it; end where none comes."""
+    message, descriptors, *_ = socket.recv_fds(waiting, _LARGEST_MESSAGE, 1)
+    if not message:
+        sys.exit()
+    module, cwd, env = json.loads(message)
+    os.setsid()
+    waiting.close()
+    _be_started(Path(cwd), env)
+    sys.exit(importlib.import_module(module).main(descriptors[0]))
+
+
+def _be_started(cwd: Path, env: Mapping[str, str]) -> None:
+    """Have streams, environment and modules as in an interpreter that has just started there."""
     # The streams of the process that this one is forked from may be of another kind, and stay as they were.
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
@@ -117,9 +184,6 @@ def _be_scrapy(
     if cwd != _ROOT or env.get("PYTHONPATH"):
         _be_elsewhere(cwd, env)
     importlib.reload(importlib.import_module(_READS_THE_ENVIRONMENT))
-    if first is not None:
-        first()
-    execute(["scrapy", *args])
 
 
 def _be_elsewhere(cwd: Path, env: Mapping[str, str]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 from osmem_server import OsmemServer  # type: ignore[import-untyped]
 
 from crawlspace.config.sinks import made, read_sinks
+from crawlspace.document import Document
 from crawlspace.index.opensearch.sink import OpenSearchSink
-from crawlspace.model import Document
 from crawlspace.urls import document_id
 from tests.notifications import LONGEST_WAIT_S
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from crawlspace.document import Document
 from crawlspace.index.solr.sink import SolrSink
-from crawlspace.model import Document
 from crawlspace.urls import document_id
 from tests.notifications import LONGEST_WAIT_S
 from tests.solr_stand_in import SolrStandIn

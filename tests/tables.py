@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from crawlspace.config.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
-from crawlspace.model import OutcomeKind
+from crawlspace.outcome import OutcomeKind
 from tests.command_line import ROOT
 from tests.integration.test_scrapy_components import WORKS
 from tests.integration.test_tutorials import ADAPTIONS

@@ -25,8 +25,8 @@ from crawlspace.config.site_access import CERTIFICATE, SiteAccess
 from crawlspace.config.sites import SiteTable
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.printable import printable, quoted
 from crawlspace.state.store import MetaStore
+from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)

@@ -25,8 +25,8 @@ from crawlspace.clock import Clock
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.errors import SettingError, StoreAway, StoreFull
-from crawlspace.printable import quoted
 from crawlspace.state.store import MetaStore
+from crawlspace.text import quoted
 
 logger = logging.getLogger(__name__)
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from crawlspace.archive.compaction import Compacted, Compaction, PlaceStore
-from crawlspace.archive.files import archive_files, close_abandoned
-from crawlspace.archive.new_files import FileSeries, rotated_bytes, unwritable
-from crawlspace.archive.verification import faults_of
+from crawlspace.archive.files import FileSeries, archive_files, close_abandoned, rotated_bytes, unwritable
+from crawlspace.archive.members import faults_of
 from crawlspace.clock import Clock
 from crawlspace.state.views import KnownUrl
 

@@ -14,10 +14,11 @@ from typing import Protocol
 
 from crawlspace.admin.reindex import StoredDocuments
 from crawlspace.crawl.sinks.repair import unsent
-from crawlspace.index.inventory import Entry, Inventory
+from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
+from crawlspace.index.sink import Entry, Inventory
 from crawlspace.index.versions import Versions
-from crawlspace.model import Document, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts, KnownUrl

@@ -13,9 +13,8 @@ from crawlspace.crawl.sinks.deliveries import NumberedFiles, references_of
 from crawlspace.errors import StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
-from crawlspace.index.places import place_of
-from crawlspace.index.sink import Sink
-from crawlspace.plural import counted
+from crawlspace.index.sink import Sink, place_of
+from crawlspace.text import counted
 
 CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
 CRAWL_SENDS = "the crawl that is running sends what waits"

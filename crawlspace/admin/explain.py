@@ -24,13 +24,14 @@ from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.sites import kept_out
 from crawlspace.decision import Decision, Reason, RuleRef, Step, Verdict, of_all_addresses
 from crawlspace.errors import UsageError
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
-from crawlspace.model import OUT_OF_SPACE, Source, State, UrlState, priority, source_of
-from crawlspace.printable import MESSAGE, printable, quoted
+from crawlspace.frontier.robots import Robots, RobotsVerdict
+from crawlspace.model import Source, State, UrlState, priority, source_of
 from crawlspace.rules.address import is_address
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.store import Store
+from crawlspace.status import OUT_OF_SPACE
+from crawlspace.text import MESSAGE, printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, join, parse
 
 

@@ -16,10 +16,11 @@ from crawlspace.archive.records import Location
 from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import Remade
-from crawlspace.model import LINKS_ONLY, State, UrlState
+from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.views import KnownUrl
+from crawlspace.status import LINKS_ONLY
 
 EXTRACTING = "extracting"
 """Meta: as REINDEXING, of documents that are made anew."""

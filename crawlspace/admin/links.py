@@ -16,10 +16,10 @@ from crawlspace.admin.refused import SampleStore, SeenLink, seen_links, seen_on
 from crawlspace.admin.report import UrlReport, label_of
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import State, UrlState
-from crawlspace.printable import MESSAGE, printable
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.depths import PageLinks, UrlDepth, leads_on, reach_of
 from crawlspace.state.refused_links import by_letter, by_reason
+from crawlspace.text import MESSAGE, printable
 from crawlspace.urls import MalformedUrl, Url, parse
 
 SOME = 500

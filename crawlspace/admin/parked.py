@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from crawlspace.admin.delivery import CRAWL_SENDS
+from crawlspace.document import Op
 from crawlspace.errors import IndexUnavailable
-from crawlspace.model import Op
-from crawlspace.plural import counted
+from crawlspace.text import counted
 
 
 class ParkedStore(Protocol):

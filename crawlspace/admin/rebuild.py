@@ -13,11 +13,10 @@ from functools import partial
 
 from crawlspace.admin.audit import Audit, AuditedStore, Difference, DifferenceKind
 from crawlspace.admin.reindex import StoredDocuments
-from crawlspace.index.inventory import BuiltCopy, Entry, Rebuildable
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.login_exclusion import LoginExclusion
-from crawlspace.index.sink import Refusal
+from crawlspace.index.sink import BuiltCopy, Entry, Rebuildable, Refusal
 from crawlspace.index.versions import Versions
-from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.state.deletion_limit import DeletionLimit
 
 PAGE = 500

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from crawlspace.asked import Asked
-from crawlspace.config.collection import Collection
-from crawlspace.config.errors import where_set
-from crawlspace.config.refresh.times import CYCLE, SCHEDULE, SMART, RefreshTimes
+from crawlspace.config.refresh.times import SCHEDULE, SMART, RefreshTimes
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
-from crawlspace.model import State, UrlState
-from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.model import Asked, State, UrlState
 from crawlspace.state.by_age import real_time
 from crawlspace.state.views import Site
 
@@ -94,22 +90,6 @@ def soonest_due(store: DueStore, times: RefreshTimes, *, now: float) -> tuple[in
     due = [(at, site.site) for site in store.sites() for _, at in site.due if real_time(at) is not None]
     next_at = refreshing(times, store, now=now).next_at
     return min([*due, *([] if next_at is None else [(next_at, "")])], default=None)
-
-
-def lint_refresh(collection: Collection) -> Iterator[Finding]:
-    """Yield warnings about settings after which pages are not fetched again, or which have no effect."""
-    times = collection.refresh
-    if not times.is_ever:
-        message = (
-            f"{SMART} is False, and there is neither {SCHEDULE} nor {CYCLE}: pages that were fetched are not fetched again, except those that"
-            " failed; the index will have them as they were"
-        )
-    elif not times.by_age and times.cycle is not None:
-        message = f"{SMART} has no effect: with {CYCLE} everything known is fetched once in each cycle"
-    else:
-        return
-    line, column = where_set(collection.folder, SMART)
-    yield Finding("settings.py" if line else "settings", line, column, "warning", "refresh", message)
 
 
 def _when(what: str, at: int | None, now: float) -> str:

@@ -13,11 +13,11 @@ from typing import Protocol
 from crawlspace.crawl.admission import as_stored
 from crawlspace.decision import OF_PAGES, Decision, Reason
 from crawlspace.model import UrlState
-from crawlspace.printable import HIDDEN, MESSAGE, printable
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.depths import reach_of
 from crawlspace.state.refused_links import LETTERS, RefusedLink, has_any, letters_of
 from crawlspace.state.views import Counts
+from crawlspace.text import HIDDEN, MESSAGE, printable
 from crawlspace.urls import MalformedUrl, Url, parse
 
 _SOME = 500

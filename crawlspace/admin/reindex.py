@@ -15,11 +15,12 @@ from typing import Protocol
 import msgspec
 
 from crawlspace.crawl.sinks.repair import unsent
-from crawlspace.model import Document, UrlState
-from crawlspace.plural import counted
+from crawlspace.document import Document
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.text import counted
 
 REINDEXING = "reindexing"
 """Meta, with a colon and the name of a sink where it is for one alone: how far a reindex has come; empty when none was begun."""

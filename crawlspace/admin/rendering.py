@@ -9,10 +9,9 @@ from crawlspace.config.sites import mode_of
 from crawlspace.config.url_options import HASH_ROUTES
 from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, learned_rendering
 from crawlspace.decision import Actions, Render, RuleRef
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.state.render_learning import Needs, RenderGroup, group_of
 from crawlspace.state.store import MetaStore
+from crawlspace.text import counted, printable
 from crawlspace.urls import DEFAULT_PORTS, Url
 
 

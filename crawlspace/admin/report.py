@@ -16,11 +16,12 @@ from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.crawl.findings import ErrorExample, HashRoutes
 from crawlspace.crawl.traps import Trap
-from crawlspace.model import Held, State, Status, UrlState, priority
+from crawlspace.model import Held, State, UrlState, priority
 from crawlspace.state.by_age import real_time
-from crawlspace.state.duplicates import is_left
+from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.views import Counts
 from crawlspace.state.who_crawls import Crawler
+from crawlspace.status import Status
 
 LEASED = "leased"
 """Shown instead of the state of a URL that is leased for fetching."""
@@ -142,7 +143,7 @@ def known(
     if imported_at is None:
         imported_at = Origins(store).of(state.id).indexed_at
     winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
-    left = state.checksum is None and is_left(state) and bool(store.left_to_others([state.id]))
+    left = state.checksum is None and stays_in_index(state) and bool(store.left_to_others([state.id]))
     return UrlReport(
         state, None if winner is None else winner.url, sites.get(state.site), left_to_others=left, imported_at=imported_at
     )

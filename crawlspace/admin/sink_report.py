@@ -9,14 +9,12 @@ from typing import Protocol
 
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
+from crawlspace.document import Op
 from crawlspace.index.login_exclusion import LoginExclusion
-from crawlspace.index.servers import noted_server, server_meta
-from crawlspace.index.standstill import Standstill, noted_standstill, standstill_meta
-from crawlspace.model import Op
-from crawlspace.plural import counted
-from crawlspace.printable import printable
+from crawlspace.index.notes import Standstill, noted_server, noted_standstill, server_meta, standstill_meta
 from crawlspace.state.metadata import Named
 from crawlspace.state.views import Site
+from crawlspace.text import counted, printable
 
 
 class SinkView(Named, Protocol):

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from crawlspace.model import Held, UrlState
-from crawlspace.plural import counted
 from crawlspace.state.unreachable import UnreachableSite, cause_of
+from crawlspace.text import counted
 
 
 class UnreachableSiteStore(Protocol):

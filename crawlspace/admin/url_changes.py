@@ -17,7 +17,6 @@ from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.asked import Asked
 from crawlspace.clock import Clock
 from crawlspace.crawl.admission import Admission
 from crawlspace.crawl.depths.settlement import last_run
@@ -25,15 +24,15 @@ from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError, UsageError
-from crawlspace.model import OUT_OF_SPACE, Candidate, Held, NewUrl, Source, State, UrlState
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
+from crawlspace.model import Asked, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.lifecycle import approved, discarded, pending_again
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import KnownUrl
+from crawlspace.status import OUT_OF_SPACE
+from crawlspace.text import counted, printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _BATCH = 1_000

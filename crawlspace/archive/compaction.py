@@ -15,10 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from crawlspace.archive.files import archive_files, size_of
+from crawlspace.archive.files import ROTATED_BYTES, FileSeries, NewFile, archive_files, file_and_offset, place_of, size_of
 from crawlspace.archive.members import copied, records_of
-from crawlspace.archive.new_files import ROTATED_BYTES, FileSeries, NewFile
-from crawlspace.archive.places import file_and_offset, place_of
 
 Move = tuple[int, int, int | None]
 """Id of a URL, its place up to now, and the new one."""

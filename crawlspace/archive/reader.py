@@ -11,11 +11,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crawlspace.archive.files import find
+from crawlspace.archive.files import file_and_offset, find
 from crawlspace.archive.members import MOST_HEAD, DamagedRecord, Record, RecordParts, copied, number, record_without_block
-from crawlspace.archive.places import file_and_offset
 from crawlspace.archive.records import DOM, PREVIOUS, Location, Original, shape_of
-from crawlspace.model import Document
+from crawlspace.document import Document
 
 MOST_BYTES = 1 << 30
 """Of a record that is read: a larger one counts as not archived."""

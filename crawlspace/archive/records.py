@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 import msgspec
 from isal import isal_zlib
 
-from crawlspace.exchange import BodyFile, Exchange, HeaderLines
-from crawlspace.model import Document
+from crawlspace.document import Document
+from crawlspace.outcome import BodyFile, Exchange, HeaderLines
 
 LEFT_OUT = frozenset({b"authorization", b"proxy-authorization", b"cookie", b"set-cookie"})
 """Headers that are not archived."""

@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import Protocol
 
 from crawlspace.archive import records
-from crawlspace.archive.new_files import ROTATED_BYTES, FileSeries, NewFile, unwritable
+from crawlspace.archive.files import ROTATED_BYTES, FileSeries, NewFile, place_of, unwritable
+from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.records import Location, Original
 from crawlspace.clock import Clock
+from crawlspace.document import Document
 from crawlspace.errors import ArchiveError
-from crawlspace.exchange import BodyFile, Exchange
-from crawlspace.model import Document
+from crawlspace.outcome import BodyFile, Exchange
 
 _MOST_AT_ONCE = 64
 """Fetches that are written with one call of the operating system."""
@@ -208,3 +209,52 @@ def _has_directives_of(original: Original | None, exchange: Exchange) -> bool:
     """Return whether a 304 has the robots directives of the response that it is about."""
     now = records.robots_tags(records.shape_of(records.response_head(exchange)))
     return original is not None and records.robots_tags(original.shape) == now
+
+
+# --- new documents -------------------------------------------------------------------------------------------------
+
+
+class ArchiveFileNames(Protocol):
+    def add_archive_file(self, name: str) -> int: ...
+
+
+class NewDocuments:
+    """Writes files of this process into the folder of an archive. Raises ArchiveError."""
+
+    def __init__(self, folder: Path, store: ArchiveFileNames, reader: ArchiveReader, *, collection: str, clock: Clock) -> None:
+        self._folder = folder
+        self._store = store
+        self._reader = reader
+        self._collection = collection
+        self._clock = clock
+        self._series: FileSeries | None = None
+        self._file: NewFile | None = None
+        self._number = 0
+
+    def add(self, record: bytes, response: Location, url: str) -> int:
+        """Write the record of a document and those of its response, and return their place."""
+        try:
+            file = self._writable()
+            place = place_of(self._number, file.end)
+            file.write([record, *self._reader.raw_fetch(response, url)])
+        except OSError as error:
+            raise unwritable(self._folder, error) from error
+        return place
+
+    def close(self) -> None:
+        if self._file is not None:
+            file, self._file = self._file, None
+            try:
+                file.close()
+            except OSError as error:
+                raise unwritable(self._folder, error) from error
+
+    def _writable(self) -> NewFile:
+        if self._file is not None and self._file.end >= ROTATED_BYTES:
+            self.close()
+        if self._file is None:
+            if self._series is None:
+                self._series = FileSeries(self._folder, collection=self._collection, clock=self._clock)
+            self._file = self._series.begin()
+            self._number = self._store.add_archive_file(self._file.name)
+        return self._file

@@ -19,14 +19,13 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.model import UrlState
-from crawlspace.plural import counted
-from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.components.archived_responses import archived_page
 from crawlspace.runtime.components.command import CollectionCommand, print_json
-from crawlspace.runtime.session.places import OpenStore, Place, archive_reader
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
+from crawlspace.text import MESSAGE, counted, printable, quoted
 from crawlspace.urls import Url
 
 _READ_AT_ONCE = 1_000
@@ -80,18 +79,18 @@ class Command(CollectionCommand):
             raise UsageError(f"{chosen[0]} is for the links of one page: name one URL")
         if opts.json and not opts.list:
             raise UsageError("--json is for --list: leave it out")
-        place = self.place(args[0])
-        collection = load_collection(place.name, place.settings)
+        paths = self.paths(args[0])
+        collection = load_collection(paths.name, paths.settings)
         urls = list(dict.fromkeys(map(read_url, args[1:])))
         if opts.list or opts.take:
-            with place.store.reading() as opened:
-                listed = _listed(urls[0], place, opened, collection)
+            with paths.store.reading() as opened:
+                listed = _listed(urls[0], paths, opened, collection)
             if opts.list:
-                listed.write(place.name, as_json=opts.json)
+                listed.write(paths.name, as_json=opts.json)
                 return 0
             urls = listed.taken(opts.take)
         clock = SystemClock()
-        with place.store.filling() as opened:
+        with paths.store.filling() as opened:
             crawled = bool(opened.crawlers())
             changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
             named = NamedUrls(collection, opened.store, changes)
@@ -102,7 +101,7 @@ class Command(CollectionCommand):
                     ids += changes.select(Selection(prefix=folder_of(url)))
             if opts.links:
                 for url in urls:
-                    ids += _linked(opened.store, named, url, place.name, refused)
+                    ids += _linked(opened.store, named, url, paths.name, refused)
             else:
                 refused += named.refusals(urls)
                 ids += named.ids
@@ -165,15 +164,15 @@ def numbers(text: str) -> list[range]:
     return found
 
 
-def _listed(url: Url, place: Place, opened: OpenStore | None, collection: Collection) -> _Listed:
+def _listed(url: Url, paths: CollectionPaths, opened: OpenStore | None, collection: Collection) -> _Listed:
     """Return the links of a page: those in the archive, or else those in the store. Raises StoreError if they are not known."""
     state = None if opened is None else find_url(opened.store, url, collection.url_folding)
     space = build_space(collection)
     if opened is None or state is None or state.fetched_at is None:
         decision = space.decide_url(url)
         refusal = "" if decision.admitted else describe_refusal(Refused("", url.text, decision))
-        raise StoreError(refusal or _not_fetched(url, place.name))
-    with closing(archive_reader(place, opened)) as archive:
+        raise StoreError(refusal or _not_fetched(url, paths.name))
+    with closing(archive_reader(paths, opened)) as archive:
         page = archived_page(state, archive, collection.content) if leads_on(state.state, state.status) else None
     return _Listed(
         state,

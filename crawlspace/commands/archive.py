@@ -14,10 +14,10 @@ from crawlspace.archive.files import archive_files, open_files, size_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.clock import SystemClock
 from crawlspace.errors import StoreLocked, UsageError
-from crawlspace.plural import counted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
-from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, folder_of
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader, folder_of
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted
 
 _MOST_SHOWN = 100
 
@@ -46,36 +46,36 @@ class Command(CollectionCommand):
         parser.add_argument("--json", action="store_true", help="print what is shown without other options for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy archive demo"))
+        paths = self.paths(exactly_one(args, example="scrapy archive demo"))
         if opts.verify and opts.compact:
             raise UsageError("--verify or --compact, not both")
-        with place.store.changing() if opts.compact else place.store.reading() as opened:
+        with paths.store.changing() if opts.compact else paths.store.reading() as opened:
             if opened is None:
-                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
                 return 0
             if opts.compact:
-                return _compact(place, opened)
-            with closing(archive_reader(place, opened)) as archive:
-                return _verify(place, opened, archive) if opts.verify else _show(place, opened, archive, as_json=opts.json)
+                return _compact(paths, opened)
+            with closing(archive_reader(paths, opened)) as archive:
+                return _verify(paths, opened, archive) if opts.verify else _show(paths, opened, archive, as_json=opts.json)
 
 
-def _show(place: Place, opened: OpenStore, archive: ArchiveReader, *, as_json: bool) -> int:
-    folder, found = folder_of(place), coverage(opened.store, archive)
+def _show(paths: CollectionPaths, opened: OpenStore, archive: ArchiveReader, *, as_json: bool) -> int:
+    folder, found = folder_of(paths), coverage(opened.store, archive)
     number, size = len(archive_files(folder)) + len(open_files(folder)), size_of(folder)
     if as_json:
         print_json(
             {"folder": str(folder), "files": number, "bytes": size, "documents": found.documents, "archived": found.archived}
         )
         return 0
-    print(f"{place.name}: {counted(number, 'file')}, {size:,} bytes, in {folder}")
+    print(f"{paths.name}: {counted(number, 'file')}, {size:,} bytes, in {folder}")
     print(f"of {counted(found.documents, 'document')} in the index {found.archived:,} have a record")
     if found.archived < found.documents:
-        print(f"`scrapy urls {place.name} --not-archived` lists the others, `scrapy reindex {place.name}` has them fetched again")
+        print(f"`scrapy urls {paths.name} --not-archived` lists the others, `scrapy reindex {paths.name}` has them fetched again")
     return 0
 
 
-def _verify(place: Place, opened: OpenStore, archive: ArchiveReader) -> int:
-    folder = folder_of(place)
+def _verify(paths: CollectionPaths, opened: OpenStore, archive: ArchiveReader) -> int:
+    folder = folder_of(paths)
     with closing(ProgressDisplay(sys.stderr, SystemClock())) as display:
         found = faults(opened.store, archive, folder, progress=display)
         number = 0
@@ -87,19 +87,19 @@ def _verify(place: Place, opened: OpenStore, archive: ArchiveReader) -> int:
         print(f"and {more:,} more")
     if not number:
         print(
-            f"{place.name}: {counted(len(archive_files(folder)), 'file is sound', 'files are sound')}, and each place has its record"
+            f"{paths.name}: {counted(len(archive_files(folder)), 'file is sound', 'files are sound')}, and each place has its record"
         )
     return 1 if number else 0
 
 
-def _compact(place: Place, opened: OpenStore) -> int:
+def _compact(paths: CollectionPaths, opened: OpenStore) -> int:
     if opened.crawlers():
-        raise StoreLocked(f"{place.name} is being crawled: its archive can be compacted when that has ended")
-    folder, clock = folder_of(place), SystemClock()
+        raise StoreLocked(f"{paths.name} is being crawled: its archive can be compacted when that has ended")
+    folder, clock = folder_of(paths), SystemClock()
     if not Path(folder).exists():
-        print(f"{place.name} has no archive in {folder}", file=sys.stderr)
+        print(f"{paths.name} has no archive in {folder}", file=sys.stderr)
         return 0
     with closing(ProgressDisplay(sys.stderr, clock)) as display:
-        done = compact(opened.store, folder, collection=place.name, clock=clock, progress=display)
-    print(f"{place.name}: {done.freed_bytes:,} bytes freed, {size_of(folder):,} are left")
+        done = compact(opened.store, folder, collection=paths.name, clock=clock, progress=display)
+    print(f"{paths.name}: {done.freed_bytes:,} bytes freed, {size_of(folder):,} are left")
     return 0

@@ -14,14 +14,19 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import EMBEDDED, SinkOptions, tells_what_it_has
 from crawlspace.crawl.sinks.deliveries import lacks_documents
 from crawlspace.errors import CrawlspaceError, StoreError, UsageError
-from crawlspace.index.inventory import Inventory
 from crawlspace.index.marks import forget_mark
+from crawlspace.index.sink import Inventory
 from crawlspace.index.versions import Versions
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json, reduce_garbage_collection
-from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, refuse_index_elsewhere, refuse_missing_index
+from crawlspace.runtime.session.paths import (
+    CollectionPaths,
+    OpenStore,
+    archive_reader,
+    refuse_index_elsewhere,
+    refuse_missing_index,
+)
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, printable, quoted
 
 SHOWN = 20
 """Differences of a sink that are named, unless all are asked for."""
@@ -55,24 +60,24 @@ class Command(CollectionCommand):
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy audit demo"))
-        chosen = _chosen(place, opts.sink)
+        paths = self.paths(exactly_one(args, example="scrapy audit demo"))
+        chosen = _chosen(paths, opts.sink)
         reduce_garbage_collection()
         reports = []
-        with place.store.changing() if opts.repair else place.store.reading() as opened:
+        with paths.store.changing() if opts.repair else paths.store.reading() as opened:
             if opened is None:
-                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
                 return 1
             for options in chosen:
                 report = _Compared(options.name, most=None if opts.all else SHOWN)
                 reports.append(report)
-                _compare(place, opened, options, report, repairs=opts.repair)
-            delivered = opened.deliver(place.sinks, SystemClock()) if opts.repair else ""
+                _compare(paths, opened, options, report, repairs=opts.repair)
+            delivered = opened.deliver(paths.sinks, SystemClock()) if opts.repair else ""
         if opts.json:
             print_json([report.as_json() for report in reports])
         else:
             for report in reports:
-                print("\n".join(report.lines(place.name, repaired=opts.repair)))
+                print("\n".join(report.lines(paths.name, repaired=opts.repair)))
             if delivered:
                 print(delivered)
         return 1 if any(report.is_wrong(repaired=opts.repair) for report in reports) else 0
@@ -149,26 +154,26 @@ class _Compared:
         }
 
 
-def _chosen(place: Place, name: str | None) -> list[SinkOptions]:
+def _chosen(paths: CollectionPaths, name: str | None) -> list[SinkOptions]:
     """Return the sink that is asked for, or all. Raises UsageError."""
-    found = [one for one in place.sinks.options if name in (None, one.name)]
+    found = [one for one in paths.sinks.options if name in (None, one.name)]
     if not found:
-        raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(str(name))}: it has {', '.join(place.sinks.names)}")
+        raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(str(name))}: it has {', '.join(paths.sinks.names)}")
     able = [one for one in found if tells_what_it_has(one)]
     if not able and name is not None:
         raise UsageError(f"the sink {name} is of type {found[0].type}, which does not tell what it has")
     if not able:
-        raise UsageError(f"none of the sinks of {place.name} tells what it has: {', '.join(place.sinks.names)}")
+        raise UsageError(f"none of the sinks of {paths.name} tells what it has: {', '.join(paths.sinks.names)}")
     return able
 
 
-def _compare(place: Place, opened: OpenStore, options: SinkOptions, report: _Compared, *, repairs: bool) -> None:
+def _compare(paths: CollectionPaths, opened: OpenStore, options: SinkOptions, report: _Compared, *, repairs: bool) -> None:
     clock = SystemClock()
     if options.name == EMBEDDED:
-        refuse_index_elsewhere(place, opened)
-        refuse_missing_index(place)
+        refuse_index_elsewhere(paths, opened)
+        refuse_missing_index(paths)
     with ExitStack() as stack:
-        sink = stack.enter_context(closing(open_sink(options, place.sinks, owner=place.name)))
+        sink = stack.enter_context(closing(open_sink(options, paths.sinks, owner=paths.name)))
         assert isinstance(sink, Inventory), options.type
         display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
         report.is_filled = lacks_documents(opened.store, options.name)
@@ -177,10 +182,10 @@ def _compare(place: Place, opened: OpenStore, options: SinkOptions, report: _Com
             options.name,
             sink,
             Versions(opened.store, options.name, clock),
-            place.name,
+            paths.name,
             lambda done, total: display("comparing", done, total),
-            exclusion=place.sinks.exclusion_of(options.name),
-            archive=(archive := stack.enter_context(closing(archive_reader(place, opened)))),
+            exclusion=paths.sinks.exclusion_of(options.name),
+            archive=(archive := stack.enter_context(closing(archive_reader(paths, opened)))),
         )
         repair = None
         if repairs:

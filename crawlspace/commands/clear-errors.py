@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from crawlspace.admin.url_changes import Made, UrlChanges
 from crawlspace.clock import SystemClock
-from crawlspace.plural import counted, verb
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, verb
 
 
 class Command(CollectionCommand):
@@ -35,10 +35,10 @@ class Command(CollectionCommand):
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy clear-errors demo"))
+        paths = self.paths(exactly_one(args, example="scrapy clear-errors demo"))
         clock = SystemClock()
         made = Made()
-        with place.store.changing() as opened:
+        with paths.store.changing() as opened:
             if opened is not None:
                 crawled = bool(opened.crawlers())
                 made = UrlChanges(

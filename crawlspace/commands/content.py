@@ -15,7 +15,7 @@ from crawlspace.errors import StoreError, UsageError
 from crawlspace.runtime.components.archived_responses import response_of, sent_response_of
 from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput
 from crawlspace.runtime.http.errors import UndecodableBody
-from crawlspace.runtime.session.places import archive_reader
+from crawlspace.runtime.session.paths import archive_reader
 
 
 class Command(CollectionCommand):
@@ -52,12 +52,12 @@ class Command(CollectionCommand):
             raise UsageError("name a collection and a URL, as in: scrapy content demo http://www.example.com/")
         if opts.version < 1:
             raise UsageError(f"--version is {opts.version}; write 1 for the newest, 2 for the one before")
-        place, url = self.place(args[0]), read_url(args[1])
-        with place.store.reading() as opened:
-            state = None if opened is None else find_url(opened.store, url, read_url_folding(place.settings))
+        paths, url = self.paths(args[0]), read_url(args[1])
+        with paths.store.reading() as opened:
+            state = None if opened is None else find_url(opened.store, url, read_url_folding(paths.settings))
             if opened is None or state is None:
-                raise StoreError(f"{url.text} is not known: `scrapy explain {place.name} {url.text}` tells what the rules say")
-            with closing(archive_reader(place, opened)) as archive:
+                raise StoreError(f"{url.text} is not known: `scrapy explain {paths.name} {url.text}` tells what the rules say")
+            with closing(archive_reader(paths, opened)) as archive:
                 versions = () if state.archived is None else archive.versions(state.archived, state.url)
                 if opts.versions:
                     return _list(versions, state.url)
@@ -66,7 +66,7 @@ class Command(CollectionCommand):
             if opts.version == 1:
                 raise StoreError(f"{url.text} has no record in the archive on this machine")
             raise StoreError(
-                f"{url.text} has no such record in the archive: `scrapy content {place.name} {url.text} --versions` lists those there are"
+                f"{url.text} has no such record in the archive: `scrapy content {paths.name} {url.text} --versions` lists those there are"
             )
         _print(found, with_headers=opts.headers, raw=opts.raw, as_sent=opts.as_sent)
         return 0

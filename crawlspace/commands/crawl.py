@@ -24,7 +24,6 @@ from crawlspace.config.file_reading import read_file_settings
 from crawlspace.config.on_finish import read_on_finish
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.parsing import boolean
-from crawlspace.printable import escaped, printable
 from crawlspace.runtime.components.command import reduce_garbage_collection, refuse_without_collections
 from crawlspace.runtime.components.exports import check_exports
 from crawlspace.runtime.components.loader import CollectionLoader, collection_settings
@@ -32,6 +31,7 @@ from crawlspace.runtime.components.logformat import LogFileWatch
 from crawlspace.runtime.components.setting_kinds import faults, refuse_unreadable
 from crawlspace.runtime.session.crawl_sequence import CrawlSequence, FinishedCrawl, table_of, worst_status
 from crawlspace.runtime.session.summary import RunReport, run_finish_command, summary
+from crawlspace.text import escaped, printable
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

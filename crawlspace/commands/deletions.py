@@ -15,10 +15,10 @@ from crawlspace.admin.url_changes import Left, UrlChanges
 from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
-from crawlspace.plural import counted
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
-from crawlspace.runtime.session.places import Place
+from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted
 
 
 class Command(CollectionCommand):
@@ -55,20 +55,20 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if opts.approve and opts.discard:
             raise UsageError("give --approve or --discard, not both")
-        place = self.place(exactly_one(args, example="scrapy deletions demo"))
+        paths = self.paths(exactly_one(args, example="scrapy deletions demo"))
         reason = None if opts.reason is None else Held[opts.reason.upper()]
         if opts.approve or opts.discard:
-            return _decide(place, reason, approve=opts.approve, as_json=opts.json)
-        _list(place, reason, as_json=opts.json)
+            return _decide(paths, reason, approve=opts.approve, as_json=opts.json)
+        _list(paths, reason, as_json=opts.json)
         return 0
 
 
-def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
+def _list(paths: CollectionPaths, reason: Held | None, *, as_json: bool) -> None:
     found: Counter[Held] = Counter()
     if not as_json and sys.stdout.isatty():
         print(f"{'REASON':<6} {'STATUS':>6}  {'LAST FETCH':<16}  URL")
-    with place.store.reading() as opened:
-        whole = {} if opened is None else held_sites(place.unreachable(opened.store))
+    with paths.store.reading() as opened:
+        whole = {} if opened is None else held_sites(paths.unreachable(opened.store))
         for site in whole.values() if reason in (None, Held.HOST) else ():
             found[Held.HOST] += site.documents
             print(json.dumps(_site_json(site)) if as_json else _site_text(site))
@@ -80,20 +80,20 @@ def _list(place: Place, reason: Held | None, *, as_json: bool) -> None:
         return
     sys.stdout.flush()
     if not found:
-        print(_nothing(place, reason), file=sys.stderr)
+        print(_nothing(paths, reason), file=sys.stderr)
         return
     print(f"\n{counted(found.total(), 'deletion is', 'deletions are')} held:", file=sys.stderr)
     for held, count in sorted(found.items()):
         print(beside(f"  {held.label:<6}{count:>10,}  ", held.sentence), file=sys.stderr)
 
 
-def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) -> int:
+def _decide(paths: CollectionPaths, reason: Held | None, *, approve: bool, as_json: bool) -> int:
     clock = SystemClock()
-    with place.store.changing() as opened:
-        sites = [] if opened is None else place.unreachable(opened.store)
+    with paths.store.changing() as opened:
+        sites = [] if opened is None else paths.unreachable(opened.store)
         found = Counter[Held]() if opened is None else held_by_reason(opened.store, sites)
         if opened is None or not (found if reason is None else found.get(reason)):
-            print(_nothing(place, reason), file=sys.stderr)
+            print(_nothing(paths, reason), file=sys.stderr)
             return 1
         url_changes = UrlChanges(
             opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=ProgressDisplay(sys.stderr, clock)
@@ -111,18 +111,18 @@ def _decide(place: Place, reason: Held | None, *, approve: bool, as_json: bool) 
             print(note, file=sys.stderr)
         if not approve and any(one in found and reason in (None, one) for one in (Held.RULES, Held.FOLDED)):
             print(
-                f"what the rules exclude is held again by the next start, unless the rules are corrected: scrapy plan {place.name} shows it",
+                f"what the rules exclude is held again by the next start, unless the rules are corrected: scrapy plan {paths.name} shows it",
                 file=sys.stderr,
             )
         if approve:
-            message = opened.deliver(place.sinks, clock)
+            message = opened.deliver(paths.sinks, clock)
             if message:
                 print(message, file=sys.stderr)
     return 0
 
 
-def _nothing(place: Place, reason: Held | None) -> str:
-    return f"no deletion of {place.name} is held" + ("" if reason is None else f" for the reason {reason.label}")
+def _nothing(paths: CollectionPaths, reason: Held | None) -> str:
+    return f"no deletion of {paths.name} is held" + ("" if reason is None else f" for the reason {reason.label}")
 
 
 def _site_text(site: SiteReport) -> str:

@@ -11,10 +11,10 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import UsageError
-from crawlspace.model import Status
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.runtime.components.explanation_text import decision_lines, known_lines
-from crawlspace.runtime.session.places import lost_documents
+from crawlspace.runtime.session.paths import lost_documents
+from crawlspace.status import Status
 
 
 class Command(CollectionCommand):
@@ -48,14 +48,14 @@ class Command(CollectionCommand):
         if len(args) != 2:
             raise UsageError("name a collection and a URL, as in: scrapy explain demo http://www.example.com/page.html")
         name, url = args
-        place = self.place(name)
-        collection = load_collection(name, place.settings)
+        paths = self.paths(name)
+        collection = load_collection(name, paths.settings)
         question = Question(url, address=opts.address, mime=opts.mime, depth=opts.depth, page=opts.page)
-        with place.store.reading() as opened:
+        with paths.store.reading() as opened:
             store = None if opened is None else opened.store
             answer = explain(question, collection, space=build_space(collection), store=store, clock=SystemClock())
             if answer.known is not None and opened is not None and answer.known.state.indexed:
-                with lost_documents(place, opened) as lost:
+                with lost_documents(paths, opened) as lost:
                     url = answer.known.state.url
                     is_unreadable = answer.known.state.status == Status.UNREADABLE_FILE
                     text_status = lost.text_status(url) if is_unreadable else ""

@@ -9,11 +9,10 @@ from contextlib import closing, redirect_stdout
 
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import CollectionCommand, EscapingOutput, exactly_one
 from crawlspace.runtime.components.exports import export, read_feeds
-from crawlspace.runtime.session.places import refuse_missing_index
+from crawlspace.runtime.session.paths import refuse_missing_index
+from crawlspace.text import counted, printable
 
 _EXAMPLE = "scrapy export demo -O demo.jsonl"
 
@@ -50,22 +49,22 @@ class Command(CollectionCommand):
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example=_EXAMPLE))
+        paths = self.paths(exactly_one(args, example=_EXAMPLE))
         if not (opts.output or opts.overwrite_output):
             raise UsageError(f"name a file to export to, as in: {_EXAMPLE}")
-        feeds = read_feeds(place.settings, opts.output, opts.overwrite_output)
-        refuse_missing_index(place)
-        if not place.index_file.exists():
+        feeds = read_feeds(paths.settings, opts.output, opts.overwrite_output)
+        refuse_missing_index(paths)
+        if not paths.index_file.exists():
             raise StoreError(
-                f"{place.name} has never been crawled, so there is nothing to export: `scrapy crawl {place.name}` does"
+                f"{paths.name} has never been crawled, so there is nothing to export: `scrapy crawl {paths.name}` does"
             )
         out = sys.stdout.unescaped if isinstance(sys.stdout, EscapingOutput) else sys.stdout
-        with closing(EmbeddedIndex(place.index_file, read_only=True)) as index, redirect_stdout(out):
-            number = export(index.documents(place.name), feeds, place.settings, name=place.name)
-        if number or place.settings.getbool("FEED_STORE_EMPTY"):
+        with closing(EmbeddedIndex(paths.index_file, read_only=True)) as index, redirect_stdout(out):
+            number = export(index.documents(paths.name), feeds, paths.settings, name=paths.name)
+        if number or paths.settings.getbool("FEED_STORE_EMPTY"):
             where = ", ".join(printable(uri) for uri in feeds)
-            done = f"{place.name}: {counted(number, 'document')} exported to {where}"
+            done = f"{paths.name}: {counted(number, 'document')} exported to {where}"
         else:
-            done = f"{place.name} has no documents in the index; nothing was written, for FEED_STORE_EMPTY is off"
+            done = f"{paths.name} has no documents in the index; nothing was written, for FEED_STORE_EMPTY is off"
         print(done, file=sys.stderr)
         return 0

@@ -11,10 +11,9 @@ from crawlspace.clock import SystemClock
 from crawlspace.commands.urls import status_codes
 from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import UsageError
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, printable
 
 
 class Command(CollectionCommand):
@@ -52,26 +51,26 @@ class Command(CollectionCommand):
             raise UsageError(
                 "name a collection and what to forget, as in: scrapy forget demo --prefix http://www.example.com/archive/"
             )
-        place = self.place(args[0])
+        paths = self.paths(args[0])
         urls = dict.fromkeys(read_url(text) for text in args[1:])
         selection = Selection(
             prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, statuses=opts.status
         )
         clock = SystemClock()
-        with place.store.changing() as opened:
+        with paths.store.changing() as opened:
             if opened is None:
-                print(f"{place.name} has never been crawled: nothing of it is known", file=sys.stderr)
+                print(f"{paths.name} has never been crawled: nothing of it is known", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
             url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
-            folding = read_url_folding(place.settings) if urls else None
+            folding = read_url_folding(paths.settings) if urls else None
             named = {url.text: find_url(opened.store, url, folding) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
             made = url_changes.forget(list(dict.fromkeys([*ids, *(url_changes.select(selection) if chosen else ())])))
             print(
                 f"{counted(made.changed, 'URL is', 'URLs are')} forgotten; a link or start URL that leads to one brings it back"
             )
-            message = opened.deliver(place.sinks, clock) if made.changed else ""
+            message = opened.deliver(paths.sinks, clock) if made.changed else ""
             if message:
                 print(message, file=sys.stderr)
         unknown = [url for url, state in named.items() if state is None]

@@ -19,10 +19,10 @@ from scrapy.utils.template import string_camelcase
 from crawlspace.config.collection import collection_names
 from crawlspace.config.files import read_start_urls
 from crawlspace.errors import ConfigError, UnknownCollection, UsageError
-from crawlspace.printable import quoted
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.components.loader import GENERIC_SPIDER, CollectionLoader
-from crawlspace.runtime.session.places import Place
+from crawlspace.runtime.session.paths import CollectionPaths
+from crawlspace.text import quoted
 from crawlspace.urls import MalformedUrl, Url, parse
 
 _EXAMPLE = "scrapy genspider demo"
@@ -72,7 +72,7 @@ class Command(CollectionCommand):
             raise UsageError(f"name one collection, as in: {_EXAMPLE} (`scrapy list` shows them)")
         name, url = args[0], _url(args[1]) if len(args) == 2 else None
         self._check_collection(name, url)
-        place = self.place(name)
+        paths = self.paths(name)
         template = self._template(opts.template)
         module = _module(name)
         package, folder = self._package()
@@ -80,12 +80,12 @@ class Command(CollectionCommand):
         self._check_new(name, f"{package}.{module}", file, force=opts.force)
         _write(file, _filled(template, self._variables(name, module, url)))
         print(f"Created spider {name!r} using template {template.stem!r} in module:\n  {package}.{module}")
-        if place.store.is_shared or place.state_file.exists():
+        if paths.store.is_shared or paths.state_file.exists():
             print(
                 f"Known pages are read with it when they are due; `scrapy recrawl {name} --host HOST` makes those of a host due now."
             )
         if url is not None:
-            self._compare(place, url)
+            self._compare(paths, url)
         return _edit(str(self.project_settings()["EDITOR"]), file) if opts.edit else 0
 
     def _check_collection(self, name: str, url: Url | None) -> None:
@@ -131,15 +131,15 @@ class Command(CollectionCommand):
             "classname": "".join(word.capitalize() for word in module.split("_")) + "Spider",
         }
 
-    def _compare(self, place: Place, url: Url) -> None:
+    def _compare(self, paths: CollectionPaths, url: Url) -> None:
         """Print a note if no start URL has the host of a URL: what a template makes of it is not where the crawl begins."""
         try:
-            hosts = {start.url.host for start in read_start_urls(place.folder, place.settings)}
+            hosts = {start.url.host for start in read_start_urls(paths.folder, paths.settings)}
         except ConfigError:
             hosts = set()  # without start URLs, or with mistakes that the crawl reports
         if url.host not in hosts:
             print(
-                f"{url.host} is the host of no start URL: write {url.text} into {place.folder / 'start_urls.txt'} to have it crawled"
+                f"{url.host} is the host of no start URL: write {url.text} into {paths.folder / 'start_urls.txt'} to have it crawled"
             )
 
     def _folders(self) -> list[Path]:

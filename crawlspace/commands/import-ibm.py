@@ -13,8 +13,8 @@ from pathlib import Path
 from crawlspace.errors import UsageError
 from crawlspace.importers.ibm.collection import translate_ibm
 from crawlspace.importers.ibm.folder import list_folder
-from crawlspace.printable import quoted
 from crawlspace.runtime.components.command import ImportCommand, refuse_wrong_name
+from crawlspace.text import quoted
 
 
 class Command(ImportCommand):

@@ -24,10 +24,9 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import CrawlspaceError, UsageError
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, print_json, reduce_garbage_collection
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted, printable, quoted
 
 _REMEMBERED = 1_000
 """URLs of which the decision is kept: each is in the file once."""
@@ -60,8 +59,8 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) != 2:
             raise UsageError("name a collection and a file, as in: scrapy import-pending demo search.pending.txt")
-        place, path = self.place(args[0]), Path(args[1])
-        collection = load_collection(place.name, place.settings)
+        paths, path = self.paths(args[0]), Path(args[1])
+        collection = load_collection(paths.name, paths.settings)
         clock = SystemClock()
         now = int(clock.now())
         with _opened(path) as file, closing(ProgressDisplay(sys.stderr, clock)) as progress:
@@ -69,13 +68,13 @@ class Command(CollectionCommand):
             total = checked(file, path.name, now=now)
             file.seek(0)
             reduce_garbage_collection()
-            with place.store.filling() as opened:
+            with paths.store.filling() as opened:
                 discovery = CandidateChecker(build_space(collection), memory=_REMEMBERED)
                 importing = PendingImport(
                     opened.store,
                     Admission(collection, discovery, opened.store),
                     discovery,
-                    collection=place.name,
+                    collection=paths.name,
                     file=path.name,
                     now=now,
                     crawled=bool(opened.crawlers()),

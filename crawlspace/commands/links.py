@@ -12,10 +12,9 @@ from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import UsageError
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.command import CollectionCommand, beside, print_json
+from crawlspace.text import counted, printable
 
 SHOWN = 100
 _DECISION = 32
@@ -50,10 +49,10 @@ class Command(CollectionCommand):
         if len(args) != 2:
             raise UsageError("name a collection and a URL, as in: scrapy links demo http://www.example.com/page.html")
         name, text = args
-        place = self.place(name)
-        space = build_space(load_collection(name, place.settings))
+        paths = self.paths(name)
+        space = build_space(load_collection(name, paths.settings))
         both = opts.out == opts.incoming
-        with place.store.reading() as opened:
+        with paths.store.reading() as opened:
             if opened is None:
                 answer = LinkAnswer(linked_url(text, space=space, store=None), [], LinksOut(()))
             else:

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crawlspace.admin.lint_collection import findings_of, review
-from crawlspace.admin.lint_collections import Crawled, across, crawled, with_collection
 from crawlspace.config.collection import collection_folder, collection_names
 from crawlspace.config.files import global_rules_file
 from crawlspace.errors import ConfigError, StoreError, UsageError, first_of_each_file
-from crawlspace.rules.lint.crawl_rules import Finding, bounded
+from crawlspace.lint.collection import lint_collection
+from crawlspace.lint.collections import CollectionHosts, collection_hosts, lint_collections, with_collection
+from crawlspace.lint.finding import Finding, bounded, findings_of
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
 from crawlspace.runtime.components.loader import CollectionLoader, collection_settings, default_values, settings_and_faults
 from crawlspace.runtime.components.setting_kinds import faults
 from crawlspace.runtime.components.without_effect import without_effect
-from crawlspace.runtime.session.places import place_of
+from crawlspace.runtime.session.paths import collection_paths
 from crawlspace.state.store import Store
 
 SERVER = "CRAWLSPACE_STORE_URL"
@@ -64,7 +64,7 @@ class Command(CollectionCommand):
 
     def _all(self) -> list[Finding]:
         findings: list[Finding] = []
-        collections: list[Crawled] = []
+        collections: list[CollectionHosts] = []
         names = collection_names(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"]))
         for name in names:
             found, collection = self._one(name)
@@ -72,10 +72,10 @@ class Command(CollectionCommand):
             findings += (with_collection(one, folder, global_file) for one in found)
             if collection is not None:
                 collections.append(collection)
-        findings += across(collections, complete=len(collections) == len(names))
+        findings += lint_collections(collections, complete=len(collections) == len(names))
         return list(dict.fromkeys(findings))  # collections that share a global.rules share its findings
 
-    def _one(self, name: str) -> tuple[list[Finding], Crawled | None]:
+    def _one(self, name: str) -> tuple[list[Finding], CollectionHosts | None]:
         folder: Path = collection_folder(name, self.project_settings())
         found: list[Finding] = []
         spider: type[Spider] | None = None
@@ -90,9 +90,9 @@ class Command(CollectionCommand):
             return [*found, *findings_of(error, folder)], None
         found += [finding for fault in (*faulty, *faults(settings)) for finding in findings_of(fault, folder)]
         try:
-            place = place_of(name, folder, settings).store
-            found += [Finding(SERVER, 0, 0, one.level, one.code, one.message) for one in place.faults()]
-            with place.reading() as opened:
+            paths = collection_paths(name, folder, settings).store
+            found += [Finding(SERVER, 0, 0, one.level, one.code, one.message) for one in paths.faults()]
+            with paths.reading() as opened:
                 store = None if opened is None else opened.store
                 return _reviewed(folder, settings, store=store, found=found)
         except StoreError:  # not a fault of the rules
@@ -112,7 +112,7 @@ class Command(CollectionCommand):
 
 def _reviewed(
     folder: Path, settings: BaseSettings, *, store: Store | None, found: list[Finding]
-) -> tuple[list[Finding], Crawled | None]:
-    findings, collection = review(folder, settings, default_values(), store=store)
+) -> tuple[list[Finding], CollectionHosts | None]:
+    findings, collection = lint_collection(folder, settings, default_values(), store=store)
     shown = sorted(dict.fromkeys([*found, *findings]), key=lambda one: (one.file, one.line, one.column, one.code))
-    return shown, crawled(collection, store) if collection is not None else None
+    return shown, collection_hosts(collection, store) if collection is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,8 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.site_access import SiteAccess
 from crawlspace.errors import UsageError
-from crawlspace.printable import printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, print_json
+from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) != 2:
             raise UsageError("name a collection and a site, as in: scrapy login demo wiki.example.com")
-        place = self.place(args[0])
-        collection = load_collection(place.name, place.settings)
+        paths = self.paths(args[0])
+        collection = load_collection(paths.name, paths.settings)
         url = _url_of(args[1], collection)
         access = collection.sites.of(url.host, url.port).access
         if access is None:
             raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for {url.host}")
-        from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415 - the client takes half a second
-        from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
+        from crawlspace.runtime.access.client import LoginClient  # noqa: PLC0415 - the client takes half a second
+        from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415
         from crawlspace.runtime.browser.extra import check_browser  # noqa: PLC0415
         from crawlspace.runtime.http.negotiate import prepare_negotiate  # noqa: PLC0415
         from crawlspace.runtime.http.tls import TlsOptions  # noqa: PLC0415
@@ -60,13 +61,14 @@ class Command(CollectionCommand):
         collection.seal.check()
         check_browser([access], collection.browser)
         prepare_negotiate([access])
-        tls = TlsOptions(verifies=bool(place.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
-        sending = LoginRequests(collection.user_agent, collection.sites, collection.proxies, tls, browser=collection.browser)
+        tls = TlsOptions(verifies=bool(paths.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
+        client = LoginClient(collection.user_agent, collection.sites, collection.proxies, tls, browser=collection.browser)
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")
         tell = steps.append if opts.json else lambda step: print(f"             {step}")
-        tried = try_login(url, access, sending=sending, allows=places_of(collection.sites, access), tell=tell)
+        allows = places_of(collection.sites, access)
+        tried = asyncio.run(try_login(url, access, client=client, allows=allows, tell=tell))
         is_taken = access.carries(url.scheme) and tried.is_taken
         if opts.json:
             print_json(_as_json(url, access, tried, steps, is_taken=is_taken))
@@ -76,7 +78,7 @@ class Command(CollectionCommand):
                 print(f"asks for     {', '.join(map(printable, tried.asks))}")
             print(f"answer       {tried.sentence}")
         if is_taken and not opts.check:
-            with place.store.changing() as opened:
+            with paths.store.changing() as opened:
                 if opened is not None and tried.session is not None:
                     sessions = Sessions(opened.store, SystemClock(), collection.seal)
                     sessions.took(access, tried.session.content, lasts_s=tried.session.lasts_s)

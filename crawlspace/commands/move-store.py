@@ -17,26 +17,26 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.secrets import is_elsewhere
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import UsageError
-from crawlspace.index.places import index_place
-from crawlspace.plural import counted
+from crawlspace.index.sink import index_place
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.move import FILE, opened, read_place
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.dump import check_source, move
 from crawlspace.state.sqlite.dump import SqliteSide
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
-    from crawlspace.runtime.session.places import Place
+    from crawlspace.runtime.session.paths import CollectionPaths
     from crawlspace.state.redis.dump import RedisSide
 
 _EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"
 
 
-def _index_places(place: Place, source: SqliteSide | RedisSide) -> dict[str, str]:
+def _index_places(paths: CollectionPaths, source: SqliteSide | RedisSide) -> dict[str, str]:
     """Where the indexes of the collection are, by sink."""
     if not isinstance(source, SqliteSide):
         return source.index_places()
-    return {EMBEDDED: index_place(place.index_file)} if place.index_file.exists() else {}
+    return {EMBEDDED: index_place(paths.index_file)} if paths.index_file.exists() else {}
 
 
 class Command(CollectionCommand):
@@ -59,34 +59,34 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) != 3:
             raise UsageError(f"name a collection and two stores, as in: {_EXAMPLE}")
-        place = self.place(args[0])
+        paths = self.paths(args[0])
         here, there = map(read_place, args[1:])
         if here == there:
             raise UsageError(f"the two stores are one and the same: name another one, as in: {_EXAMPLE}")
         try:
-            with closing(ProgressDisplay(sys.stderr, SystemClock())) as bar, opened(place, here) as source:
-                check_source(source, place.name)
-                with opened(place, there, writes=True) as target:
-                    moved = move(source, target, place.name, report=bar)
+            with closing(ProgressDisplay(sys.stderr, SystemClock())) as bar, opened(paths, here) as source:
+                check_source(source, paths.name)
+                with opened(paths, there, writes=True) as target:
+                    moved = move(source, target, paths.name, report=bar)
                     names = source.name, target.name
-                    places = _index_places(place, source)
+                    places = _index_places(paths, source)
                     if not isinstance(target, SqliteSide):
                         target.keep_index_places(places)
         except KeyboardInterrupt:
             raise Stopped("stopped: what was copied stays, and the same command continues there") from None
         print(
-            f"{place.name}: {counted(moved.urls, 'URL')} and {counted(moved.orders, 'index order')} are in {names[1]} now, compared with {names[0]}"
+            f"{paths.name}: {counted(moved.urls, 'URL')} and {counted(moved.orders, 'index order')} are in {names[1]} now, compared with {names[0]}"
         )
         setting = "" if there == FILE else there if there == "redis" or is_elsewhere(there) else names[1]
         print(f'Set CRAWLSPACE_STORE_URL = "{setting}", so that the next crawl uses it.')
-        own, index = index_place(place.index_file), places.get(EMBEDDED)
+        own, index = index_place(paths.index_file), places.get(EMBEDDED)
         if there != FILE:
             place_ = f"Its index stays where it is, at {index}" if index else "The first worker keeps the index"
             print(f"{place_}: a worker there sends it what all of them find.")
         elif index not in (None, own):
-            print(f"Its index is at {index}: copy it to {place.index_file} before the next crawl.")
+            print(f"Its index is at {index}: copy it to {paths.index_file} before the next crawl.")
         if here == FILE:
-            print(f"Once all is well, {place.state_file} may be deleted.")
+            print(f"Once all is well, {paths.state_file} may be deleted.")
         else:
-            print(f"Once all is well, all keys of {names[0]} that begin with {{{place.name}}}: may be deleted.")
+            print(f"Once all is well, all keys of {names[0]} that begin with {{{paths.name}}}: may be deleted.")
         return 0

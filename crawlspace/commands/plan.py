@@ -16,23 +16,22 @@ from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.rule_changes.survey import DELETIONS, DUE, EXCLUDED, FOLDED, JUDGED, KEPT, OTHERS, RETURNED, UNINDEXED, Plan
 from crawlspace.crawl.startup import (
     build_deletion_limit,
+    build_known_url_decisions,
     build_rediscovery,
     build_space,
-    build_verdicts,
     content_changed,
     hash_of,
     metadata_changed,
 )
 from crawlspace.decision import RuleRef
-from crawlspace.model import Status
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, beside, exactly_one, print_json, shortened
 from crawlspace.runtime.components.loader import CollectionLoader, spider_code
-from crawlspace.runtime.session.places import Place
+from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
+from crawlspace.text import counted, printable
 
 _KINDS = {
     EXCLUDED: "leave the crawl space (760)",
@@ -79,9 +78,9 @@ class Command(CollectionCommand):
         parser.add_argument("--json", action="store_true", help="print the plan for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy plan demo"))
-        collection = load_collection(place.name, place.settings)
-        found = _plan(place, collection)
+        paths = self.paths(exactly_one(args, example="scrapy plan demo"))
+        collection = load_collection(paths.name, paths.settings)
+        found = _plan(paths, collection)
         shown, unknown = found.plan, found.hosts_without_addresses
         if opts.json:
             rules = {rule: text for rule, text in _texts(collection).items() if rule in shown.by_rule}
@@ -111,22 +110,22 @@ class _Found(NamedTuple):
     of_refresh: list[str]
 
 
-def _plan(place: Place, collection: Collection) -> _Found:
-    spider = CollectionLoader.from_settings(place.settings).load(place.name)
+def _plan(paths: CollectionPaths, collection: Collection) -> _Found:
+    spider = CollectionLoader.from_settings(paths.settings).load(paths.name)
     space = build_space(collection)
     check_start_urls(collection.start_urls, space)
-    with place.store.reading() as opened:
+    with paths.store.reading() as opened:
         known = SqliteStore(IN_MEMORY) if opened is None else opened.store
-        verdicts = build_verdicts(collection, space, known)
+        decisions = build_known_url_decisions(collection, space, known)
         shown = plan(
             known,
-            verdicts,
+            decisions,
             hash=hash_of(collection, space),
             deletion_limit=build_deletion_limit(collection),
             rediscovery=build_rediscovery(collection, space, spider=spider_code(spider)),
             depths=pending_depths(known, collection),
         )
-        unknown = sorted(verdicts.hosts_without_addresses)
+        unknown = sorted(decisions.hosts_without_addresses)
         of_refresh = [] if opened is None else list(_of_refresh(collection, known))
         fields_changed, left = metadata_changed(known, collection), known.counts().left_to_others
         return _Found(shown, fields_changed, content_changed(known, collection), unknown, left, of_refresh)

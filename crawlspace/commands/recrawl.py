@@ -11,9 +11,9 @@ from crawlspace.admin.url_changes import Selection, UrlChanges, read_prefix, rea
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
-from crawlspace.plural import counted
 from crawlspace.runtime.components.command import CollectionCommand
 from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.text import counted
 
 
 class Command(CollectionCommand):
@@ -51,19 +51,19 @@ class Command(CollectionCommand):
             raise UsageError(
                 f"name a collection and what to fetch again, as in: scrapy recrawl {args[0] if args else 'demo'} --errors"
             )
-        place = self.place(args[0])
+        paths = self.paths(args[0])
         urls = dict.fromkeys(read_url(text) for text in args[1:])
         selection = Selection(
             prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, errors=opts.errors
         )
         clock = SystemClock()
-        with place.store.changing() as opened:
+        with paths.store.changing() as opened:
             if opened is None:
-                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
                 return 1
             crawled = bool(opened.crawlers())
             url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
-            named = NamedUrls(load_collection(place.name, place.settings), opened.store, url_changes) if urls else None
+            named = NamedUrls(load_collection(paths.name, paths.settings), opened.store, url_changes) if urls else None
             refused = list(named.refusals(urls)) if named is not None else []
             ids = [*(named.ids if named is not None else ()), *(url_changes.select(selection) if chosen else ())]
             made = url_changes.recrawl(list(dict.fromkeys(ids)))

@@ -9,10 +9,9 @@ from crawlspace.admin.refused import REASONS, RefusedForReason, SeenLink, refuse
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
-from crawlspace.plural import counted
-from crawlspace.printable import quoted
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LINKS_OF_HOST
+from crawlspace.text import counted, quoted
 from crawlspace.urls import MalformedUrl, parse
 
 SHOWN = 100
@@ -51,17 +50,17 @@ class Command(CollectionCommand):
         parser.add_argument("--json", action="store_true", help="print the answer for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy refused demo --reason domain"))
-        space = build_space(load_collection(place.name, place.settings))
+        paths = self.paths(exactly_one(args, example="scrapy refused demo --reason domain"))
+        space = build_space(load_collection(paths.name, paths.settings))
         reason = None if opts.reason is None else Reason(opts.reason)
         most = None if opts.all else SHOWN
-        with place.store.reading() as opened:
+        with paths.store.reading() as opened:
             is_known = opened is not None
             found = [] if opened is None else refused_by_reason(opened.store, space, reason=reason, host=opts.host, most=most)
         if opts.json:
-            print_json({"collection": place.name, "refused": {one.reason.value: one.as_json() for one in found}})
+            print_json({"collection": paths.name, "refused": {one.reason.value: one.as_json() for one in found}})
         elif not is_known:
-            print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
+            print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does")
         elif not found:
             print("no refused links")
         else:

@@ -11,13 +11,13 @@ from scrapy.utils.conf import arglist_to_dict
 
 from crawlspace.clock import SystemClock
 from crawlspace.errors import IndexUnavailable, StoreError, UsageError
-from crawlspace.printable import escaped
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, reduce_garbage_collection
-from crawlspace.runtime.session.places import OpenStore, Place
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.runtime.session.rebuilding import discard, rebuild
 from crawlspace.runtime.session.reindexing import DocumentsAgain, send_parked, sinks_of
 from crawlspace.runtime.session.replay import MOST_PROCESSES
+from crawlspace.text import escaped
 
 SHOWN = 20
 """Pages that are named of which no document was made."""
@@ -70,47 +70,47 @@ class Command(CollectionCommand):
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy reindex demo"))
+        paths = self.paths(exactly_one(args, example="scrapy reindex demo"))
         if opts.rebuild or opts.rollback or opts.discard:
-            return _rebuild(place, opts)
+            return _rebuild(paths, opts)
         processes = _processes(opts)
-        sinks = sinks_of(place, opts.sink)
+        sinks = sinks_of(paths, opts.sink)
         if opts.extract and (opts.parked or opts.sink is not None):
             raise UsageError(
                 "--parked sends documents as they are: leave out --extract, or --parked"
                 if opts.parked
                 else "--extract changes the documents, which all sinks have to get then: leave out --sink"
             )
-        with place.store.changing() as opened:
+        with paths.store.changing() as opened:
             if opened is None:
-                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
                 return 1
             if opts.parked:
-                return _parked(place, opened, sinks)
+                return _parked(paths, opened, sinks)
             reduce_garbage_collection()
-            again = DocumentsAgain(place, opened)
+            again = DocumentsAgain(paths, opened)
             return _extract(again, processes, _options(opts)) if opts.extract else _send(again, sinks)
 
 
 def _send(again: DocumentsAgain, sinks: Sequence[str]) -> int:
     """Send all documents to these sinks; one that does not take them does not keep them from the others."""
-    name, is_done = again.place.name, True
+    name, is_done = again.paths.name, True
     for sink in sinks:
         try:
             done = again.to(sink)
         except IndexUnavailable as error:
             is_done = False
-            option = f" --sink {sink}" if len(again.place.sinks.names) > 1 else ""
+            option = f" --sink {sink}" if len(again.paths.sinks.names) > 1 else ""
             sys.stderr.write(f"{error}; `scrapy reindex {name}{option}` goes on where it was\n")
             continue
-        print(done.sentence(name, to=sink if len(again.place.sinks.names) > 1 else ""))
+        print(done.sentence(name, to=sink if len(again.paths.sinks.names) > 1 else ""))
         is_done = is_done and done.is_whole
     return 0 if is_done else 1
 
 
 def _extract(again: DocumentsAgain, processes: int, options: dict[str, str]) -> int:
     """Make all documents anew, and send them to all sinks."""
-    name, kept = again.place.name, _Kept()
+    name, kept = again.paths.name, _Kept()
     try:
         done, unavailable = again.made_anew(processes=processes, options=options, report=kept.add)
     except IndexUnavailable as error:
@@ -122,42 +122,42 @@ def _extract(again: DocumentsAgain, processes: int, options: dict[str, str]) -> 
     return 0 if done.is_whole and not unavailable else 1
 
 
-def _parked(place: Place, opened: OpenStore, sinks: Sequence[str]) -> int:
+def _parked(paths: CollectionPaths, opened: OpenStore, sinks: Sequence[str]) -> int:
     """Send again what these sinks have refused."""
     found = []
-    for sent in send_parked(place, opened, sinks):
-        print(sent.sentence(place.name))
+    for sent in send_parked(paths, opened, sinks):
+        print(sent.sentence(paths.name))
         found.append(sent)
     if not found:
-        print(f"{place.name}: {' and '.join(sinks)} refused nothing")
+        print(f"{paths.name}: {' and '.join(sinks)} refused nothing")
     return 0 if all(sent.is_done for sent in found) else 1
 
 
-def _rebuild(place: Place, opts: argparse.Namespace) -> int:
+def _rebuild(paths: CollectionPaths, opts: argparse.Namespace) -> int:
     if opts.extract and not opts.rebuild:
         raise UsageError("--extract goes with --rebuild: --rollback and --discard make no document")
     processes = _processes(opts)
     if opts.discard:
-        print(discard(place, opts.sink))
+        print(discard(paths, opts.sink))
         return 0
-    with place.store.changing() as opened:
+    with paths.store.changing() as opened:
         if opened is None:
-            print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+            print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
             return 1
         reduce_garbage_collection()
         if opts.extract:
-            status = _extract(DocumentsAgain(place, opened), processes, _options(opts))
+            status = _extract(DocumentsAgain(paths, opened), processes, _options(opts))
             if status:
                 return status
-        opened.deliver(place.sinks, SystemClock())
-        has_switched, said = rebuild(place, opened, opts.sink, on_previous=opts.rollback, approved=opts.approve)
+        opened.deliver(paths.sinks, SystemClock())
+        has_switched, said = rebuild(paths, opened, opts.sink, on_previous=opts.rollback, approved=opts.approve)
         print(said)
         if has_switched and not opts.rollback:  # what the former index has refused
             rebuilt = [
-                one.name for one in place.sinks.servers if opts.sink in (None, one.name) and one.type not in ("file", "http")
+                one.name for one in paths.sinks.servers if opts.sink in (None, one.name) and one.type not in ("file", "http")
             ]
-            for sent in send_parked(place, opened, rebuilt):
-                print(sent.sentence(place.name))
+            for sent in send_parked(paths, opened, rebuilt):
+                print(sent.sentence(paths.name))
     return 0 if has_switched else 1
 
 

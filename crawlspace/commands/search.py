@@ -9,15 +9,13 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, made
+from crawlspace.document import with_values
 from crawlspace.errors import StoreError, UsageError
-from crawlspace.field_values import with_values
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.filters import FACETS, read_facets, read_filter
-from crawlspace.index.search import Hit, Searchable, SearchResult
-from crawlspace.plural import counted
-from crawlspace.printable import escaped, quoted
+from crawlspace.index.search import FACETS, Hit, Searchable, SearchResult, read_facets, read_filter
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, EscapingOutput, print_json, shortened
-from crawlspace.runtime.session.places import Place, refuse_missing_index
+from crawlspace.runtime.session.paths import CollectionPaths, refuse_missing_index
+from crawlspace.text import counted, escaped, quoted
 
 # Marks around matching words: private-use characters, so that a page's control characters can be removed before bold is added.
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -75,15 +73,15 @@ class Command(CollectionCommand):
             raise UsageError(f"--limit is {opts.limit}; it must be at least 1")
         if opts.offset < 0:
             raise UsageError(f"--offset is {opts.offset}; it must be at least 0")
-        place = self.place(args[0])
+        paths = self.paths(args[0])
         words = " ".join(args[1:])
-        sink = _chosen(place, opts.sink)
+        sink = _chosen(paths, opts.sink)
         filters, facets = [read_filter(written) for written in opts.filter], read_facets(opts.facet)
-        is_new = sink.type == SQLITE and not _has_index(place)
+        is_new = sink.type == SQLITE and not _has_index(paths)
         if is_new:
             result = SearchResult(0, ())
         else:
-            with closing(_opened(place, sink)) as index:
+            with closing(_opened(paths, sink)) as index:
                 result = index.search(
                     words, limit=opts.limit, offset=opts.offset, marks=(_OPEN, _CLOSE), filters=filters, facets=facets
                 )
@@ -91,43 +89,43 @@ class Command(CollectionCommand):
             print_json(_result_as_json(result))
             return 0
         if not result.hits and not result.total:
-            never = f": {place.name} has never been crawled, `scrapy crawl {place.name}` does"
+            never = f": {paths.name} has never been crawled, `scrapy crawl {paths.name}` does"
             print(f"no hits{never if is_new else ''}")
             return 0
         _print_hits(result, opts.offset)
         return 0
 
 
-def _chosen(place: Place, name: str | None) -> SinkOptions:
+def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
     """Return the sink to search. Raises UsageError for a name that is none of them, and StoreError where none can be searched."""
-    sinks = place.sinks.options
+    sinks = paths.sinks.options
     if name is None:
         first = next(filter(is_searchable, sinks), None)
         if first is not None:
             return first
         others = ", ".join(f"{one.name} of type {one.type}" for one in sinks)
         raise StoreError(
-            f"{place.name} has no sink that can be searched, only {others}: give {SINKS} one of type sqlite, or that of a search server"
+            f"{paths.name} has no sink that can be searched, only {others}: give {SINKS} one of type sqlite, or that of a search server"
         )
     chosen = next((one for one in sinks if one.name == name), None)
     if chosen is None:
-        raise UsageError(f"{place.name} has no sink {quoted(name)}: it has {', '.join(place.sinks.names)}")
+        raise UsageError(f"{paths.name} has no sink {quoted(name)}: it has {', '.join(paths.sinks.names)}")
     if not is_searchable(chosen):
         can = ", ".join(one.name for one in sinks if is_searchable(one))
-        way = f"those that can are {can}" if can else f"{place.name} has none that can"
+        way = f"those that can are {can}" if can else f"{paths.name} has none that can"
         raise UsageError(f"the sink {name}, of type {chosen.type}, cannot be searched; {way}")
     return chosen
 
 
-def _has_index(place: Place) -> bool:
+def _has_index(paths: CollectionPaths) -> bool:
     """Return whether there is an embedded index. Raises StoreError if there should be one here."""
-    refuse_missing_index(place)
-    return place.index_file.exists()
+    refuse_missing_index(paths)
+    return paths.index_file.exists()
 
 
-def _opened(place: Place, sink: SinkOptions) -> Searchable:
+def _opened(paths: CollectionPaths, sink: SinkOptions) -> Searchable:
     if sink.type == SQLITE:
-        return EmbeddedIndex(place.index_file, read_only=True)
+        return EmbeddedIndex(paths.index_file, read_only=True)
     made_of = made(sink)
     assert isinstance(made_of, Searchable), sink.type
     return made_of

@@ -11,11 +11,10 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sinks.deliveries import filled, have_filled, known_sinks, note_sinks
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.marks import forget_mark
-from crawlspace.index.servers import server_meta
-from crawlspace.index.standstill import standstill_meta
-from crawlspace.printable import printable, quoted
+from crawlspace.index.notes import server_meta, standstill_meta
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
-from crawlspace.runtime.session.places import OpenStore, Place
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
+from crawlspace.text import printable, quoted
 
 
 class Command(CollectionCommand):
@@ -43,57 +42,57 @@ class Command(CollectionCommand):
         what.add_argument("--json", action="store_true", help="print the numbers for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy sinks demo"))
+        paths = self.paths(exactly_one(args, example="scrapy sinks demo"))
         changes = opts.fill is not None or opts.forget is not None
-        with place.store.changing() if changes else place.store.reading() as opened:
+        with paths.store.changing() if changes else paths.store.reading() as opened:
             if opened is None:
-                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
                 return 1
             if opts.fill is not None:
-                print(_fill(place, opened, opts.fill))
+                print(_fill(paths, opened, opts.fill))
             elif opts.forget is not None:
-                print(_forget(place, opened, opts.forget))
+                print(_forget(paths, opened, opts.forget))
             elif opts.parked is not None:
-                _refuse_unknown(place, opened, opts.parked)
+                _refuse_unknown(paths, opened, opts.parked)
                 for op, url, reason in opened.store.parked(opts.parked):
                     print(f"{op.value} {printable(url)}: {printable(reason)}")
             else:
-                reports = sink_reports(opened.store, place.sinks)
+                reports = sink_reports(opened.store, paths.sinks)
                 if opts.json:
                     print_json(as_json(reports))
                 else:
-                    print("\n".join(lines_of(reports, place.name)))
+                    print("\n".join(lines_of(reports, paths.name)))
         return 0
 
 
-def _fill(place: Place, opened: OpenStore, name: str) -> str:
+def _fill(paths: CollectionPaths, opened: OpenStore, name: str) -> str:
     if name == EMBEDDED:
-        raise UsageError(f"the embedded index is filled by `scrapy reindex {place.name}`")
-    if name not in place.sinks.names:
-        raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(name)}: it has {', '.join(place.sinks.names)}")
+        raise UsageError(f"the embedded index is filled by `scrapy reindex {paths.name}`")
+    if name not in paths.sinks.names:
+        raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(name)}: it has {', '.join(paths.sinks.names)}")
     if not opened.crawlers():  # else the crawl would not know of it; where the index is gone, the next one makes it anew
         forget_mark(opened.store, name)
     have_filled(opened.store, name)
     who = "the crawl that is running sends" if opened.crawlers() else "the next crawl sends"
-    return f"{who} all documents of {place.name} to {name}"
+    return f"{who} all documents of {paths.name} to {name}"
 
 
-def _forget(place: Place, opened: OpenStore, name: str) -> str:
-    _refuse_unknown(place, opened, name)
-    if name in place.sinks.names:
+def _forget(paths: CollectionPaths, opened: OpenStore, name: str) -> str:
+    _refuse_unknown(paths, opened, name)
+    if name in paths.sinks.names:
         raise UsageError(f"CRAWLSPACE_SINKS names the sink {name}: take it out there first")
     if opened.crawlers():
-        raise StoreError(f"{place.name} is being crawled, and gives the sink orders: stop the crawl first, or wait for its end")
+        raise StoreError(f"{paths.name} is being crawled, and gives the sink orders: stop the crawl first, or wait for its end")
     store = opened.store
     note_sinks(store, {other: kind for other, kind in known_sinks(store).items() if other != name})
     store.withdraw(name, deletes=True)
     filled(store, name)
     store.set_meta(server_meta(name), "")
     store.set_meta(standstill_meta(name), "")
-    return f"the sink {name} is forgotten; what it has of {place.name} stays there"
+    return f"the sink {name} is forgotten; what it has of {paths.name} stays there"
 
 
-def _refuse_unknown(place: Place, opened: OpenStore, name: str) -> None:
-    names = {*place.sinks.names, *known_sinks(opened.store)}
+def _refuse_unknown(paths: CollectionPaths, opened: OpenStore, name: str) -> None:
+    names = {*paths.sinks.names, *known_sinks(opened.store)}
     if name not in names:
-        raise UsageError(f"{place.name} has no sink {quoted(name)}: it has {', '.join(sorted(names))}")
+        raise UsageError(f"{paths.name} has no sink {quoted(name)}: it has {', '.join(sorted(names))}")

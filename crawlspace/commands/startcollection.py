@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from crawlspace.errors import ConfigError, UsageError
-from crawlspace.plural import verb
-from crawlspace.printable import quoted
 from crawlspace.rules.limits import folders
 from crawlspace.runtime.components.command import CollectionCommand, refuse_wrong_name
+from crawlspace.text import quoted, verb
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 _SHOWN = 5

@@ -34,12 +34,11 @@ from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, shortened
-from crawlspace.runtime.session.places import Place, lost_documents
+from crawlspace.runtime.session.paths import CollectionPaths, lost_documents
 from crawlspace.state.store import Store
 from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.text import counted, printable
 
 SITES_SHOWN = 20
 _MISSING = {
@@ -73,32 +72,32 @@ class Command(CollectionCommand):
         parser.add_argument("--json", action="store_true", help="print the numbers for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy status demo"))
-        with place.store.reading() as opened:
+        paths = self.paths(exactly_one(args, example="scrapy status demo"))
+        with paths.store.reading() as opened:
             store = None if opened is None else opened.store
             crawlers = [] if opened is None else opened.crawlers()
-            sites = [] if store is None else place.unreachable(store)
+            sites = [] if store is None else paths.unreachable(store)
             errors = [] if store is None else kept_error_examples(store)
             traps = [] if store is None else kept_traps(store)
             routes = {} if store is None else kept_routes(store)
             numbers = report(
-                place.name,
+                paths.name,
                 store,
                 crawlers=crawlers,
-                is_shared=place.store.is_shared,
+                is_shared=paths.store.is_shared,
                 sites=sites,
                 errors=errors,
                 traps=traps,
                 routes=routes,
             )
             if opened is not None:
-                with lost_documents(place, opened) as lost:
+                with lost_documents(paths, opened) as lost:
                     numbers = replace(numbers, lost=lost.count)
-            warnings = [] if store is None or opts.json else [_of_the_rules(place, store), _of_refresh(place, store)]
+            warnings = [] if store is None or opts.json else [_of_the_rules(paths, store), _of_refresh(paths, store)]
             if store is not None and not opts.json and not crawlers:
-                warnings.append(_of_the_index(place, store))
+                warnings.append(_of_the_index(paths, store))
             numbers = replace(numbers, rendering=None if store is None else rendering_report(store) or None)
-            sinks = [] if store is None else sink_reports(store, place.sinks)
+            sinks = [] if store is None else sink_reports(store, paths.sinks)
             refused = {} if store is None else refused_logins(store)
             wanted = {} if store is None or HTTPStatus.UNAUTHORIZED not in numbers.status else wanted_logins(store)
             waiting = {} if store is None else waiting_logins(store)
@@ -113,11 +112,11 @@ class Command(CollectionCommand):
             print_json({**numbers.as_json(), "sinks": as_json(sinks), **of_logins})
             return 0
         if store is None:
-            print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does")
+            print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does")
             return 0
         print("\n".join(_lines(numbers)))
         if not is_plain(sinks):
-            print("\n" + "\n".join(lines_of(sinks, place.name)))
+            print("\n" + "\n".join(lines_of(sinks, paths.name)))
         for pattern, session in sessions.items():
             if pattern not in refused:
                 ends = f", until {_local(session.expires)}" if session.expires is not None else ""
@@ -273,48 +272,48 @@ def _of_sessions(sessions: Mapping[str, KeptSession]) -> list[dict[str, object]]
     ]
 
 
-def _of_the_rules(place: Place, store: Store) -> str:
+def _of_the_rules(paths: CollectionPaths, store: Store) -> str:
     """Return a warning if the known URLs were not checked by the rules on disk; empty otherwise, or if those can't be loaded."""
     applied = store.get_meta(RULES_HASH)
     if applied is None:
         return ""
     try:
-        collection = load_collection(place.name, place.settings)
+        collection = load_collection(paths.name, paths.settings)
         if applied == hash_of(collection, build_space(collection)):
             return ""
     except CrawlspaceError:
         return ""
     if not applied:
-        return f"the next start checks all known URLs again: scrapy plan {place.name} shows what that does"
-    return f"the rules have changed since the last start: scrapy plan {place.name} shows what that does"
+        return f"the next start checks all known URLs again: scrapy plan {paths.name} shows what that does"
+    return f"the rules have changed since the last start: scrapy plan {paths.name} shows what that does"
 
 
-def _of_refresh(place: Place, store: Store) -> str:
+def _of_refresh(paths: CollectionPaths, store: Store) -> str:
     """Return what has known pages fetched again; empty where each has its own interval, or if the settings can't be loaded."""
     try:
-        return refreshing(read_refresh(place.settings), store, now=time.time()).sentence(time.time())
+        return refreshing(read_refresh(paths.settings), store, now=time.time()).sentence(time.time())
     except CrawlspaceError:
         return ""
 
 
-def _of_the_index(place: Place, store: Store) -> str:
+def _of_the_index(paths: CollectionPaths, store: Store) -> str:
     """Return a warning if the index lacks documents that it should have; empty otherwise."""
     documents = store.counts().indexed
-    if not place.sinks.has_embedded:
+    if not paths.sinks.has_embedded:
         return ""
-    if not place.index_file.exists():
-        if place.store.is_shared or not documents or store.backlog(EMBEDDED):
+    if not paths.index_file.exists():
+        if paths.store.is_shared or not documents or store.backlog(EMBEDDED):
             return ""  # it is on another machine, or nothing was sent to it
-        return f"there is no index at {place.index_file}: `scrapy reindex {place.name}` makes it anew"
+        return f"there is no index at {paths.index_file}: `scrapy reindex {paths.name}` makes it anew"
     try:
-        with closing(EmbeddedIndex(place.index_file, read_only=True, owner=place.name)) as index:
-            resending = Resending(store, index, owner=place.name, now=int(time.time()))
-            why, there = resending.compared(), index.count(of=place.name)
+        with closing(EmbeddedIndex(paths.index_file, read_only=True, owner=paths.name)) as index:
+            resending = Resending(store, index, owner=paths.name, now=int(time.time()))
+            why, there = resending.compared(), index.count(of=paths.name)
             if why is Agreement.SAME and not resending.lacks_documents():
                 return ""
     except CrawlspaceError as error:
         return str(error)
-    now = f"{place.index_file} has {counted(there, 'document')} of {place.name} at present"
+    now = f"{paths.index_file} has {counted(there, 'document')} of {paths.name} at present"
     if why is Agreement.SAME:
         return f"{now}: the others are being sent again"
     return f"{now}: {why.value}; the next crawl fetches and sends again what is missing"

@@ -13,9 +13,9 @@ from crawlspace.admin.links import Referring, with_referrers
 from crawlspace.admin.pending.export import pending_lines
 from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, label_of
 from crawlspace.errors import UsageError
-from crawlspace.printable import MESSAGE, printable, quoted
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
-from crawlspace.runtime.session.places import archive_reader, lost_documents
+from crawlspace.runtime.session.paths import archive_reader, lost_documents
+from crawlspace.text import MESSAGE, printable, quoted
 
 REFERRERS_SHOWN = 10
 _INDENT = " " * 25
@@ -67,19 +67,19 @@ class Command(CollectionCommand):
         parser.add_argument("--json", dest="format", action="store_const", const="jsonl", help="the same as --format jsonl")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        place = self.place(exactly_one(args, example="scrapy urls demo --status 404"))
+        paths = self.paths(exactly_one(args, example="scrapy urls demo --status 404"))
         if opts.format == _PENDING and opts.with_referrers:
             raise UsageError(
                 "a line of --format pending has no place for the pages that link to a URL: leave out --with-referrers"
             )
         if opts.format == "text" and sys.stdout.isatty():
             print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
-        with place.store.reading() as opened:
+        with paths.store.reading() as opened:
             if opened is None:
-                print(f"{place.name} has never been crawled: `scrapy crawl {place.name}` does", file=sys.stderr)
+                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
                 return 0
             store = opened.store
-            archive = archive_reader(place, opened)
+            archive = archive_reader(paths, opened)
             filters = {
                 "label": opts.state,
                 "statuses": opts.status,
@@ -89,13 +89,13 @@ class Command(CollectionCommand):
                 "has_record": archive.has if opts.not_archived else None,
             }
             by_url = not opts.unsorted and opts.format != _PENDING  # which sorts its lines itself
-            with lost_documents(place, opened) as lost:
+            with lost_documents(paths, opened) as lost:
                 found: Iterator[UrlReport] = (
                     replace(known, lost=True) if known.state.indexed and lost.is_lost(known.state.url) else known
-                    for known in known_urls(store, **filters, sites=place.unreachable(store), by_url=by_url)
+                    for known in known_urls(store, **filters, sites=paths.unreachable(store), by_url=by_url)
                 )
                 if opts.format == _PENDING:
-                    for line in pending_lines((known.state for known in found), store, collection=place.name):
+                    for line in pending_lines((known.state for known in found), store, collection=paths.name):
                         print(line)
                     return 0
                 write = _FORMATS[opts.format]()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from crawlspace.errors import SettingError
 from crawlspace.parsing import boolean, duration
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from crawlspace.config.on_finish import FinishCommand, read_on_finish
 from crawlspace.config.orphans import read_orphans
 from crawlspace.config.proxies.table import Proxies, read_proxies
 from crawlspace.config.refresh.times import RefreshTimes, read_refresh
-from crawlspace.config.rendering import BrowserSettings, Render, read_browser, read_rendering
+from crawlspace.config.rendering import BrowserSettings, read_browser, read_rendering
 from crawlspace.config.scrapy_settings import check_scrapys_settings
 from crawlspace.config.session_seal import Seal
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
@@ -37,6 +37,7 @@ from crawlspace.config.store_url import read_store_url
 from crawlspace.config.url_options import read_url_options
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
+from crawlspace.decision import Render
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection, did_you_mean
 from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_zone
 from crawlspace.frontier.site_queue import Backoff, GivingUp
@@ -51,7 +52,6 @@ from crawlspace.parsing import (
     optional_integer,
     text,
 )
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import UrlFolding
@@ -60,6 +60,7 @@ from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.state.error_policy import NAME as HTTP_ERRORS
 from crawlspace.state.error_policy import read_error_rules, read_retry_codes
 from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.text import quoted
 
 PREFIX = "CRAWLSPACE_"
 RENAMED = {

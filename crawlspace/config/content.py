@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crawlspace import settings as defaults
-from crawlspace.content.link_attributes import ANY, LinkAttributes
+from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.page import EXTRACTION
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import boolean, integer, optional_boolean, words
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 _TAGS = "CRAWLSPACE_LINK_TAGS"
 _PAIR = re.compile(r"""(\*|[a-z][^\s"'<>/=@*]*)@([^\s"'<>/=@*]+)""")

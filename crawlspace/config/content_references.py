@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from crawlspace.errors import SettingError
 from crawlspace.parsing import boolean, optional_integer
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 from crawlspace.urls import document_id
 
 _URL, _INLINE = "CRAWLSPACE_CONTENT_URL", "CRAWLSPACE_INLINE_MAX_BYTES"

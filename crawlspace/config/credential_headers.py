@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from crawlspace.errors import RuleFileError, SettingError
 from crawlspace.parsing import table, words
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.domain import DomainMatcher
-from crawlspace.rules.named_hosts import names_no_site
+from crawlspace.rules.domain import DomainMatcher, names_no_site
+from crawlspace.text import quoted
 from crawlspace.urls import MalformedUrl, Url, parse
 
 NAME = "CRAWLSPACE_CREDENTIAL_HOSTS"

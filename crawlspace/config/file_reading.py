@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from crawlspace.content.documents.converters import FILE, command_words, is_server
 from crawlspace.errors import SettingError
 from crawlspace.parsing import boolean, duration, integer, table
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 CONVERTERS = "CRAWLSPACE_CONVERTERS"
 _EXAMPLE = '{"application/msword": "antiword -m UTF-8.txt {file}", "image/*": "http://tika.example.com:9998/tika"}'

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from crawlspace.config.file_reading import CONVERTERS, read_converters
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import boolean, choice_of, integer, optional_integer, words
-from crawlspace.printable import quoted
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS
 
 EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from crawlspace.errors import SettingError
 from crawlspace.parsing import duration
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 ON_FINISH = "CRAWLSPACE_ON_FINISH"
 TIMEOUT = "CRAWLSPACE_ON_FINISH_TIMEOUT"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 
 def read_orphans(value: object) -> int | None:

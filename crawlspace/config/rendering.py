@@ -10,9 +10,9 @@ from cssselect import HTMLTranslator, SelectorError
 from crawlspace.decision import Render
 from crawlspace.errors import RuleFileError, SettingError
 from crawlspace.parsing import duration, integer, one_of, words
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import DomainRule, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher
+from crawlspace.text import quoted
 
 SITE_KEYS = ("render", "render_hosts", "render_wait_for")
 """In CRAWLSPACE_SITES."""

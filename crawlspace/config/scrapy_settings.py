@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from crawlspace.config.credential_headers import default_headers
 from crawlspace.errors import SettingError
 from crawlspace.parsing import integer, seconds
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 NEEDED = (
     ("ITEM_PIPELINES", "pipelines.dedupe.Fingerprint"),

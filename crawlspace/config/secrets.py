@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import printable
+from crawlspace.text import printable
 
 MOST_BYTES = 65_536
 """Maximal size of a secret's file."""

@@ -12,7 +12,7 @@ from crawlspace.config.logins.browser import BrowserStep, read_steps
 from crawlspace.config.logins.values import SECRET_NAME, check_keys, hosts, needed_text, selector, several, text, texts, web_url
 from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 from crawlspace.urls import Url
 
 EXAMPLES = {

@@ -16,12 +16,11 @@ from crawlspace.config.limits import read_limits
 from crawlspace.config.secrets import read_secret
 from crawlspace.config.sites import read_sites
 from crawlspace.errors import SettingError
-from crawlspace.index.inventory import Inventory, Rebuildable
 from crawlspace.index.login_exclusion import REQUIRES_LOGIN, LoginExclusion
 from crawlspace.index.search import Searchable
-from crawlspace.index.sink import Sink
+from crawlspace.index.sink import Inventory, Rebuildable, Sink
 from crawlspace.parsing import boolean, duration, integer, one_of, table
-from crawlspace.printable import quoted, without_credentials
+from crawlspace.text import quoted, without_credentials
 
 SINKS = "CRAWLSPACE_SINKS"
 EMBEDDED = "embedded"

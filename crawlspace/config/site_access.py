@@ -13,8 +13,8 @@ from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.config.session_login import EXAMPLES, SessionLogin, read_session_login
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import optional_boolean
-from crawlspace.printable import quoted
-from crawlspace.rules.named_hosts import names_no_site
+from crawlspace.rules.domain import names_no_site
+from crawlspace.text import quoted
 
 SITE_KEYS = ("login", "headers", "allow_plain_http")
 """In CRAWLSPACE_SITES."""

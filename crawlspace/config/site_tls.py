@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import printable, quoted
+from crawlspace.text import printable, quoted
 
 KEYS = ("ca_file", "client_certificate", "client_key")
 """In CRAWLSPACE_SITES."""

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from crawlspace.config.limits import read_limits
 from crawlspace.config.proxies.choice import Proxy, read_proxy
 from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
-from crawlspace.config.rendering import NO_RENDERING, RENDER, Render, SiteRendering, read_site_rendering
+from crawlspace.config.rendering import NO_RENDERING, RENDER, SiteRendering, read_site_rendering
 from crawlspace.config.rendering import SITE_KEYS as RENDERING_KEYS
 from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
 from crawlspace.config.site_access import SiteAccess, read_site_access
@@ -17,16 +17,15 @@ from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
 from crawlspace.config.url_options import BUILT_IN_PATH_PARAMETERS, HASH_ROUTES, read_site_options, read_url_options
 from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
-from crawlspace.decision import Actions
+from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
 from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
-from crawlspace.printable import quoted
 from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.domain import DomainMatcher, is_address, is_for_addresses
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.named_hosts import is_address, is_for_addresses
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
-from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, parse
+from crawlspace.text import quoted
+from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 NAME = "CRAWLSPACE_SITES"
 PROXY_KEYS = ("proxy", "no_proxy")
@@ -171,7 +170,7 @@ class SiteTable:
         return self.of(page.host, page.port).urls.hash_routes
 
 
-def mode_of(url: UrlParts, actions: Actions | None, sites: SiteTable) -> Render:
+def mode_of(url: Url, actions: Actions | None, sites: SiteTable) -> Render:
     """Return whether a page is rendered, by rules.xml or else by the settings."""
     if actions is not None and actions.render is not None:
         return actions.render

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted, without_credentials
+from crawlspace.text import quoted, without_credentials
 
 NAME = "CRAWLSPACE_STORE_URL"
 _SERVERS = ("redis", "rediss", "unix", "sentinel")

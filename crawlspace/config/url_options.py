@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from crawlspace.errors import SettingError
 from crawlspace.parsing import boolean, one_of, words
-from crawlspace.printable import quoted
 from crawlspace.rules.url_options import SESSION_SEGMENT, Folding, UrlOptions
 from crawlspace.settings import CRAWLSPACE_URL_DROP_PATH_PARAMETERS
+from crawlspace.text import quoted
 
 SORT_QUERY = "CRAWLSPACE_URL_SORT_QUERY"
 DROP_PARAMETERS = "CRAWLSPACE_URL_DROP_PARAMETERS"

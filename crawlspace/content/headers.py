@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from crawlspace.content import link_targets
+from crawlspace.content.links import parse_refresh
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives, parse_robots_headers
-from crawlspace.content_type import declared
+from crawlspace.document import declared
 from crawlspace.urls import MalformedUrl, join, parse
 
 _LINK = re.compile(r"""<([^<>]*)>((?:[^,"]|"(?:[^"\\]|\\.)*+")*+)""")
@@ -62,7 +62,7 @@ def read_headers(
         canonical=canonical_link(links, url=url) if links else None,
         etag=kept_validator(etag[-1]) if etag else None,
         last_modified=kept_validator(last_modified[-1]) if last_modified else None,
-        refresh=link_targets.refresh(refresh[0][:_LONGEST_VALIDATOR], "utf-8") if refresh else None,
+        refresh=parse_refresh(refresh[0][:_LONGEST_VALIDATOR], "utf-8") if refresh else None,
         robots_tags=directives,
     )
 

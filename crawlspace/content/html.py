@@ -12,16 +12,14 @@ Choices that the standards leave open:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from itertools import repeat
 
 from crawlspace.content.charset import charset_parameter, decode
-from crawlspace.content.link_attributes import MARK, NO_OTHERS, LinkAttributes
-from crawlspace.content.link_targets import is_link, page_target, refresh, target
+from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_link, page_target, parse_refresh, target
 from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
-from crawlspace.content.script_shell import is_script_shell
 from crawlspace.urls import MalformedUrl, is_route, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
@@ -245,7 +243,7 @@ class _Reader:
             return
         pragma = pragma.strip().lower()
         if pragma == "refresh" and self.refresh is None:
-            self.refresh = refresh(content, self._codec)
+            self.refresh = parse_refresh(content, self._codec)
             if self.refresh is not None and "meta" in self._link_tags:
                 self._link(self.refresh[1].replace("&", "&amp;"), "meta")
         elif pragma == "content-language" and "," not in content:
@@ -383,3 +381,26 @@ def _base(url: str, href: str | None) -> str:
 
 
 __all__ = ["LINK_TAGS", "Page", "charset_parameter", "extract"]
+
+
+# --- script shell --------------------------------------------------------------------------------------------------
+
+
+MAX_TEXT = 25
+"""Characters: a shell may say "Loading, please wait …", and an ordinary short page has a sentence."""
+MAX_LINKS = 1
+"""A shell may have the frame of a tag manager, or a link for those who run no scripts."""
+_LINKS = frozenset({"a", "area", "frame", "iframe"})
+_HAS_CONTENT = frozenset({"form", "frame"})
+
+
+def is_script_shell(names: Collection[str], *, text: str, links: Mapping[str, str], refreshes: bool) -> bool:
+    """Return whether a page has scripts, and next to no text and links.
+
+    `names` are those of all its tags, `links` has the tag of each link; `refreshes`: it leads to another page by itself. Links to routes
+    behind # of the page itself are part of its program.
+    """
+    if len(text) > MAX_TEXT or refreshes or "/script" not in names:
+        return False
+    number = sum(tag in _LINKS and href[0] != "#" for href, tag in links.items())
+    return number <= MAX_LINKS and _HAS_CONTENT.isdisjoint(names)

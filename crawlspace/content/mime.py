@@ -11,7 +11,7 @@ import re
 
 import xtractmime
 
-from crawlspace.content_type import essence, is_generic
+from crawlspace.document import essence, is_generic
 
 SNIFFED_BYTES = 1445
 """Number of first bytes that are examined (MIME Sniffing, section 5.2)."""

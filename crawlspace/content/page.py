@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crawlspace.content.robots_directives import NO_LIMITS, RobotsDirectives
-from crawlspace.model import Link
+from crawlspace.outcome import Link
 
 MAX_TEXT = 10_000_000
 """Maximal characters of a page's text."""

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 
 from crawlspace.errors import SettingError
-from crawlspace.globs import Glob, compile_glob
-from crawlspace.printable import quoted
+from crawlspace.text import Glob, compile_glob, quoted
 
 NAME = "CRAWLSPACE_SOFT_ERRORS"
 Row = tuple[str, str, str, int]

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from crawlspace.content.charset import decode
 from crawlspace.content.markup import collapsed, resolved_text, xml_tokens
 from crawlspace.content.page import MAX_TEXT, Page
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 
 
 def extract_text_document(

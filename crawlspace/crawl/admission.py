@@ -18,21 +18,23 @@ from typing import NamedTuple, Protocol
 from msgspec import structs
 
 from crawlspace.cache import Recent
-from crawlspace.config.collection import Collection, StartUrl
+from crawlspace.config.collection import Collection
+from crawlspace.config.files import StartUrl
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting, packed
 from crawlspace.crawl.redirects import FoldedRedirects, target_candidate, target_url
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.sites import HostCounts, HostRoom
 from crawlspace.decision import Decision, Reason, RuleRef
 from crawlspace.errors import ConfigError
-from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Source, State, UrlState, source_of
-from crawlspace.printable import cut, printable
+from crawlspace.model import Candidate, NewUrl, Source, State, UrlState, source_of
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.lifecycle import remembered
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink
+from crawlspace.text import cut, printable
 from crawlspace.urls import MalformedUrl, Url, join, url_key, without_route
 
 logger = logging.getLogger(__name__)

@@ -13,20 +13,20 @@ from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.archive.files import archive_files, close_abandoned
-from crawlspace.archive.new_files import ROTATED_BYTES, unwritable
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import ROTATED_BYTES, archive_files, close_abandoned, place_of, unwritable
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
 from crawlspace.frontier.ports import OtherWorkers
-from crawlspace.frontier.robots.cache import RobotsStore
-from crawlspace.model import LINKS_ONLY, Held, NewUrl, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.frontier.robots import RobotsStore
+from crawlspace.model import Held, NewUrl, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import LeaseStore, RunStore
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.status import LINKS_ONLY, Status
 
 logger = logging.getLogger(__name__)
 

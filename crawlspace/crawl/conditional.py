@@ -15,10 +15,12 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from crawlspace.content.headers import PageHeaders
-from crawlspace.content_type import essence, is_generic
-from crawlspace.model import LINKS_ONLY, Document, Outcome, OutcomeKind, UrlState
+from crawlspace.document import Document, essence, is_generic
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.store import MetaStore
+from crawlspace.status import LINKS_ONLY
 
 _GENERATION = "rules_generation"
 _TYPE_BITS = 16

@@ -1,8 +1,7 @@
-"""The engine of a running crawl: the only thing that whoever runs a crawl talks to.
+"""The engine of a running crawl, a façade: what runs a crawl calls it, and nothing behind it.
 
-Scrapy (or a test) calls `next_fetch`, and then `fetched` with the one `Outcome` of that request; `commit` writes what was taken, and `close`
-ends the crawl. The engine decides nothing itself: it asks the rules, the lifecycle and the frontier, and the store writes each effect in one
-transaction. Nobody reaches through it to what it is made of. What others need of that is handed to them when they are made.
+Scrapy (or a test) calls `next_fetch`, and then `fetched` with the one `Outcome` of that request; `commit` writes what was recorded, and `close`
+ends the crawl. The engine decides nothing: it asks the rules, the lifecycle and the frontier, and the store writes each effect in one transaction.
 """
 
 from __future__ import annotations
@@ -33,10 +32,11 @@ from crawlspace.crawl.timed.steps import Steps
 from crawlspace.crawl.timed.work import PassingTime
 from crawlspace.decision import Decision, Reason
 from crawlspace.errors import CrawlspaceError
-from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.frontier.site_queue import Wait
 from crawlspace.index.sink import Sink
-from crawlspace.model import Candidate, NewUrl, Outcome, OutcomeKind, Queue, Status, UrlState
+from crawlspace.model import Candidate, NewUrl, Queue, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects
@@ -45,6 +45,7 @@ from crawlspace.state.once_a_run import RunStart, is_due_again
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import UnreachableSite, postponed
+from crawlspace.status import Status
 
 CHECK_EVERY_S = 0.1
 """Interval of the checks whether another process has written to the store."""
@@ -543,9 +544,8 @@ class Engine:
         """Commit, and release unused leases."""
         self.commit()
         self.keep_learned(is_last=True)
-        self._site_failures.end()
         self._time.end()
-        self.frontier.close()
+        self.leave_sites()
         if self._leased:  # an end by force: they are fetched again
             self._leases.release(list(self._leased))
             self._leased.clear()

@@ -16,9 +16,11 @@ from crawlspace.content.fingerprint import has_text
 from crawlspace.crawl.conditional import type_mark, type_mark_of
 from crawlspace.crawl.sites import SiteDelays, SiteFailures
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.limits import extension
 from crawlspace.state.recrawl import RecrawlPolicy, site_wait
+from crawlspace.status import Status
 
 MOST_DEFERRED = 1_000
 """URLs of files that are leased and not fetched. Beyond that, a site whose next URL is a file waits."""

@@ -17,10 +17,12 @@ from crawlspace.clock import Clock
 from crawlspace.crawl.traps import Trap, TrapWatch
 from crawlspace.decision import Reason
 from crawlspace.errors import StoreAway, StoreFull
-from crawlspace.model import OUT_OF_SPACE, Held, Outcome, State, Status, UrlState
-from crawlspace.printable import printable
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.store import MetaStore
+from crawlspace.status import OUT_OF_SPACE, Status
+from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, is_route, join, parse
 
 logger = logging.getLogger(__name__)

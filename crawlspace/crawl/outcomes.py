@@ -28,17 +28,19 @@ from crawlspace.crawl.redirects import (
     target_url,
 )
 from crawlspace.decision import Decision
-from crawlspace.model import NO_CONTENT, Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.duplicates import is_left
+from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
 from crawlspace.state.views import Counts
+from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 
 DAY_S = 86_400.0
@@ -322,7 +324,7 @@ class OutcomePolicy:
         """Return whether a document left for another collection is deleted, because its URL belongs to this one again."""
         if not self._has_left or state.checksum is not None:
             return False
-        return (transition.forget or not is_left(transition.state)) and bool(self._store.left_to_others([state.id]))
+        return (transition.forget or not stays_in_index(transition.state)) and bool(self._store.left_to_others([state.id]))
 
     def _is_small(self, site: str, health: Health, policy: RecrawlPolicy) -> bool:
         """Return whether a site has no more pages than its health counts: known URLs of its host and recent misses.

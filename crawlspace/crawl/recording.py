@@ -14,11 +14,13 @@ from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.redirects import Redirects, RedirectStore, Target
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
-from crawlspace.model import NewUrl, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import NewUrl, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import packed
+from crawlspace.status import Status
 
 _LINKS_STAY = (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
 """Outcomes after which the links of the last fetch are not replaced."""

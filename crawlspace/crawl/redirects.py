@@ -25,14 +25,16 @@ from msgspec import structs
 from crawlspace.cache import Recent
 from crawlspace.crawl.inherited_metadata import added_by, packed
 from crawlspace.decision import Actions
-from crawlspace.model import Candidate, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status, UrlState
-from crawlspace.printable import printable, quoted
+from crawlspace.model import Candidate, Held, NewUrl, Source, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change
 from crawlspace.state.lifecycle import is_retry
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
+from crawlspace.status import Status
+from crawlspace.text import printable, quoted
 from crawlspace.urls import MalformedUrl, Url, join, parse, without_route
 
 logger = logging.getLogger(__name__)

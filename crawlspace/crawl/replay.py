@@ -15,11 +15,14 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
+from crawlspace.document import Document, IndexOrder
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.sink import ALL_DONE, Sent
-from crawlspace.model import LINKS_ONLY, Document, IndexOrder, Outcome, OutcomeKind, UrlState
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.status import LINKS_ONLY
 
 
 class Remade(Struct):

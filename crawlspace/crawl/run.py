@@ -9,11 +9,12 @@ from typing import Protocol
 
 from crawlspace.crawl.findings import RunFindings
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import LINKS_ONLY, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.plural import counted
-from crawlspace.printable import printable
+from crawlspace.model import State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
+from crawlspace.status import LINKS_ONLY, Status
+from crawlspace.text import counted, printable
 from crawlspace.urls import parse
 
 MOST_SITES = 1_000

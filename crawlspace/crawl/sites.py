@@ -24,14 +24,16 @@ from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.delay_schedule import Slot
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.ports import DelaySource, OtherWorkers
-from crawlspace.frontier.robots.cache import Robots, RobotsStore, RobotsVerdict
+from crawlspace.frontier.robots import Robots, RobotsStore, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
-from crawlspace.model import NewUrl, Outcome, Status, UrlState
+from crawlspace.model import NewUrl, UrlState
+from crawlspace.outcome import Outcome
 from crawlspace.rules.limits import Limits
 from crawlspace.state.metadata import get_table
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import LeaseStore, MetaStore
 from crawlspace.state.unreachable import UNREACHABLE, UnreachableSite, after_failed_run, cause_of
+from crawlspace.status import Status
 from crawlspace.urls import DEFAULT_PORTS
 
 logger = logging.getLogger(__name__)

@@ -21,8 +21,8 @@ from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import Refused
 from crawlspace.decision import Reason
 from crawlspace.index.sink import Sink
-from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.deletion_limit import DeletionLimit
@@ -63,10 +63,10 @@ def build_global_space(collection: Collection) -> GlobalSpace | None:
     return GlobalSpace(collection.global_rules.domain, case_sensitive=collection.host_case_sensitive)
 
 
-def build_verdicts(collection: Collection, space: CrawlSpace, store: MetaStore) -> BulkDecisions:
-    """Return the bulk checks for the URLs of a store, with its stored addresses of hosts."""
+def build_known_url_decisions(collection: Collection, space: CrawlSpace, store: MetaStore) -> KnownUrlDecisions:
+    """Return the decisions about the URLs of a store, with its stored addresses of hosts."""
     addresses = KnownAddresses(store)
-    return BulkDecisions(
+    return KnownUrlDecisions(
         space,
         build_global_space(collection),
         addresses=addresses,
@@ -137,7 +137,7 @@ def open_engine(
     begin_run(store, collection, clock, rules_changed=store.get_meta(RULES_HASH) not in (None, rules))
     plan = reconcile(
         store,
-        build_verdicts(collection, space, store),
+        build_known_url_decisions(collection, space, store),
         hash=rules,
         deletion_limit=build_deletion_limit(collection),
         now=int(clock.now()),

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import msgspec
 
 from crawlspace.cache import Recent
-from crawlspace.model import Outcome, UrlState
-from crawlspace.printable import printable
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome
 from crawlspace.rules.url_options import SESSION_SEGMENT, TICKETS
+from crawlspace.text import printable
 
 WINDOW = 100
 """Pages of a pattern that are judged together: fewer can be chance, as a section that was only begun."""

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 from crawlspace.config.store_url import NAME, read_store_url
 from crawlspace.distributed.server_check import REPLICA, ServerFault, ServerReport, faults, read_servers, refuse_old
 from crawlspace.errors import SettingError, StoreAway, StoreError
-from crawlspace.printable import HIDDEN, printable
+from crawlspace.text import HIDDEN, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from crawlspace.errors import StoreError
-from crawlspace.printable import printable
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     import redis

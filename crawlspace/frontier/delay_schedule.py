@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import duration, table
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 DAY = 24 * 60

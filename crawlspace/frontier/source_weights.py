@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.model import Source
 from crawlspace.parsing import table
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 NAME = "CRAWLSPACE_SOURCE_WEIGHTS"
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 import apsw
 
 from crawlspace.index.ideographs import joined, separated
-from crawlspace.plural import counted
+from crawlspace.text import counted
 
 logger = logging.getLogger(__name__)
 

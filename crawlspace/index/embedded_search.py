@@ -12,11 +12,9 @@ import apsw
 
 from crawlspace.index.closeness import REORDERED, Closeness, best_first
 from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SHOWN, TOKENIZER
-from crawlspace.index.filters import FACETS, Filter, condition
 from crawlspace.index.ideographs import CLOSE, OPEN, is_ideograph, joined
-from crawlspace.index.search import FACET_VALUES, FEW, Hit, SearchResult
-from crawlspace.index.stems import Stems
-from crawlspace.index.words import SearchQuery, Tokenize, read_query
+from crawlspace.index.search import FACET_VALUES, FACETS, FEW, Filter, Hit, SearchResult, condition
+from crawlspace.index.words import SearchQuery, Stems, Tokenize, read_query
 
 _WORDS_OF_SNIPPET, _CHARACTERS_OF_SNIPPET = 24, 64
 

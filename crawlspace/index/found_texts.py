@@ -16,8 +16,7 @@ from crawlspace.index.closeness import Closeness, best_first
 from crawlspace.index.embedded_schema import SCHEMA
 from crawlspace.index.embedded_search import snippet_length, tokenizer_of
 from crawlspace.index.ideographs import CLOSE, OPEN, joined, separated
-from crawlspace.index.stems import Stems
-from crawlspace.index.words import SearchQuery, read_query
+from crawlspace.index.words import SearchQuery, Stems, read_query
 
 _MOST_PIECES = 100
 _SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ?"

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Self
 
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.by_reference import by_reference, log_by_reference
 from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.order_lines import line_of
+from crawlspace.index.orders import by_reference, line_of, log_by_reference
 from crawlspace.index.sink import Refusal, Sent
-from crawlspace.model import IndexOrder, Op
 from crawlspace.urls import document_id
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import aiohttp
 import msgspec
 
 from crawlspace.errors import IndexUnavailable, SettingError
-from crawlspace.printable import printable
+from crawlspace.text import printable
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op
 
 REQUIRES_LOGIN = "requires_login"
 """The field of documents whose pages are behind a log-in; the option of a sink has the same name."""

@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from crawlspace.model import IndexOrder
+from crawlspace.document import IndexOrder
 
 MOST_IN_BATCH = 2_000
 """Orders. A larger batch would not be found again among those that wait."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Self
 
 from crawlspace import private_files
 from crawlspace.clock import Clock, SystemClock
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.order_lines import line_of
+from crawlspace.index.orders import line_of
 from crawlspace.index.sink import Refusal, Sent
-from crawlspace.model import IndexOrder, Op
 
 if TYPE_CHECKING:
     from crawlspace.index.sink import Options

@@ -14,16 +14,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from crawlspace.clock import Clock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
-from crawlspace.index.by_reference import ContentReferences
 from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, MarkKeeper, next_mark, note_mark, stored_mark
-from crawlspace.index.places import place_of
-from crawlspace.index.servers import note_server
-from crawlspace.index.sink import Refusal, Sent, Sink
-from crawlspace.index.standstill import StandstillNote
+from crawlspace.index.notes import StandstillNote, note_server
+from crawlspace.index.orders import ContentReferences
+from crawlspace.index.sink import Refusal, Sent, Sink, place_of
 from crawlspace.index.versions import Versions
-from crawlspace.model import IndexOrder
 
 logger = logging.getLogger(__name__)
 

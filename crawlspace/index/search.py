@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Protocol, runtime_checkable
 
-from crawlspace.index.filters import Filter
+from crawlspace.errors import UsageError
+from crawlspace.text import quoted
 
 FEW = 3
 """Where fewer documents have all words, those that have some of them follow."""
@@ -59,3 +61,110 @@ class Searchable(Protocol):
         """
 
     def close(self) -> None: ...
+
+
+# --- filters -------------------------------------------------------------------------------------------------------
+
+
+FACETS = {
+    "host": "SELECT d.host AS value, count(*) FROM words w",
+    "language": "SELECT d.language AS value, count(*) FROM words w",
+    "type": "SELECT d.content_type AS value, count(*) FROM words w",
+}
+"""The beginning of the statement that counts the values of a field."""
+FILTERS = (*FACETS, "modified")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DAYS = "write a day as 2026-01-31, or a range as 2026-01-01..2026-01-31, 2026-01-01.. or ..2026-01-31"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition on a field of a document: a value, or for `modified` a first and a last day, empty where there is none."""
+
+    field: str
+    value: str = ""
+    first: str = ""
+    last: str = ""
+
+
+def read_filter(written: str) -> Filter:
+    """Return the filter of a text such as `language=de`. Raises UsageError with the way out."""
+    field, sign, value = written.partition("=")
+    field, value = field.strip().lower(), value.strip()
+    if field not in FILTERS or not sign or not value:
+        raise UsageError(f"the filter {quoted(written)} is none: write FIELD=VALUE, with one of the fields {', '.join(FILTERS)}")
+    if field == "modified":
+        return _of_days(written, value)
+    return Filter(field, value.lower() if field == "host" else value)
+
+
+def by_field(filters: Iterable[Filter]) -> Mapping[str, Sequence[Filter]]:
+    """Return filters by field: those of one field are alternatives, and all fields must fit."""
+    found: dict[str, list[Filter]] = {}
+    for one in filters:
+        found.setdefault(one.field, []).append(one)
+    return found
+
+
+def condition(filters: Iterable[Filter]) -> tuple[str, tuple[str, ...]]:
+    """Return the end of a WHERE clause for all filters, with its values. Empty without filters."""
+    fields = [[_sql(one) for one in of_field] for of_field in by_field(filters).values()]
+    sql = "".join(f" AND ({' OR '.join(part for part, _ in of_field)})" for of_field in fields)
+    return sql, tuple(value for of_field in fields for _, values in of_field for value in values)
+
+
+def read_facets(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of facets, each once. Raises UsageError for one that there is not."""
+    for name in names:
+        if name not in FACETS:
+            raise UsageError(f"there is no facet {quoted(name)}: there are {', '.join(FACETS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def day_of(modified: str) -> str:
+    """Return the day of an HTTP date (RFC 9110, 5.6.7) or of a date that begins as in ISO 8601; empty for anything else."""
+    day = (
+        f"{modified[12:16]}-{_MONTHS.index(modified[8:11]) + 1:02}-{modified[5:7]}"
+        if modified[8:11] in _MONTHS
+        else modified[:10]
+    )
+    return day if _is_day(day) else ""
+
+
+def _of_days(written: str, value: str) -> Filter:
+    first, dots, last = (part.strip() for part in value.partition(".."))
+    if not dots:
+        last = first
+    if not (first or last) or not all(_is_day(day) for day in (first, last) if day):
+        raise UsageError(f"the filter {quoted(written)} has no such days: {_DAYS}")
+    if first and last and first > last:
+        raise UsageError(f"the filter {quoted(written)} ends before it begins: {_DAYS}")
+    return Filter("modified", first=first, last=last)
+
+
+def _sql(one: Filter) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on the columns of a document, with its values."""
+    match one.field:
+        case "host":
+            return "d.host = ?", (one.value,)
+        case "language":
+            return "(d.language = ? COLLATE NOCASE OR d.language LIKE ? ESCAPE '\\')", (one.value, f"{_escaped(one.value)}-%")
+        case "type":
+            kind = _escaped(one.value) if "/" in one.value else f"%/{_escaped(one.value)}"
+            return "(d.content_type LIKE ? ESCAPE '\\' OR d.content_type LIKE ? ESCAPE '\\')", (kind, f"{kind};%")
+        case _:
+            return "d.day BETWEEN ? AND ?", (one.first or "0000-00-00", one.last or "9999-99-99")
+
+
+def _is_day(text: str) -> bool:
+    if len(text) != len("2026-01-31"):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

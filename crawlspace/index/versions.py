@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from crawlspace.clock import Clock
-from crawlspace.model import IndexOrder
+from crawlspace.document import IndexOrder
 
 MOST = (1 << 63) - 1
 """The largest version that OpenSearch and Elasticsearch take."""

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from crawlspace.decision import RuleRef
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
-from crawlspace.printable import quoted, without_credentials
 from crawlspace.rules.targets import BadTarget, address_target, domain_target, netmask, prefix_target
+from crawlspace.text import quoted, without_credentials
 
 _AFTER_HOST = re.compile("[/?]")
 

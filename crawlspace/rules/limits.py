@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 from crawlspace.settings import CRAWLSPACE_MIME_TYPES
-from crawlspace.urls import DEFAULT_PORTS, UrlParts
+from crawlspace.urls import DEFAULT_PORTS, Url
 
 DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
     # images
@@ -93,17 +93,17 @@ def repeats_segments(path: str, most: int) -> bool:
     return max(Counter(segments).values()) > most
 
 
-def site_of(url: UrlParts) -> str:
+def site_of(url: Url) -> str:
     """Return the host, with the port unless it is the scheme's default: http and https of a host are one site here."""
     return url.host if DEFAULT_PORTS.get(url.scheme) == url.port else f"{url.host}:{url.port}"
 
 
-def folders(urls: Iterable[UrlParts]) -> frozenset[str]:
+def folders(urls: Iterable[Url]) -> frozenset[str]:
     """Return site and path up to the last slash of each URL, for `in_folders`."""
     return frozenset(site_of(url) + url.path[: url.path.rfind("/") + 1] for url in urls)
 
 
-def in_folders(url: UrlParts, allowed: frozenset[str]) -> bool:
+def in_folders(url: Url, allowed: frozenset[str]) -> bool:
     """Return whether a URL is in one of the folders or below; the cost depends on the depth of its path only."""
     site, path = site_of(url), url.path
     end = path.find("/") + 1

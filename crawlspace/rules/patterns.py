@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import ahocorasick
 
-from crawlspace.globs import Glob, compile_glob
+from crawlspace.text import Glob, compile_glob
 
 NO_MATCH = 1 << 62
 """Larger than the index of any pattern."""

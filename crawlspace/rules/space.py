@@ -7,18 +7,20 @@ URL.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from hashlib import blake2b
+from typing import NamedTuple, Protocol
 
-from crawlspace.content_type import is_generic
+from crawlspace.cache import Recent
 from crawlspace.decision import NO_ACTIONS, Actions, Decision, Reason, Step, Verdict
-from crawlspace.rules.address import AddressMatcher, address_value
-from crawlspace.rules.content_hash import content_hash
+from crawlspace.document import is_generic
+from crawlspace.rules.address import AddressMatcher, Reach, address_value, reach
 from crawlspace.rules.crawl_rules import CrawlRules, Rule, RuleAction
-from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.domain import DomainMatcher, NamedHosts
 from crawlspace.rules.limits import (
     Limits,
     extension,
@@ -28,14 +30,14 @@ from crawlspace.rules.limits import (
     path_depth,
     repeats_segments,
 )
-from crawlspace.rules.named_hosts import NamedHosts
 from crawlspace.rules.prefix import PrefixMatcher
-from crawlspace.rules.private_networks import Reach, reach
 from crawlspace.rules.url_options import UrlFolding
-from crawlspace.urls import MalformedUrl, Url, UrlParts, UrlWithCredentials, as_url, join, parse
+from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, join, parse
 
 logger = logging.getLogger(__name__)
 
+_CACHED_HOSTS = 10_000
+"""In each of the two generations of the cache."""
 WELL_FORMED = "well_formed"
 """The name of the first check in a trace; other checks have the names of their reasons."""
 
@@ -62,16 +64,56 @@ class SiteLimits(Protocol):
         """Return every value that `of` can return."""
 
 
-Find: TypeAlias = Callable[[UrlParts], Step | Actions | None]
-
-
 class Check(NamedTuple):
     """One check of a URL. `find` returns its result, or None if there is nothing to report; it may raise."""
 
     reason: Reason
-    find: Find
+    find: Callable[[Url], Step | Actions | None]
     is_of_host: bool = False
     """Whether the result is the same for all URLs of a scheme, host (as written) and port."""
+
+
+class HostDecisions:
+    """The decisions about the URLs of one scheme, host (as written) and port: the checks that depend on these are made once."""
+
+    __slots__ = ("_checks", "_decision", "_steps", "is_whole")
+
+    def __init__(self, checks: Iterable[Check], url: Url) -> None:
+        """`url` is any URL of the host."""
+        steps, left, broken = [_READ], [], []
+        for index, check in enumerate(checks, 1):
+            result: Step | Actions | None = None
+            if not check.is_of_host:
+                left.append((index, check))
+            else:
+                try:
+                    result = check.find(url)
+                except Exception as error:  # noqa: BLE001 - it is logged
+                    result = _broken(check, url, error)
+                    broken.append(index)
+            steps.append(_PASSED[check.reason] if result is None else _as_step(result))
+        self._steps = tuple(steps)
+        """The results of all checks, as if those that depend on more than the host find nothing."""
+        self._checks = tuple(left)
+        """The checks that depend on more, each with the index of its step."""
+        self._decision = _decision(steps, {}, broken)
+        """That about a URL of which these checks find nothing."""
+        self.is_whole = not broken
+        """Whether no check of the host has raised an exception."""
+
+    def decide(self, url: Url) -> Decision:
+        """Return the decision about a URL of the host that has no route."""
+        found: dict[int, Step | Actions] | None = None
+        broken: list[int] = []
+        for index, check in self._checks:
+            try:
+                result = check.find(url)
+            except Exception as error:  # noqa: BLE001 - it is logged
+                result = _broken(check, url, error)
+                broken.append(index)
+            if result is not None:
+                found = {index: result} if found is None else {**found, index: result}
+        return self._decision if found is None else _decision(self._steps, found, broken)
 
 
 class CrawlSpace:
@@ -103,9 +145,10 @@ class CrawlSpace:
         nearest = frozenset(url.text for url in start_urls) if limits.max_link_depth is not None else frozenset()
         background = (*self._rule_checks(rules), *_limits_of_scope(limits, self._start_hosts, start_folders, folding))
         self._checks = (*_limits_of_url(limits), *background)
-        self._checks_there = {
+        self._checks_of_sites = {
             own: (*_limits_of_url(own), *background) for own in (site_limits.all() if site_limits is not None else ())
         }
+        self._hosts: Recent[tuple[str, str, int, str], HostDecisions] = Recent(_CACHED_HOSTS)
         self.start_urls = nearest
         """In normal form; empty unless a limit depends on the distance from them."""
         self._by_depth = limits.max_link_depth is not None or limits.max_urls_per_host is not None
@@ -162,27 +205,18 @@ class CrawlSpace:
         """
         if url.fragment:
             return self._decide_route(url)
-        reason, rule, actions = Reason.ADMITTED, None, NO_ACTIONS
-        steps = [_READ]
-        for check in self.checks(url.host, url.port):
-            refusal = check.reason
-            try:
-                found = check.find(url)
-            except Exception:
-                logger.exception("A URL is refused, because the check %r failed: %.200s", check.reason.value, url.text)
-                refusal, found = Reason.CHECK_FAILED, _REFUSED[check.reason]
-            if found is None:
-                steps.append(_PASSED[check.reason])
-                continue
-            if isinstance(found, Actions):
-                actions, found = found, _step_of_actions(found)
-            steps.append(found)
-            if reason is Reason.ADMITTED:
-                if found.verdict is Verdict.REFUSE:
-                    reason, rule = refusal, found.rule
-                elif found.rule is not None:
-                    rule = found.rule
-        return Decision(reason, rule, tuple(steps), actions.index, actions.follow, actions.shift, actions)
+        return self.of_host(url).decide(url)
+
+    def of_host(self, url: Url) -> HostDecisions:
+        """Return the decisions about the URLs with the scheme, host and port of a URL; they are cached."""
+        key = url.scheme, url.host, url.port, url.host_as_written
+        cached = self._hosts.young.get(key) or self._hosts.get(key)
+        if cached is not None:
+            return cached
+        decisions = HostDecisions(self._checks_of(url.host, url.port), url)
+        if decisions.is_whole:
+            self._hosts.put(key, decisions)
+        return decisions
 
     def _decide_route(self, url: Url) -> Decision:
         decision = self.decide_static(url.page)
@@ -193,9 +227,9 @@ class CrawlSpace:
             return replace(decision, trace=trace)
         return replace(decision, reason=Reason.URL_LENGTH, rule=None, trace=trace)
 
-    def checks(self, host: str, port: int) -> tuple[Check, ...]:
+    def _checks_of(self, host: str, port: int) -> tuple[Check, ...]:
         """Return the checks for URLs of a site in order, without those of link depth and of the host's number of URLs."""
-        return self._checks if self.site_limits is None else self._checks_there[self.site_limits.of(host, port)]
+        return self._checks if self.site_limits is None else self._checks_of_sites[self.site_limits.of(host, port)]
 
     def limits_of(self, host: str, port: int) -> Limits:
         """Return the limits that apply to a site."""
@@ -274,7 +308,7 @@ class CrawlSpace:
         allowed = mime_allowed(self.limits.mime_types, content_type) or (not conclusive and is_generic(content_type))
         return _TYPE_ACCEPTED if allowed else _TYPE_REFUSED
 
-    def reasons_by_domain(self, url: UrlParts) -> frozenset[Reason]:
+    def _reasons_by_domain(self, url: Url) -> frozenset[Reason]:
         """Return the reasons that refuse a URL because of its host's domain rules, or because none of them allows the host.
 
         A host that no domain rule names is refused for a private address, and as the host of no start URL, too: those refusals
@@ -284,9 +318,11 @@ class CrawlSpace:
         is_named = rule is not None and rule.action is RuleAction.ALLOW and rule.host.strip("*")
         return _BY_DOMAIN if is_named or url.host in self._start_hosts else _BY_DOMAIN_OR_SCOPE
 
-    def is_refused_by_domain_only(self, url: UrlParts, decision: Decision) -> bool:
+    def is_refused_by_domain_only(self, url: Url, decision: Decision) -> bool:
         """Return whether domain rules alone refuse a URL, so that the global crawl space may keep its document."""
-        reasons = self.reasons_by_domain(url)
+        if decision.reason not in _BY_DOMAIN_OR_SCOPE:
+            return False
+        reasons = self._reasons_by_domain(url)
         return decision.reason in reasons and all(
             step.verdict is not Verdict.REFUSE or step.check in reasons for step in decision.trace
         )
@@ -298,29 +334,18 @@ class CrawlSpace:
     def _rule_checks(self, rules: CrawlRules) -> Iterator[Check]:
         domain, prefix, actions = self._domain, self._prefix, self.actions
 
-        def by_domain(url: UrlParts) -> Step | None:
+        def by_domain(url: Url) -> Step | None:
             rule = domain.match_url(url)
             return None if rule is None else _step(Reason.DOMAIN, rule)
 
-        def by_prefix(url: UrlParts) -> Step | None:
+        def by_prefix(url: Url) -> Step | None:
             rule = prefix.match(url.text)
             return None if rule is None else _step(Reason.PREFIX, rule)
 
         yield Check(Reason.DOMAIN, by_domain, is_of_host=True)
         yield Check(Reason.PREFIX, by_prefix, is_of_host=not rules.prefix)
         if actions is not None:
-            yield Check(Reason.ACTIONS, lambda url: actions.evaluate(as_url(url)))
-
-
-def first_refusal(finds: Iterable[Find], url: UrlParts) -> Step | None:
-    """Return the first refusal of the checks; None if all pass. Raises what a check raises."""
-    for find in finds:
-        found = find(url)
-        if found is not None:
-            step = _step_of_actions(found) if isinstance(found, Actions) else found
-            if step.verdict is Verdict.REFUSE:
-                return step
-    return None
+            yield Check(Reason.ACTIONS, actions.evaluate)
 
 
 _READ = Step(WELL_FORMED, Verdict.PASS)
@@ -353,10 +378,39 @@ def _step(check: Reason, rule: Rule) -> Step:
     return Step(check, Verdict.ALLOW if rule.action is RuleAction.ALLOW else Verdict.REFUSE, rule.ref)
 
 
-def _step_of_actions(actions: Actions) -> Step:
-    if not actions.accept:
-        return Step(Reason.ACTIONS, Verdict.REFUSE, actions.rule)
-    return Step(Reason.ACTIONS, Verdict.PASS if actions.rule is None else Verdict.ALLOW, actions.rule)
+def _as_step(result: Step | Actions) -> Step:
+    if isinstance(result, Step):
+        return result
+    if not result.accept:
+        return Step(Reason.ACTIONS, Verdict.REFUSE, result.rule)
+    return Step(Reason.ACTIONS, Verdict.PASS if result.rule is None else Verdict.ALLOW, result.rule)
+
+
+def _broken(check: Check, url: Url, error: Exception) -> Step:
+    """Log the exception that a check has raised; return the refusal that is its result."""
+    logger.error("A URL is refused, because the check %r failed: %.200s", check.reason.value, url.text, exc_info=error)
+    return _REFUSED[check.reason]
+
+
+def _decision(steps: Sequence[Step], found: Mapping[int, Step | Actions], broken: Collection[int]) -> Decision:
+    """Return the decision that follows from the results of all checks.
+
+    `found` are results, by index, that take the place of those in `steps`. `broken` are the indexes of checks that raised an
+    exception.
+    """
+    reason, rule, actions = Reason.ADMITTED, None, NO_ACTIONS
+    trace = list(steps)
+    for index, result in found.items():
+        trace[index] = _as_step(result)
+        if isinstance(result, Actions):
+            actions = result
+    for index, step in enumerate(trace):
+        if step.verdict is Verdict.REFUSE:
+            reason = Reason.CHECK_FAILED if index in broken else Reason(step.check)
+            rule = step.rule
+            break
+        rule = step.rule or rule
+    return Decision(reason, rule, tuple(trace), actions.index, actions.follow, actions.shift, actions)
 
 
 def _limits_of_url(limits: Limits) -> Iterator[Check]:
@@ -390,8 +444,12 @@ def _limits_of_scope(
     else:
         yield Check(Reason.OFFSITE, lambda url: None if url.host in hosts else _REFUSED[Reason.OFFSITE], is_of_host=True)
     if limits.index_entire_site:
-        folder_of = as_url if folding is None else folding.as_folder
-        yield Check(Reason.FOLDER, lambda url: None if in_folders(folder_of(url), start_folders) else _REFUSED[Reason.FOLDER])
+
+        def by_folder(url: Url) -> Step | None:
+            folder = url if folding is None else folding.as_folder(url)
+            return None if in_folders(folder, start_folders) else _REFUSED[Reason.FOLDER]
+
+        yield Check(Reason.FOLDER, by_folder)
     else:
         yield _no_limit(Reason.FOLDER)
 
@@ -399,3 +457,45 @@ def _limits_of_scope(
 def _no_limit(reason: Reason) -> Check:
     """Return a check for the trace of a limit that is not set."""
     return Check(reason, lambda _: None, is_of_host=True)
+
+
+# --- The hash of rules and limits: a change of the hash means that decisions may change ----------------------------
+
+
+def content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, object]) -> str:
+    """Return the hash. Comments, blanks, spelling and line numbers have no effect; the order of rules of one type has."""
+    content = {
+        "format": 1,
+        "domain": _Texts(rules.domain),
+        "prefix": _Texts(rules.prefix),
+        "address": _Texts(rules.address),
+        "limits": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(limits).items()},
+        **beside,
+    }
+    hashed = blake2b(digest_size=16)
+    for text in _as_json(content):
+        hashed.update(text.encode())
+    return hashed.hexdigest()
+
+
+class _Texts(NamedTuple):
+    """The rules of one list as a list of texts, generated one at a time."""
+
+    rules: Sequence[Rule]
+
+
+def _as_json(content: Mapping[str, object]) -> Iterator[str]:
+    """Yield the parts of `json.dumps` of a mapping, keys sorted."""
+    before = "{"
+    for key in sorted(content):
+        value = content[key]
+        yield f"{before}{json.dumps(key)}: "
+        before = ", "
+        if isinstance(value, _Texts):
+            yield "["
+            for number, rule in enumerate(value.rules):
+                yield f"{', ' if number else ''}{json.dumps(f'{rule.action} {rule.target}')}"
+            yield "]"
+        else:
+            yield json.dumps(value, sort_keys=True)
+    yield "}"

@@ -9,8 +9,8 @@ import ipaddress
 import re
 from contextlib import suppress
 
-from crawlspace.printable import quoted
 from crawlspace.rules.patterns import collapse
+from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 _BITS = {4: 32, 6: 128}

@@ -13,9 +13,9 @@ from urllib.parse import unquote_plus
 
 from msgspec import structs
 
-from crawlspace.globs import Glob, compile_glob
 from crawlspace.rules.address import is_address
-from crawlspace.urls import DEFAULT_PORTS, Url, UrlParts, as_url, parse
+from crawlspace.text import Glob, compile_glob
+from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 SESSION_SEGMENT = "(S())"
 """Among the path parameters: path segments such as `(S(lit3py55t21z5v55vlm25s55))`, in which ASP.NET without cookies keeps its tickets."""
@@ -134,7 +134,7 @@ class OriginFolding:
         "origin",
     )
 
-    def __init__(self, url: UrlParts, host: str, options: UrlOptions) -> None:
+    def __init__(self, url: Url, host: str, options: UrlOptions) -> None:
         """`host` is the folded one of a URL with that origin, and `options` are those for its URLs."""
         port = "" if url.port == DEFAULT_PORTS[url.scheme] else f":{url.port}"
         self.beginning = f"{url.scheme}://{host}{port}"
@@ -223,14 +223,14 @@ class UrlFolding:
             return url
         return self.folded(url) or url
 
-    def folded(self, url: UrlParts) -> Url | None:
+    def folded(self, url: Url) -> Url | None:
         """Return the folded URL, without a route that is not followed; None if nothing changes."""
         if url.fragment:
-            return self._folded_route(as_url(url))
+            return self._folded_route(url)
         origin = self.origin(url)
         return None if origin is None else origin.folded(url.path, url.query)
 
-    def origin(self, url: UrlParts) -> OriginFolding | None:
+    def origin(self, url: Url) -> OriginFolding | None:
         """Return how the URLs with the origin of this one are folded; None for a scheme that is not crawled."""
         key = url.scheme, url.host, url.port, url.host_as_written
         found = self._origins.get(key)
@@ -260,13 +260,13 @@ class UrlFolding:
                 return folded, there
         return host, options
 
-    def as_folder(self, url: UrlParts) -> UrlParts:
+    def as_folder(self, url: Url) -> Url:
         """Return the folder of which a URL is the page, where the slash at its end was removed; else the URL itself."""
         if self._drops_sessions_only:
             return url
         origin = self.origin(url)
         if origin is not None and origin.options.trailing_slash is Folding.REMOVE and not _looks_like_a_file(url.path):
-            return structs.replace(as_url(url), path=f"{url.path.rstrip('/')}/")
+            return structs.replace(url, path=f"{url.path.rstrip('/')}/")
         return url
 
 
@@ -278,7 +278,7 @@ def _name_of(part: str) -> str:
     return part.partition("=")[0]
 
 
-def _as_written(url: UrlParts, host: str) -> str:
+def _as_written(url: Url, host: str) -> str:
     """Return the folded host with the case in which it was written."""
     written = url.host_as_written
     if len(host) > len(url.host):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from crawlspace.model import Document, NewUrl, Queue, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Queue, UrlState
 from crawlspace.state.refused_links import RefusedLink
 
 NOWHERE = 0
@@ -37,7 +38,7 @@ class Change:
     """The document leaves this collection and not the index, because another collection has it: no delete order is given, and a waiting
     order of the URL stays as it is.
 
-    The store remembers this until a later change of the URL ends it (`is_left` in `duplicates.py`); then the document is deleted, unless
+    The store remembers this until a later change of the URL ends it (`stays_in_index` in `duplicates.py`); then the document is deleted, unless
     it is pushed. Without effect for a URL that is forgotten."""
 
     refused_links: Sequence[RefusedLink] = ()
@@ -52,9 +53,10 @@ class Change:
         """The metadata that all of `links` inherit from the page, a JSON object: each of `discovered` carries it, and there is at least one."""
         return self.discovered[-1].inherited if self.discovered else None
 
-    def drops_refused_links(self, refused_before: str | None) -> bool:
-        """Return whether the entries that the sample has of the page are out of date; `refused_before` is what it had for `state.refused`."""
-        return refused_before is not None and (self.forget or self.links is not None or self.state.refused is None)
+    @property
+    def drops_refused_links(self) -> bool:
+        """Whether the entries that the sample has of the page are out of date, where it has any."""
+        return self.forget or self.links is not None or self.state.refused is None
 
 
 @dataclass(slots=True)

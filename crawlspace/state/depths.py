@@ -9,7 +9,8 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from crawlspace.model import LINKS_ONLY, State
+from crawlspace.model import State
+from crawlspace.status import LINKS_ONLY
 
 ANY_PAGE = 0
 """As `DepthMark.page`: the mark does not depend on who gave the depth."""

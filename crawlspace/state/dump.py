@@ -23,8 +23,9 @@ from typing import BinaryIO, Literal, NamedTuple, Protocol
 
 import msgspec
 
+from crawlspace.document import Document, Op
 from crawlspace.errors import StoreDamaged, StoreError, StoreLocked, StoreVersionError
-from crawlspace.model import Document, Op, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.refused_links import LETTERS, RefusedLink, by_letter, by_reason, reason_of
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.unreachable import UnreachableSite

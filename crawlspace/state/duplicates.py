@@ -19,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from crawlspace.model import Held, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
+from crawlspace.status import Status
 
 NOTED = 100
 """Members that are noted on the winner's document at most, so that a large group stays cheap."""
 
 NO_PAGE = -1
-"""The canonical key of a document that is held apart: no page stands aside for it then."""
+"""The canonical key of a document that has left its group because it is held: no page stands aside for it then."""
 
 GroupOrder = tuple[bool, bool, int, int]
 
@@ -111,11 +112,11 @@ def ranked(ids: Sequence[int], *, winner: int | None = None) -> Standing:
 
 
 def held_checksum(id: int) -> bytes:
-    """Return the checksum of a document that is held apart from its group, which no other document has."""
+    """Return the checksum of a held document that has left its group, which no other document has."""
     return b"held%012d" % id
 
 
-def is_held_apart(state: UrlState) -> bool:
+def leaves_group(state: UrlState) -> bool:
     """Whether the deletion of a document is held and its page is no document any more, by the rules or its own response.
 
     The document of a folded URL stands for its group as before, until the other URL has one.
@@ -126,12 +127,12 @@ def is_held_apart(state: UrlState) -> bool:
 _NO_DOCUMENT = frozenset({State.REDIRECTED, State.GONE, State.EXCLUDED})
 
 
-def held_apart(state: UrlState, checksum: bytes | None, *, indexed: bool, new: bool) -> bytes | None:
+def stored_checksum(state: UrlState, checksum: bytes | None, *, indexed: bool, new: bool) -> bytes | None:
     """Return the checksum that is stored for a URL whose document has the checksum given.
 
-    If the document is held apart, that is its own one when the document is in the index or will be, and None otherwise.
+    If the document leaves its group, that is its own one when the document is in the index or will be, and None otherwise.
     """
-    if not is_held_apart(state) or checksum in (None, held_checksum(state.id)):
+    if not leaves_group(state) or checksum in (None, held_checksum(state.id)):
         return checksum
     return held_checksum(state.id) if indexed or new else None
 
@@ -163,7 +164,7 @@ def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], ch
     return Settlement(sorted(push), sorted(delete))
 
 
-def is_left(state: UrlState) -> bool:
+def stays_in_index(state: UrlState) -> bool:
     """Whether a document that a URL left in the index for another collection stays there.
 
     It stays until the page has answered, or until no collection is left that may have it. An error that may be the host's is no answer.

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from crawlspace.errors import SettingError
-from crawlspace.model import Status
 from crawlspace.parsing import table
-from crawlspace.printable import quoted
+from crawlspace.status import Status
+from crawlspace.text import quoted
 
 NAME = "CRAWLSPACE_HTTP_ERRORS"
 _NEVER_DELETE = (Status.LOGGED_OUT, Status.NOT_RENDERED, Status.PROXY_FAILED)

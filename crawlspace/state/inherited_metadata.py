@@ -15,9 +15,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, State, UrlState
+from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
+from crawlspace.status import LINKS_ONLY, OUT_OF_SPACE
 
 DAY_S = 86_400
 _RULES_BITS = 24

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from crawlspace.asked import Asked
-from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
-from crawlspace.printable import printable
+from crawlspace.document import Op
+from crawlspace.model import Asked, Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state import rule_change_values
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, next_refresh, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
+from crawlspace.status import Status
+from crawlspace.text import printable
 
 
 @dataclass(frozen=True, slots=True)

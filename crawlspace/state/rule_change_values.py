@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from crawlspace.asked import Asked
-from crawlspace.model import Held, State
+from crawlspace.model import Asked, Held, State
 
 Values = Mapping[str, int | None]
 

@@ -27,7 +27,8 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from crawlspace.decision import Reason
-from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from crawlspace.asked import Asked
-from crawlspace.model import State, Status, UrlState
+from crawlspace.model import Asked, State, UrlState
 from crawlspace.state.lifecycle import kept_detail
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
+from crawlspace.status import Status
 
 UNREACHABLE = frozenset(
     {

@@ -6,9 +6,10 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawlspace.model import OutcomeKind, Status
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.items import Fetched
 from crawlspace.runtime.components.one_outcome import OneOutcome
+from crawlspace.status import Status
 from tests.components.conftest import MakeCrawl
 
 START = "http://shop.example/"

@@ -7,7 +7,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from crawlspace.crawl.run import FetchRobots
-from crawlspace.frontier.robots.cache import MAX_REDIRECTS
+from crawlspace.frontier.robots import MAX_REDIRECTS
 from crawlspace.runtime.components.requests import ROBOTS, robots_request
 from crawlspace.runtime.components.robots import RobotsTxt
 from tests.components.conftest import MakeCrawl

@@ -19,7 +19,8 @@ from crawlspace import settings as defaults
 from crawlspace.addon import CrawlSpaceRules
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.decision import Reason
-from crawlspace.model import OutcomeKind, Source, UrlState, priority
+from crawlspace.model import Source, UrlState, priority
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.addon_rules import LinksWithinRules, OutsideRefused
 from crawlspace.runtime.components.requests import page_request, robots_request
 from crawlspace.runtime.components.robots import RobotsTxt

@@ -16,10 +16,11 @@ from twisted.python.failure import Failure
 from crawlspace.content.page import Page
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.decision import Reason
-from crawlspace.model import OutcomeKind, Status
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.items import Fetched
 from crawlspace.runtime.components.requests import robots_request
 from crawlspace.runtime.http.errors import KeptConnectionClosed, NotAsked
+from crawlspace.status import Status
 from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl
 

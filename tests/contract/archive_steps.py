@@ -8,7 +8,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from crawlspace.model import Document
+from crawlspace.document import Document
 from crawlspace.state.store import Store
 from tests.contract.drawn import archived, given_documents
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.model import Document, NewUrl, Queue, Source, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.redis.store import RedisStore

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crawlspace.decision import Reason
-from crawlspace.model import Document, Held, Queue, Source, State
+from crawlspace.document import Document
+from crawlspace.model import Held, Queue, Source, State
 from crawlspace.state.changes import NOWHERE
 from crawlspace.state.depths import DepthMark
 from crawlspace.state.refused_links import RefusedLink

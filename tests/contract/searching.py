@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
-from crawlspace.model import Document, IndexOrder, Op
 from tests import search_server, solr_server
 from tests.search_server import sink_of
 

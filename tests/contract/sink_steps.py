@@ -8,7 +8,7 @@ from functools import partial
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from crawlspace.model import IndexOrder
+from crawlspace.document import IndexOrder
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, SINKS
 from tests.contract.memory.store import MemoryStore

@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any, Protocol
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.http_push import HttpPush
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.order_log import OrderLog
 from crawlspace.index.sink import Refusal, Sent, Sink
-from crawlspace.model import Document, IndexOrder, Op
 
 
 class ReadableSink(Sink, Protocol):

@@ -8,7 +8,8 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.findings import FINDINGS, KEEP_EVERY_S, MOST_EXAMPLES, RunFindings, kept_error_examples, kept_findings
-from crawlspace.model import Outcome, OutcomeKind, State
+from crawlspace.model import State
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from tests.contract.conftest import NOW, Known
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from crawlspace.crawl.addresses import KnownAddresses, LookedUp, LookUps, last_look_up
 from crawlspace.crawl.rule_changes.survey import survey
-from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.store import Store
@@ -36,7 +36,7 @@ def test_a_reconcile_reads_them_a_page_at_a_time(known: Known) -> None:
     space = CrawlSpace(parse_crawl_rules("forbid address 10.0.0.0/8\n", file="crawl.rules"), Limits(), [])
     counted = Counted(known.store)
     addresses = KnownAddresses(counted)
-    found = survey(known.store, BulkDecisions(space, None, addresses=addresses, read_ahead=addresses.read))
+    found = survey(known.store, KnownUrlDecisions(space, None, addresses=addresses, read_ahead=addresses.read))
     assert len(found.excluded) == 50
     assert counted.calls == 1
 

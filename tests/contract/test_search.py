@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.document import Document
 from crawlspace.errors import UsageError
 from crawlspace.index.closeness import REORDERED
-from crawlspace.index.filters import read_filter
-from crawlspace.model import Document
+from crawlspace.index.search import read_filter
 from tests.conftest import assert_same
 from tests.contract.searching import DELETED, DOCUMENTS, KINDS, SERVERS, Searched, searched
 

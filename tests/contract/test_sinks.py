@@ -13,8 +13,8 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import SinkOptions
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
 from tests.command_line import ROOT
 from tests.contract.sinks import MemorySink, OrderReceiver, ReadableLog, ReadablePush, ReadableSink

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.model import Document, Held, State
+from crawlspace.document import Document
+from crawlspace.model import Held, State
 from crawlspace.state.changes import NOWHERE
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, SINKS, Known, full, new

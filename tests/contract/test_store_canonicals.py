@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from crawlspace.model import Document, Op, State
+from crawlspace.document import Document, Op
+from crawlspace.model import State
 from crawlspace.state.changes import Change
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full, key, new, short

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.asked import Asked
-from crawlspace.model import Queue, Source, State
+from crawlspace.model import Asked, Queue, Source, State
 from crawlspace.state.by_age import NOT_BY_AGE, is_by_age, real_time
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.store import Store

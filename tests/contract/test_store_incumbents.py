@@ -8,10 +8,11 @@ from functools import partial
 import pytest
 from msgspec import structs
 
-from crawlspace.model import Held, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.lifecycle import Transition, approved, discarded
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.contract.conftest import NOW, Known, full, key, short
 
 A, A2, A3 = "a.example/the/page", "a.example/page", "a.example/p"

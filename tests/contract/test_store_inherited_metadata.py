@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from crawlspace.model import Document, Held, Queue, Source, State
+from crawlspace.document import Document
+from crawlspace.model import Held, Queue, Source, State
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, full, key, new

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from crawlspace.model import Document, Held, Queue, Source, State, Status, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE
 from crawlspace.state.hastening import hasten_all
@@ -15,6 +16,7 @@ from crawlspace.state.lifecycle import excluded
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
+from crawlspace.status import Status
 from tests.contract.conftest import NOW, Known, full, key, new, short
 
 A, B, C, D = "a.example/", "a.example/bb", "a.example/ccc", "b.example/"

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from crawlspace.model import Document, Op, Source, State
+from crawlspace.document import Document, Op
+from crawlspace.model import Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.store import Store
 from crawlspace.state.views import Counts, RobotsEntry

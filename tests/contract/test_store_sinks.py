@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.model import Document, State, Status
+from crawlspace.document import Document
+from crawlspace.model import State
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.contract.conftest import NOW, Known, full
 
 A, B, C, D = "a.example/", "b.example/", "c.example/", "d.example/"

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from msgspec import structs
 
-from crawlspace.model import Document, NewUrl, Queue, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth
 from crawlspace.state.redis.store import RedisStore

@@ -8,8 +8,7 @@ from itertools import product
 import pytest
 from msgspec import structs
 
-from crawlspace.asked import Asked
-from crawlspace.model import SHIFTS, Queue, Source, State, UrlState
+from crawlspace.model import SHIFTS, Asked, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, new

@@ -23,17 +23,16 @@ from crawlspace.content.documents.readers import read_file
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
-from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
+from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 from crawlspace.errors import ConfigError, RuleFileError
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict, product_token
+from crawlspace.frontier.robots import Robots, RobotsVerdict, product_token
+from crawlspace.lint.crawl_rules import lint_rules
+from crawlspace.lint.expressions import lint_expressions
+from crawlspace.lint.rules_xml import lint_action_rules, lint_values
 from crawlspace.rules.limits import DEFAULT_MAX_URL_LENGTH, Limits, extension, path_depth, repeats_segments
-from crawlspace.rules.lint.action_rules import lint_action_rules
-from crawlspace.rules.lint.crawl_rules import lint_rules
-from crawlspace.rules.lint.expressions import lint_expressions
-from crawlspace.rules.lint.values import lint_values
 from crawlspace.rules.patterns import NO_MATCH, Budget, PatternIndex
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from crawlspace.crawl.engine import Engine
 from crawlspace.decision import Reason
-from crawlspace.model import Outcome, OutcomeKind, Status, UrlState
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.status import Status
 from tests.histories.web import Answer
 
 

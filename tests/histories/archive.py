@@ -14,18 +14,18 @@ from crawlspace.admin.archive import compact, faults
 from crawlspace.admin.extraction import Extraction, Making
 from crawlspace.admin.reindex import IndexState, Reindexing
 from crawlspace.archive.files import OPEN
-from crawlspace.archive.new_documents import NewDocuments
 from crawlspace.archive.reader import ArchiveReader
+from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import ReplayEngine
 from crawlspace.crawl.startup import build_deletion_limit
-from crawlspace.exchange import Exchange
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import UrlState
+from crawlspace.outcome import Exchange
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 
 from crawlspace.access.logins import forget_refused, refused_logins
-from crawlspace.model import Held, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.status import Status
 from tests.histories import neighbour
 from tests.histories.configuration import ELSEWHERE
 from tests.histories.fate import Fate, Run

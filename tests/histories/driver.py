@@ -24,12 +24,15 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.sinks.repair import LostDocuments
 from crawlspace.crawl.startup import open_engine
 from crawlspace.decision import Reason
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.login_exclusion import checksum_behind_login
 from crawlspace.index.sink import Sink
-from crawlspace.model import Document, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.status import Status
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink

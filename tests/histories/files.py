@@ -6,7 +6,8 @@ import random
 from collections.abc import Callable, Mapping
 
 from crawlspace.content.fingerprint import checksum, checksum_of_bytes
-from crawlspace.model import State, Status, UrlState
+from crawlspace.model import State, UrlState
+from crawlspace.status import Status
 from tests.histories.web import FILE, Page, Web
 
 OF_BEFORE = "of before"

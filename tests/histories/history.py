@@ -1,6 +1,6 @@
 """One random history: a web that changes, a configuration that changes, and crawls that end, are stopped or are killed.
 
-Everything follows from the seed, so that a difference can be looked at again: `python -m benchmarks.histories --seed N --steps M`
+Everything follows from the seed, so that a difference can be looked at again: `python -m tests.long.histories --seed N --steps M`
 (with PYTHONHASHSEED=0, for a set of texts has no order of its own). After each crawl that ended by itself, what holds at all times is
 checked; after each settled state, the oracle is asked.
 """

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import Sink
-from crawlspace.model import Document
 from tests.histories.fate import Fate
 from tests.histories.sending import SEARCH, SimulatedSearch
 

@@ -6,7 +6,8 @@ import random
 
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.archived import DocumentMoving
-from crawlspace.model import Document, UrlState
+from crawlspace.document import Document
+from crawlspace.model import UrlState
 from tests.histories.archive import SimulatedArchive
 from tests.histories.files import checksum_of
 

@@ -8,7 +8,8 @@ from typing import Any
 from scrapy.http import HtmlResponse, Response
 
 from crawlspace.crawl.engine import Engine
-from crawlspace.model import Outcome, UrlState
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome
 from crawlspace.runtime.components.items import Fetched
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from pipelines.dedupe import Fingerprint

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from crawlspace.archive import records
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.crawl.replay import Remade, ReplayEngine
-from crawlspace.model import Document, OutcomeKind, UrlState
+from crawlspace.document import Document
+from crawlspace.model import UrlState
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.archived_responses import response_of
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from tests.histories.reading import Reader

@@ -10,12 +10,12 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.sinks.deliveries import have_filled
 from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import Connection
 from crawlspace.index.marks import BatchMark, forget_mark
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.index.outbox import MAX_WAIT_S, Drain
 from crawlspace.index.sink import Sent
-from crawlspace.model import Document, IndexOrder
 from crawlspace.state.store import Store
 from tests.fault_proxy import FaultProxy
 from tests.histories.documents import Indexed

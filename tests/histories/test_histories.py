@@ -1,6 +1,6 @@
 """The index is never wrong: random histories of a web, a configuration and crawls that are killed, against an oracle.
 
-A failure shows the seed, all steps, and what is MISSING or EXTRA; `make test-histories` runs more of them, and `python -m benchmarks.histories` as many as one likes.
+A failure shows the seed, all steps, and what is MISSING or EXTRA; `make test-histories` runs more of them, and `python -m tests.long.histories` as many as one likes.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 from warcio.archiveiterator import ArchiveIterator
 
 from crawlspace.archive.reader import ArchiveReader, StoredResponse
-from crawlspace.model import Document
+from crawlspace.document import Document
 from tests.conftest import Project
 from tests.integration.stored import FAST, opened, states
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from crawlspace.clock import Clock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.places import index_place
+from crawlspace.index.sink import index_place
 from crawlspace.model import UrlState
 from crawlspace.state.hastening import hasten_all
 from crawlspace.state.redis.store import RedisStore

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import IndexOrder, Op
 from crawlspace.urls import document_id
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.archives import folder

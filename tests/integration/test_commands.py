@@ -18,13 +18,14 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.model import NewUrl, Source, State
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.components.command import WIDTH
-from crawlspace.runtime.session.places import StateFile, place_of
+from crawlspace.runtime.session.paths import StateFile, collection_paths
 from crawlspace.state.changes import Change
 from crawlspace.state.refused_links import LETTERS, packed
 from crawlspace.state.sqlite.store import SqliteStore
@@ -325,7 +326,7 @@ def test_the_http_client_is_loaded_before_all_else(module: str, packages: list[s
 def test_the_files_are_those_of_the_crawl(demo: Project) -> None:
     settings = settings_of(demo)
     collection = load_collection("demo", settings)
-    place = place_of("demo", demo.collections / "demo", settings)
+    place = collection_paths("demo", demo.collections / "demo", settings)
     assert isinstance(place.store, StateFile)
     assert (place.store.path, place.index_file) == (collection.store_file, collection.index_file)
 

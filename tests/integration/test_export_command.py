@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, IndexOrder, Op
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
 from tests.integration.stored import FAST, collection

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from crawlspace.content.documents.kinds import CSV, DOCX, PDF
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, State
+from crawlspace.model import State
 from tests.conftest import MakeProject, Project, assert_same
 from tests.http import Connection, Reply, Request, head_of
 from tests.integration.stored import FAST, collection, indexed, make_due, shared, states, statuses

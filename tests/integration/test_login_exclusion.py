@@ -112,7 +112,7 @@ def test_a_crawl_and_all_that_sends_again_leave_them_out(project: MakeProject, p
         for command in (
             ("reindex", "demo"),
             ("reindex", "demo", "--sink", "search", "--rebuild"),
-            ("reindex", "demo", "--extract"),
+            ("reindex", "demo", "--extract", "--processes", "1"),
         ):
             demo.scrapy(*command).succeeded()
             assert made.there() == public, command
@@ -188,7 +188,7 @@ def test_what_was_fetched_with_a_log_in_stays_out_when_the_log_in_is_gone(projec
         for command in (("audit", "demo", "--repair"), ("reindex", "demo"), ("reindex", "demo", "--sink", "search", "--rebuild")):
             demo.scrapy(*command).succeeded()
             assert made.there() == public, command
-        demo.scrapy("reindex", "demo", "--extract")
+        demo.scrapy("reindex", "demo", "--extract", "--processes", "1")
         assert made.there() == public, "made anew of the response that was had with the log-in"
 
 

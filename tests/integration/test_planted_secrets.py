@@ -1,4 +1,4 @@
-"""No secret is found in what a crawl leaves behind: a small version of `benchmarks/secrets.py`."""
+"""No secret is found in what a crawl leaves behind: a small version of `tests/long/secrets.py`."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.decision import Reason
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.model import NewUrl, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.sqlite.store import SqliteStore

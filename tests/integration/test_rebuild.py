@@ -71,7 +71,7 @@ def test_a_new_index_takes_the_place_of_the_present_one(crawled: Rebuilding) -> 
 
 def test_with_documents_that_are_made_anew(crawled: Rebuilding) -> None:
     before = crawled.version("/a")
-    status, said = crawled.rebuild("--rebuild", "--extract")
+    status, said = crawled.rebuild("--rebuild", "--extract", "--processes", "1")
     assert (status, said.splitlines()[0]) == (0, "demo: 4 documents were sent again")
     assert crawled.aliases()[INDEX] == SECOND
     assert there(crawled.search) == {"/", "/a", "/b", "/c"}

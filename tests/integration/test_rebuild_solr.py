@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from crawlspace.index.inventory import Copies
-from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.index.sink import Copies
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import folder
 from tests.integration.stored import collection

@@ -6,8 +6,8 @@ import signal
 
 from msgspec import structs
 
-from crawlspace.asked import Asked
 from crawlspace.crawl.timed.refreshes import RUNNING, SETTLED
+from crawlspace.model import Asked
 from crawlspace.state.changes import Change
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.killed_at_commit import crawl_killed

@@ -8,8 +8,8 @@ from contextlib import closing
 
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, IndexOrder, Op
 from tests.conftest import MakeProject, Project
 from tests.contract.searching import SERVERS
 from tests.integration.conftest import Run

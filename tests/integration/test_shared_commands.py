@@ -16,12 +16,13 @@ import redis
 
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.document import Document, IndexOrder
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, IndexOrder, NewUrl, Source, State
+from crawlspace.model import NewUrl, Source, State
 from crawlspace.runtime.components.command import WIDTH
-from crawlspace.runtime.session.places import place_of
+from crawlspace.runtime.session.paths import collection_paths
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.server import RedisServer
 from crawlspace.state.redis.store import RedisStore
@@ -254,7 +255,7 @@ def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: R
     other, late = worker_of(demo), Worker(RedisStore(another_client(), "demo", crawls=True), timeout_s=30)
 
     def watched(index: EmbeddedIndex, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> object:
-        with place_of("demo", demo.collections / "demo", settings_of(demo)).store.reading() as beside:
+        with collection_paths("demo", demo.collections / "demo", settings_of(demo)).store.reading() as beside:
             assert beside is not None
             seen.append((other.drains(EMBEDDED, here), len(beside.crawlers())))
         return send(index, orders, mark)

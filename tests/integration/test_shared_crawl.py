@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, IndexOrder, Op, State, UrlState
+from crawlspace.model import State, UrlState
 from tests.conftest import MakeProject, assert_same
 from tests.http import Reply, Request
 from tests.integration import stored

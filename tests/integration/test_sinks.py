@@ -11,8 +11,8 @@ import pytest
 from crawlspace.archive.files import find
 from crawlspace.archive.reader import read_record
 from crawlspace.index.json_client import Reply
-from crawlspace.index.opensearch.product import product_of
-from crawlspace.index.servers import server_meta
+from crawlspace.index.notes import server_meta
+from crawlspace.index.opensearch.sink import product_of
 from crawlspace.urls import document_id
 from tests.conftest import MakeProject, Project, assert_same
 from tests.contract.sinks import OrderReceiver, ReadOrders

@@ -12,9 +12,10 @@ from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import CONTENT, METADATA_HASH
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, Held, NewUrl, Source, State
+from crawlspace.model import Held, NewUrl, Source, State
 from crawlspace.runtime.components.command import WIDTH
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.file import CrawlLock

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op
 from tests.command_line import ROOT
 from tests.search_server import INDEX, SearchServer, search_server, sink_of
 

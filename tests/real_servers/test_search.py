@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from crawlspace.document import Document
 from crawlspace.errors import UsageError
-from crawlspace.index.filters import read_filter
-from crawlspace.model import Document
+from crawlspace.index.search import read_filter
 from tests import solr_server
 from tests.contract.searching import Searched, searched
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.opensearch.mapping import ANALYZERS
-from crawlspace.model import Document, IndexOrder, Op
 from tests.command_line import ROOT
 from tests.real_servers.test_opensearch import DOCUMENTS
 from tests.search_server import sink_of

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.inventory import Copies
+from crawlspace.index.sink import Copies
 from tests.search_server import sink_of
 from tests.solr_server import INDEX, SolrServer, rebuildable_solr, solr_server
 from tests.unit.index.faulty import delete, push

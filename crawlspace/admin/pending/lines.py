@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple
 
 from crawlspace.errors import MOST_SHOWN, ConfigError
-from crawlspace.printable import printable, quoted
+from crawlspace.text import printable, quoted
 
 WAITING = 0
 ERROR = 2

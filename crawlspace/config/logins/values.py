@@ -9,7 +9,7 @@ from cssselect import HTMLTranslator, SelectorError
 from lxml import etree
 
 from crawlspace.errors import SettingError, did_you_mean
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 from crawlspace.urls import MalformedUrl, Url, parse
 
 SECRET_NAME = re.compile(r"pass|pwd|secret|token|otp|pin\b|kennwort|key", re.IGNORECASE)

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from crawlspace.config.secrets import is_elsewhere, read_secret
 from crawlspace.errors import SettingError, did_you_mean
-from crawlspace.printable import HIDDEN, quoted
+from crawlspace.text import HIDDEN, quoted
 from crawlspace.urls import MalformedUrl, parse
 
 DIRECT = "direct"

@@ -8,11 +8,11 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from crawlspace.decision import RuleRef
 from crawlspace.errors import SettingError
 from crawlspace.parsing import words
-from crawlspace.printable import quoted
 from crawlspace.rules.address import is_address
 from crawlspace.rules.crawl_rules import DomainRule, RuleAction
 from crawlspace.rules.domain import DomainMatcher
 from crawlspace.rules.targets import BadTarget, domain_target
+from crawlspace.text import quoted
 
 _EXAMPLE = "'intranet.example.com', '*.example.org', 'example.net:8080' or '10.0.0.0/8'"
 

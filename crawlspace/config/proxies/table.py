@@ -10,8 +10,8 @@ from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
 from crawlspace.config.sites import SiteTable
 from crawlspace.errors import SettingError
 from crawlspace.parsing import boolean
-from crawlspace.printable import quoted
-from crawlspace.urls import DEFAULT_PORTS, UrlParts
+from crawlspace.text import quoted
+from crawlspace.urls import DEFAULT_PORTS, Url
 
 PROXY = "CRAWLSPACE_PROXY"
 NO_PROXY = "CRAWLSPACE_NO_PROXY"
@@ -60,7 +60,7 @@ class Proxies:
         host, _, port = site.rpartition(":")
         return self.of("https" if int(port) == DEFAULT_PORTS["https"] else "http", host, int(port))
 
-    def has(self, url: UrlParts) -> bool:
+    def has(self, url: Url) -> bool:
         """Return whether a URL goes through a proxy."""
         return self.of(url.scheme, url.host, url.port) is not None
 

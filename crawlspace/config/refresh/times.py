@@ -9,7 +9,7 @@ from crawlspace.cron import Cron, is_cron, read_cron
 from crawlspace.errors import SettingError
 from crawlspace.frontier.delay_schedule import read_zone
 from crawlspace.parsing import boolean, duration
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 CYCLE, SCHEDULE, SMART = "CRAWLSPACE_REFRESH_CYCLE", "CRAWLSPACE_REFRESH_SCHEDULE", "CRAWLSPACE_SMART_REFRESH"
 _ZONE = "CRAWLSPACE_TIMEZONE"

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, FileLimits
-from crawlspace.content.documents.drawing import read_drawings
-from crawlspace.content.documents.flow import Flow
-from crawlspace.content.documents.ooxml import Relationship, link_of, main_part, read_properties, relationships
+from crawlspace.content.documents.ooxml import Relationship, link_of, main_part, read_drawings, read_properties, relationships
 from crawlspace.content.documents.package import Leaves, Package, ignoring_damage
-from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
+from crawlspace.content.documents.text_buffer import Flow, TextBuffer, TextFull
 
 _OTHER_PARTS = ("footnotes", "endnotes", "comments", "header", "footer")
 _DRAWINGS = ("diagramData", "chart")

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from crawlspace.content.documents.compound_file import stream_names
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
-from crawlspace.content_type import essence
+from crawlspace.document import essence
 
 PDF = "application/pdf"
 RTF = "application/rtf"

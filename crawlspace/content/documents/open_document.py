@@ -7,10 +7,9 @@ from typing import BinaryIO
 
 from crawlspace.content.dates import iso_time
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.flow import Flow
 from crawlspace.content.documents.kinds import ODP, ODS
 from crawlspace.content.documents.package import Leaves, Package, ignoring_damage
-from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
+from crawlspace.content.documents.text_buffer import Flow, TextBuffer, TextFull
 
 _ASIDES = frozenset({"note-body", "annotation", "text-box", "desc", "object", "custom-shape", "notes"})
 _SKIPPED = frozenset(

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.drawing import read_drawings
-from crawlspace.content.documents.ooxml import Relationship, link_of, main_part, read_properties, relationships
+from crawlspace.content.documents.ooxml import Relationship, link_of, main_part, read_drawings, read_properties, relationships
 from crawlspace.content.documents.package import Leaves, Package, ignoring_damage
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 

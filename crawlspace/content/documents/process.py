@@ -20,10 +20,10 @@ from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
 from crawlspace.content.documents.converters import ask_server, complete, is_server, run_command
+from crawlspace.content.documents.framing import framed, received
 from crawlspace.content.documents.jobs import HELLO, FileJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
-from crawlspace.framing import framed, received
 
 NICENESS = 5
 """Where processors are scarce, pages go first."""

@@ -13,7 +13,6 @@ from crawlspace.content.documents.contents import (
     TextStatus,
     UnreadableFile,
 )
-from crawlspace.content.documents.delimited import read_csv
 from crawlspace.content.documents.docx import read_docx
 from crawlspace.content.documents.epub import read_epub
 from crawlspace.content.documents.kinds import CSV, DOCX, EPUB, ODP, ODS, ODT, PDF, PPTX, RTF, XLS, XLSX, file_kind
@@ -21,7 +20,7 @@ from crawlspace.content.documents.open_document import read_open_document
 from crawlspace.content.documents.pdf import read_pdf
 from crawlspace.content.documents.pptx import read_pptx
 from crawlspace.content.documents.rtf import read_rtf
-from crawlspace.content.documents.spreadsheet import read_spreadsheet
+from crawlspace.content.documents.spreadsheet import read_csv, read_spreadsheet
 from crawlspace.content.documents.text_buffer import has_words, one_line
 
 READERS: dict[str, FileReader] = {

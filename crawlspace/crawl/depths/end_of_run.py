@@ -6,10 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, delete_orphans, find, last_run, write
-from crawlspace.plural import counted
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.metadata import get_integers
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

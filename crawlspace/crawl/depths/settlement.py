@@ -18,7 +18,7 @@ from typing import Protocol
 from msgspec import structs
 
 from crawlspace.crawl.admission import CandidateChecker
-from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
+from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.deletion_limit import DeletionLimit
@@ -27,6 +27,7 @@ from crawlspace.state.lifecycle import pending_again
 from crawlspace.state.metadata import Named, get_integer
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts
+from crawlspace.status import OUT_OF_SPACE
 
 RUN = "run"
 """Meta: the number of the last run that came to its end."""

@@ -23,8 +23,9 @@ from msgspec import structs
 
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, Judging, judging, note_judging
 from crawlspace.decision import Reason
-from crawlspace.model import Document, Outcome, State, UrlState
-from crawlspace.plural import counted
+from crawlspace.document import Document
+from crawlspace.model import State, UrlState
+from crawlspace.outcome import Outcome
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.inherited_metadata import unpacked
 from crawlspace.state.lifecycle import status_of_document
@@ -32,6 +33,7 @@ from crawlspace.state.once_a_run import at_once
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
+from crawlspace.text import counted
 from crawlspace.urls import Url
 
 if TYPE_CHECKING:

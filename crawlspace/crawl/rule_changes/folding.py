@@ -25,13 +25,14 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from crawlspace.errors import StoreAway, StoreFull
-from crawlspace.model import OUT_OF_SPACE, Held, NewUrl, State, UrlState
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.model import Held, NewUrl, State, UrlState
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, UrlDepth
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.views import FoldedUrl, KnownUrl
+from crawlspace.status import OUT_OF_SPACE
 from crawlspace.urls import Url, parse, url_key
 
 _READ_AT_ONCE = 5_000
@@ -84,14 +85,14 @@ class KnownFolds:
         return len(set(self.keys.values()))
 
 
-def fold_known(store: FoldingStore, verdicts: BulkDecisions, folds: KnownFolds, *, now: int) -> Effects:
+def fold_known(store: FoldingStore, decisions: KnownUrlDecisions, folds: KnownFolds, *, now: int) -> Effects:
     """Fold known URLs; return how many documents are pushed and deleted for it."""
     done = Effects()
     if folds:
         store.fold_links(folds.keys)
     for ids in (folds.without_document, folds.with_document):
         for part in _parts(ids, store.changed_at_once):
-            effects = _fold(store, verdicts, part, folds.keys, now=now)
+            effects = _fold(store, decisions, part, folds.keys, now=now)
             done.pushes += effects.pushes
             done.deletes += effects.deletes
     return done
@@ -236,7 +237,7 @@ class FoldedDocuments:
         yield from ((new.key, id) for id, new in into.items() if id not in replaced)
 
 
-def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
+def _fold(store: FoldingStore, decisions: KnownUrlDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
     pending, held, forgotten = array("q"), array("q"), array("q")
     with store.one_transaction():
         for some in _parts(ids, _READ_AT_ONCE):
@@ -244,7 +245,7 @@ def _fold(store: FoldingStore, verdicts: BulkDecisions, ids: Sequence[int], keys
             into = {
                 state.id: folded_into(state, url, key=keys[state.key])
                 for state in states
-                if (url := verdicts.folded(state.url, host_as_written=state.host_as_written)) is not None
+                if (url := decisions.folded(state.url, host_as_written=state.host_as_written)) is not None
             }
             without_document = _insert(store, states, into, now=now)
             for state in states:

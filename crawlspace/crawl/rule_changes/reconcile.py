@@ -23,8 +23,8 @@ from crawlspace.crawl.rule_changes.folding import FoldingStore, fold_known
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, Rediscovery, begin_judging
 from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan, Survey, SurveyedStore, survey
 from crawlspace.crawl.sites import has_room, note_kept_out
-from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.deletion_limit import DeletionLimit
@@ -57,7 +57,7 @@ def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str 
 
 def plan(
     store: SurveyedStore,
-    verdicts: BulkDecisions,
+    decisions: KnownUrlDecisions,
     *,
     hash: str,  # noqa: A002 - the builtin is not needed here
     deletion_limit: DeletionLimit,
@@ -72,9 +72,9 @@ def plan(
     counts = store.counts()
     changed = work is not None or store.get_meta(RULES_HASH) != hash
     looser = NONE_LOOSENED if rediscovery is None else rediscovery.loosened(store)
-    if not changed and not looser and not _depths_changed(store, verdicts) and not has_room(store, verdicts):
+    if not changed and not looser and not _depths_changed(store, decisions) and not has_room(store, decisions):
         return _plan(Survey(known=sum(counts.by_state.values())), indexed=counts.indexed, hold=False, changed=False)
-    found = survey(store, verdicts, looser=looser, depths=depths)
+    found = survey(store, decisions, looser=looser, depths=depths)
     hold = (
         work.hold if work is not None and work.hash == hash else not deletion_limit.allows(found.leaving, indexed=counts.indexed)
     )
@@ -83,7 +83,7 @@ def plan(
 
 def reconcile(
     store: ReclassifiedStore,
-    verdicts: BulkDecisions,
+    decisions: KnownUrlDecisions,
     *,
     hash: str,  # noqa: A002 - as above
     deletion_limit: DeletionLimit,
@@ -99,20 +99,20 @@ def reconcile(
     before = store.get_meta(RULES_HASH)
     changed = work is not None or before != hash
     looser = NONE_LOOSENED if rediscovery is None else rediscovery.loosened(store)
-    if not changed and not looser and not _depths_changed(store, verdicts) and not has_room(store, verdicts):
+    if not changed and not looser and not _depths_changed(store, decisions) and not has_room(store, decisions):
         if rediscovery is not None:
             rediscovery.applied(store)
         return None
     present = generation(store)
     if work is None and before is None and not store.scan(0, 1):
         set_generation(store, present)
-        store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
+        store.set_meta(ACTIONS_HASH, decisions.actions_hash)
         if rediscovery is not None:
             rediscovery.applied(store)
         store.set_meta(RULES_HASH, hash)
         return None
     indexed = store.counts().indexed
-    found = survey(store, verdicts, looser=looser)
+    found = survey(store, decisions, looser=looser)
     if work is None or work.hash != hash:
         work = _Work(hash, not deletion_limit.allows(found.leaving, indexed=indexed), present + changed)
         store.set_meta(RECONCILING, work.written())
@@ -126,11 +126,11 @@ def reconcile(
     if found.unfolded:
         store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in found.unfolded})
     pushed = sum(store.reclassify(part, now=now).pushes for part in found.parts(hold=work.hold))
-    folded = fold_known(store, verdicts, found.folds, now=now)
+    folded = fold_known(store, decisions, found.folds, now=now)
     if interrupted or pages_leave:
         store.drop_inherited()  # pages that are no longer crawled pass on no metadata
     if found.actions_changed:
-        store.set_meta(ACTIONS_HASH, verdicts.actions_hash)
+        store.set_meta(ACTIONS_HASH, decisions.actions_hash)
     _remove_notes(store)
     note_kept_out(store, found.beyond_limit, hold=work.hold)
     if found.judged:
@@ -144,9 +144,9 @@ def reconcile(
     )
 
 
-def _depths_changed(store: SurveyedStore, verdicts: BulkDecisions) -> bool:
+def _depths_changed(store: SurveyedStore, decisions: KnownUrlDecisions) -> bool:
     """Return whether depths may be beyond the limit, or within it again, that were not when their URLs were checked."""
-    return bool(store.get_meta(DEEPER)) or (verdicts.max_link_depth is not None and bool(store.get_meta(LOWERED)))
+    return bool(store.get_meta(DEEPER)) or (decisions.max_link_depth is not None and bool(store.get_meta(LOWERED)))
 
 
 def _remove_notes(store: ReclassifiedStore) -> None:

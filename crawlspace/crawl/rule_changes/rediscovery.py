@@ -9,12 +9,13 @@ import msgspec
 
 from crawlspace.crawl.conditional import begin_generation
 from crawlspace.decision import Reason
-from crawlspace.model import State, Status
+from crawlspace.model import State
 from crawlspace.rules.loosened import loosened
 from crawlspace.state.metadata import Named, damaged
 from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
+from crawlspace.status import Status
 
 CHECKS = "checks"
 """Meta: the description of the checks last applied to the store, see `rules.loosened`."""

@@ -14,13 +14,14 @@ from typing import Protocol
 from crawlspace.crawl.rule_changes.folding import KnownFolds
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
 from crawlspace.decision import Actions, Reason
-from crawlspace.model import OUT_OF_SPACE, Held, Queue, Source, Status, source_of
-from crawlspace.plural import counted
-from crawlspace.rules.bulk import BulkDecisions, Exclusion
+from crawlspace.model import Held, Queue, Source, source_of
+from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.site_health import MISSING
 from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.status import OUT_OF_SPACE, Status
+from crawlspace.text import counted
 from crawlspace.urls import Url
 
 EXCLUDED, KEPT, RETURNED, UNINDEXED, DUE, DELETIONS = "excluded", "kept", "returned", "unindexed", "due", "deletions"
@@ -170,11 +171,11 @@ class Survey:
     sites: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def leave(self, known: KnownUrl, verdict: Exclusion) -> None:
+    def leave(self, known: KnownUrl, exclusion: Exclusion) -> None:
         """Add a URL that leaves the crawl space."""
-        by = str(verdict.rule) if verdict.rule is not None else verdict.reason.value
+        by = str(exclusion.rule) if exclusion.rule is not None else exclusion.reason.value
         in_index = known.indexed or known.left_to_others
-        if verdict.status == Status.EXCLUDED_HERE:
+        if exclusion.status == Status.EXCLUDED_HERE:
             (self.kept if in_index else self.given_up).append(known.id)
             self._count(KEPT, known, by)
             return
@@ -279,44 +280,41 @@ class Survey:
 
 def survey(
     store: SurveyedStore,
-    verdicts: BulkDecisions,
+    decisions: KnownUrlDecisions,
     *,
     looser: LoosenedChecks = NONE_LOOSENED,
     depths: Mapping[int, int] = MappingProxyType({}),
 ) -> Survey:
     """Return the known URLs whose state differs from what the present rules demand; `depths` are other link depths by id. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
-    found = Survey(actions_changed=before != verdicts.actions_hash)
-    deepest = verdicts.max_link_depth
-    acts, folds, loosens = bool(before or verdicts.actions_hash), verdicts.folds, bool(looser)
-    verdicts.begin()
+    found = Survey(actions_changed=before != decisions.actions_hash)
+    deepest = decisions.max_link_depth
+    acts, loosens = bool(before or decisions.actions_hash), bool(looser)
+    decisions.begin()
     last = 0
     while page := store.scan(last, BATCH):
-        verdicts.expect(known.site for known in page)
+        decisions.expect(known.site for known in page)
         for known in page:
             id, key, url, site, _, status, depth, host_as_written, has_document, _, held, never_due, _, _, _, _, left, _ = known
             depth = depths.get(id, depth) if depths else depth
-            into = verdicts.folded(url, host_as_written=host_as_written) if folds else None
-            if into is None:
-                verdict = verdicts.of(url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING)
-            else:  # it does not count for its host: the URL that it is folded into does
-                verdict = verdicts.of(into.text, site=site, depth=depth, host_as_written=into.host_as_written, is_missing=True)
-            if held == Held.FOLDED and (into is None or verdict is not None):
+            exclusion, actions, into = decisions.decide(
+                url, site=site, depth=depth, host_as_written=host_as_written, is_missing=status in MISSING
+            )
+            if held == Held.FOLDED and (into is None or exclusion is not None):
                 found.unfolded.append(key)
-            if verdict is not None:
-                if verdict.reason is Reason.URLS_PER_HOST:
+            if exclusion is not None:
+                if exclusion.reason is Reason.URLS_PER_HOST:
                     found.beyond_limit[has_document][site] += 1
-                if status != verdict.status or (
+                if status != exclusion.status or (
                     left and held == Held.RULES
                 ):  # a hold ends if another collection has the URL again
-                    found.leave(known, verdict)
+                    found.leave(known, exclusion)
                 continue
             if into is not None:
                 found.fold(known, into)
                 continue
             again = (never_due and status is not None) or held == Held.RULES or status in OUT_OF_SPACE
             if acts:
-                actions = verdicts.actions_of(url, host_as_written=host_as_written)
                 found.move(known, actions)
                 if has_document and not actions.index:
                     found.unindex(known, actions)

@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from crawlspace.archive.places import file_and_offset
+from crawlspace.archive.files import file_and_offset
 from crawlspace.clock import Clock
 from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
-from crawlspace.index.by_reference import by_reference
+from crawlspace.document import IndexOrder
+from crawlspace.index.orders import by_reference
 from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
 from crawlspace.index.sink import Sink
-from crawlspace.model import IndexOrder
-from crawlspace.plural import counted
 from crawlspace.state.metadata import Named, get_table
 from crawlspace.state.store import MetaStore
+from crawlspace.text import counted
 
 logger = logging.getLogger(__name__)
 

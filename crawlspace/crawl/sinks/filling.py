@@ -13,13 +13,14 @@ from typing import Protocol
 from crawlspace.clock import Clock
 from crawlspace.crawl.sinks.deliveries import filled, filled_up_to, filling_noted, have_filled
 from crawlspace.crawl.sinks.repair import unsent
+from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
-from crawlspace.model import Document, UrlState
-from crawlspace.plural import counted
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
+from crawlspace.text import counted
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ loses nothing in between: only what is certainly no document is deleted there, a
 in batches, with the progress stored: after a kill, the next start continues.
 
 Another collection may have deleted documents from a shared index. The index knows which ones a collection has lost
-(`index/overwritten.py`), and forgets the loss when it has the document, or when the collection wants none. So after a kill at any moment
+(`index/embedded.py`), and forgets the loss when it has the document, or when the collection wants none. So after a kill at any moment
 the next start finds the same documents again, and those that wait for their fetch already are left as they are.
 """
 
@@ -22,15 +22,17 @@ from msgspec import structs
 
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.timed.steps import Steps
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import Agreement, BatchMark, MarkedStore, agreement, note_mark, stored_mark
 from crawlspace.index.sink import Sent
-from crawlspace.model import IndexOrder, Op, State, Status, UrlState
-from crawlspace.plural import counted
+from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.duplicates import is_left
+from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.status import Status
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from crawlspace.crawl.engine import Engine
@@ -144,7 +146,7 @@ class Resending:
                 elif not state.indexed:
                     known.append(state)
             if why is Agreement.INDEX_BEHIND:
-                gone = [*unknown, *(state.url for state in known if not is_left(state))]
+                gone = [*unknown, *(state.url for state in known if not stays_in_index(state))]
                 self._delete(gone)
                 resent.deleted += len(gone)
             else:
@@ -206,8 +208,8 @@ class Resending:
         after, waiting = "", False
         while urls := self._index.urls_of(self._owner, after=after, limit=_BATCH):
             states = [state for url in urls if (state := self._store.get(url)) is not None and not state.indexed]
-            waiting = waiting or any(is_left(state) and state.status != Status.EXCLUDED_HERE for state in states)
-            self._delete([state.url for state in states if not is_left(state)])
+            waiting = waiting or any(stays_in_index(state) and state.status != Status.EXCLUDED_HERE for state in states)
+            self._delete([state.url for state in states if not stays_in_index(state)])
             after = urls[-1]
         if not waiting:
             self._store.set_meta(RESENDING, "")

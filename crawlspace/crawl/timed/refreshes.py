@@ -24,13 +24,12 @@ from typing import Protocol
 
 from msgspec import structs
 
-from crawlspace.asked import Asked
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection, RefreshMode
 from crawlspace.crawl.conditional import begin_generation
 from crawlspace.crawl.timed.steps import SharedPass, Steps, TimedStep
 from crawlspace.cron import Cron
-from crawlspace.model import Queue, Source, State, UrlState
+from crawlspace.model import Asked, Queue, Source, State, UrlState
 from crawlspace.state.by_age import NOT_BY_AGE, is_by_age
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import CLOCKS_DIFFER_S, Hastened

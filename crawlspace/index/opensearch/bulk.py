@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.index.json_client import MOST_SHOWN, items, table
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
-from crawlspace.model import IndexOrder, Op
-from crawlspace.printable import printable
+from crawlspace.text import printable
 from crawlspace.urls import document_id
 
 _SLOW = frozenset(

@@ -12,12 +12,11 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
-from crawlspace.field_values import with_values
-from crawlspace.index.by_reference import PLACE, URL, reference_fields
-from crawlspace.index.filters import day_of
+from crawlspace.document import Document, IndexOrder, with_values
 from crawlspace.index.json_client import table
-from crawlspace.index.search_server.languages import OTHER, language_field
-from crawlspace.model import Document, IndexOrder
+from crawlspace.index.orders import PLACE, URL, reference_fields
+from crawlspace.index.search import day_of
+from crawlspace.index.search_server.documents import OTHER, language_field
 
 ANALYZERS: Mapping[str, str] = {
     "ar": "arabic",

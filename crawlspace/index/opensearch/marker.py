@@ -11,14 +11,14 @@ from urllib.parse import quote
 
 import msgspec
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, items, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.opensearch.bulk import item_of, refused_whole
 from crawlspace.index.opensearch.mapping import MARK
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
-from crawlspace.index.search_server.mark_reports import MarkReports
-from crawlspace.model import IndexOrder, Op
+from crawlspace.index.search_server.marker import MarkReports
 
 FIELD = "batch_mark"
 _MOST = 10_000

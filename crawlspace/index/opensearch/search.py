@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from crawlspace.document import packed
 from crawlspace.errors import IndexUnavailable, UsageError
-from crawlspace.field_values import packed
-from crawlspace.index.filters import Filter, by_field
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import cause_of
 from crawlspace.index.opensearch.mapping import languages_of
-from crawlspace.index.search import FACET_VALUES, Hit
-from crawlspace.index.search_server.languages import OTHER, Languages
+from crawlspace.index.search import FACET_VALUES, Filter, Hit, by_field
+from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
     FACET_FIELDS,
     MOST_LANGUAGES,

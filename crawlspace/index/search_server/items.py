@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from crawlspace.document import IndexOrder
 from crawlspace.index.sink import Refusal
-from crawlspace.model import IndexOrder
 
 _WAYS_OUT = {
     "index_closed_exception": "open the index again",

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 
 from crawlspace.errors import UsageError
 from crawlspace.index.closeness import REORDERED, best_first
-from crawlspace.index.filters import Filter
 from crawlspace.index.found_texts import FoundDocument, FoundTexts
-from crawlspace.index.search import FEW, Hit, SearchResult
-from crawlspace.index.search_server.languages import Languages
+from crawlspace.index.search import FEW, Filter, Hit, SearchResult
+from crawlspace.index.search_server.documents import Languages
 from crawlspace.index.words import SearchQuery
 
 MOST_HITS = 10_000

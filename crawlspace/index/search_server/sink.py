@@ -7,23 +7,27 @@ has the same version or a later one, what it has is looked up, and the owner of 
 from __future__ import annotations
 
 import asyncio
+import base64
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
-from crawlspace.errors import IndexUnavailable
-from crawlspace.index.by_reference import by_reference, log_by_reference
-from crawlspace.index.filters import Filter
-from crawlspace.index.inventory import Entry
+from crawlspace.document import IndexOrder, Op
+from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.search import SearchResult
+from crawlspace.index.orders import by_reference, log_by_reference
+from crawlspace.index.search import Filter, SearchResult
 from crawlspace.index.search_server.items import BatchOutcome, Item, ItemResult, Judged, requests_of, way_out
 from crawlspace.index.search_server.search import DocumentSearch
-from crawlspace.index.sink import ALL_DONE, Refusal, Sent
-from crawlspace.model import IndexOrder, Op
+from crawlspace.index.sink import ALL_DONE, Copies, Entry, Refusal, Sent
+
+if TYPE_CHECKING:
+    from crawlspace.index.sink import Options
 
 _LEAST_ITEMS, _MOST_ITEMS = 50, 500
 """Of a request: a batch is divided among the connections, as long as requests don't become too small for that."""
@@ -266,3 +270,105 @@ class SearchServerSink(ABC):
                 outcome.later.append(item.order)
                 above = max(above, version, answered.version)
         return above
+
+
+# --- connection ----------------------------------------------------------------------------------------------------
+
+
+def connection_of(options: Options, *, has_api_key: bool) -> Connection:
+    """Return the connection that options describe; `has_api_key`: an API key may take the place of a password. Raises SettingError."""
+    url = options.url("url")
+    user, password = options.text("user", ""), options.secret("password")
+    key = options.secret("api_key") if has_api_key else ""
+    if bool(user) != bool(password) or (user and key):
+        neither = ', and neither with "api_key"' if has_api_key else ""
+        raise SettingError(f'{options.where("user")} goes with "password"{neither}')
+    headers = {"User-Agent": f"crawlspace/{__version__}", "Accept": "application/json"}
+    if user:
+        headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+    elif key:
+        headers["Authorization"] = f"ApiKey {key}"
+    return Connection(
+        url,
+        headers,
+        options.seconds("timeout", 60, low=1),
+        ca_file=options.file("ca_file"),
+        certificate=options.file("client_cert"),
+        key=options.file("client_key"),
+    )
+
+
+def batch_bytes_of(options: Options) -> int:
+    """Return the most bytes of one request. Raises SettingError."""
+    return options.integer("batch_bytes", 5_000_000, low=10_000, high=100_000_000)
+
+
+def connections_of(options: Options) -> int:
+    """Return the number of requests at a time. Raises SettingError."""
+    return options.integer("connections", 4, low=1, high=16)
+
+
+# --- copies --------------------------------------------------------------------------------------------------------
+
+
+class NextSink(SearchServerSink):
+    """The index that is being built, by its own name."""
+
+    @property
+    def index(self) -> str:
+        return self._index
+
+    async def take(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
+        """Write what is sent to the index that is searched."""
+        return await self._send(orders, mark)
+
+    async def _settle_conflicts(self, outcome: BatchOutcome) -> int:
+        """A conflict says that it has this version already, or a later one."""
+        return 0
+
+
+Next = TypeVar("Next", bound=NextSink)
+
+
+class RebuildableSink(SearchServerSink, Generic[Next]):
+    """A sink whose index can be built anew beside the one that is searched."""
+
+    @abstractmethod
+    async def _following(self) -> Next | None:
+        """Return the index that is being built."""
+
+    async def _send(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
+        await self._make_ready(may_create=mark is None or mark.batch == 1)
+        following = await self._following()
+        behind = None if following is None else await following.take(orders, mark)
+        sent = await super()._send(orders, mark)
+        return sent if behind is None else together(sent, behind)
+
+    def next_copy(self) -> Next:
+        self._contents()
+        following = self._client.run(self._following())
+        if following is None:
+            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._url}")
+        return following
+
+
+def may_begin(copies: Copies, where: str, *, on_previous: bool) -> bool:
+    """Return whether to begin; False where that was done before. `where` is the index. Raises IndexUnavailable for what is in the way."""
+    if copies.next and on_previous is not (copies.next == copies.previous):
+        what = "an index is being built" if on_previous else "the return to the previous index is under way"
+        raise IndexUnavailable(f"{what} beside {where} ({copies.next}): end that first, or give it up with --discard")
+    if not copies.next and on_previous and not copies.previous:
+        raise IndexUnavailable(f"there is no previous index of {where} to go back to")
+    return not copies.next
+
+
+def together(sent: Sent, behind: Sent) -> Sent:
+    """Return what became of orders that went to two indexes; what only the one that is being built refuses is found by comparing."""
+    known = {order.sequence for order in sent.later} | {refusal.order.sequence for refusal in sent.refused}
+    more = [order for order in behind.later if order.sequence not in known]
+    return replace(
+        sent,
+        later=[*sent.later, *more],
+        why_later=sent.why_later or behind.why_later,
+        is_slow=sent.is_slow or behind.is_slow,
+    )

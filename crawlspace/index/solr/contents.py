@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.inventory import Entry
 from crawlspace.index.json_client import Client, Reply, items, shown, table
-from crawlspace.index.solr.updates import refused_whole
+from crawlspace.index.sink import Entry
+from crawlspace.index.solr.documents import refused_whole
 from crawlspace.urls import document_id
 
 NOT_DELETED = "-deleted:true"

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.index.json_client import items
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
-from crawlspace.index.search_server.mark_reports import MarkReports
+from crawlspace.index.search_server.marker import MarkReports
 from crawlspace.index.solr.contents import SolrContents, version_of
-from crawlspace.index.solr.updates import item_of
-from crawlspace.model import IndexOrder, Op
+from crawlspace.index.solr.documents import item_of
 
 PREFIX = "mark:"
 """How the id of a marker begins; that of a document has 32 hexadecimal digits."""

@@ -6,22 +6,23 @@ comes late has a version that is there already.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from posixpath import basename
+from typing import Protocol
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.inventory import Copies, Entry
-from crawlspace.index.json_client import items
+from crawlspace.index.json_client import Client, Reply, items, table
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.copies import NextSink, RebuildableSink
 from crawlspace.index.search_server.items import Item, requests_of
-from crawlspace.index.solr.admin import Collections, Cores
-from crawlspace.index.solr.contents import version_of
-from crawlspace.index.solr.copies import Note, SolrCopies
-from crawlspace.index.solr.documents import copied, deleted
+from crawlspace.index.search_server.sink import NextSink, RebuildableSink, may_begin
+from crawlspace.index.sink import Copies, Entry
+from crawlspace.index.solr.contents import SolrContents, answered, version_of
+from crawlspace.index.solr.documents import copied, deleted, item_of, why_of
 from crawlspace.index.solr.marker import markers
 from crawlspace.index.solr.sink import SolrSink
-from crawlspace.index.solr.updates import item_of
-from crawlspace.model import IndexOrder, Op
 
 _MOST_ITEMS = 500
 
@@ -115,9 +116,9 @@ class _NextCopy(NextSink, SolrSink):
     def _write(self, written: Sequence[Item]) -> None:
         """Write items of which each may be refused, or have a later version there: the comparison that follows sees that."""
         for part in requests_of(written, most_bytes=self._most_bytes, most_items=_MOST_ITEMS):
-            for _, answered in self._client.run(self._sent(part)):
-                if answered.is_trouble:
-                    raise IndexUnavailable(f"{self._index} at {self._url}: {answered.why}")
+            for _, one in self._client.run(self._sent(part)):
+                if one.is_trouble:
+                    raise IndexUnavailable(f"{self._index} at {self._url}: {one.why}")
 
     async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
         """Return the marker whatever is there: it holds from the switch on, when nothing is missing."""
@@ -137,3 +138,258 @@ class _NextCopy(NextSink, SolrSink):
             f"{self._index} at {self._url}, which was being built, is not there any more: give it up by `scrapy reindex {self._owner} --sink"
             f" {self.name} --discard`"
         )
+
+
+# --- copies --------------------------------------------------------------------------------------------------------
+
+
+_ID = "crawlspace-copies"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an index says of others, where it is the one that is searched; empty where there is none."""
+
+    next: str = ""
+    previous: str = ""
+    discarded: str = ""
+    """One that is to be deleted, if it is there."""
+
+    @classmethod
+    def of(cls, document: Mapping[str, object]) -> Note:
+        written = dict(str(one).split("=", 1) for one in items(document.get("fields")) if "=" in str(one))
+        return cls(written.get("next", ""), written.get("previous", ""), written.get("discarded", ""))
+
+    def document(self) -> dict[str, object]:
+        """Return it as Solr takes it."""
+        written = {"next": self.next, "previous": self.previous, "discarded": self.discarded}
+        fields = [f"{name}={value}" for name, value in written.items() if value]
+        return {"id": _ID, "version": 1, "deleted": True} | ({"fields": fields} if fields else {})
+
+
+class IndexAdmin(Protocol):
+    """How cores or collections are made and exchanged. All raise IndexUnavailable."""
+
+    async def present(self) -> str:
+        """Return the name of the one that is searched. Raises IndexUnavailable where another one could not take its place."""
+
+    async def name_of_new(self, previous: str) -> str:
+        """Return a name for another one beside the searched and the previous one."""
+
+    async def create(self, name: str) -> None:
+        """Make an empty one as the searched one is."""
+
+    async def put_in_place(self, name: str) -> None:
+        """Have that one be searched, in one step."""
+
+    def name_of_replaced(self, present: str, name: str) -> str:
+        """Return the name that the searched one has afterwards."""
+
+    async def delete(self, name: str) -> None:
+        """Delete one, if it is there."""
+
+
+class SolrCopies:
+    """The copies of the index of one sink. All raise IndexUnavailable."""
+
+    def __init__(self, client: Client, server: str, index: str, admin: IndexAdmin) -> None:
+        self._client = client
+        self._server = server
+        self._index = index
+        self._admin = admin
+
+    async def note(self) -> Note:
+        """Return the note of the one that is searched."""
+        found = await SolrContents(self._client, self._server, self._index).get([_ID], "id,fields")
+        return Note.of(found[0]) if found else Note()
+
+    async def all(self) -> Copies:
+        note = await self.note()
+        return Copies(await self._admin.present(), note.next, note.previous)
+
+    async def begin_next(self, *, on_previous: bool) -> None:
+        copies = await self.all()
+        if not may_begin(copies, f"{self._index} at {self._server}", on_previous=on_previous):
+            return
+        note = await self._delete_discarded(await self.note())
+        if on_previous:
+            await self._write(self._index, replace(note, next=note.previous))
+            return
+        name = await self._admin.name_of_new(note.previous)
+        await self._write(self._index, replace(note, discarded=name))
+        await self._admin.create(name)
+        await self._write(self._index, replace(note, next=name))
+
+    async def switch(self) -> None:
+        copies = await self.all()
+        if not copies.next:
+            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._server}")
+        older = "" if copies.previous == copies.next else copies.previous
+        note = Note(previous=self._admin.name_of_replaced(copies.present, copies.next), discarded=older)
+        await self._write(copies.next, note)
+        await self._admin.put_in_place(copies.next)
+        await self._delete_discarded(note)
+
+    async def give_up_next(self) -> None:
+        note = await self.note()
+        if note.next:
+            note = replace(note, next="", discarded="" if note.next == note.previous else note.next)
+            await self._write(self._index, note)
+        await self._delete_discarded(note)
+
+    async def _delete_discarded(self, note: Note) -> Note:
+        if not note.discarded:
+            return note
+        await self._admin.delete(note.discarded)
+        note = replace(note, discarded="")
+        await self._write(self._index, note)
+        return note
+
+    async def _write(self, index: str, note: Note) -> None:
+        # Not by our update chain: a note has no version that grows.
+        reply = await self._client.request(
+            "POST", f"/{index}/update", body=[note.document()], parameters={"commit": "true", "wt": "json"}
+        )
+        answered(reply, f"{index} at {self._server}")
+
+
+# --- admin ---------------------------------------------------------------------------------------------------------
+
+
+CONFIGSET = "crawlspace"
+"""The configset that a core is made of, unless there is none of that name: then its folder must have a configuration."""
+_NUMBER = re.compile(r"_(\d{6})$")
+_REPLICAS = ("nrtReplicas", "tlogReplicas", "pullReplicas")
+
+
+class Cores:
+    """Cores of a Solr without ZooKeeper: `NAME`, and up to two others, which a SWAP puts in its place."""
+
+    def __init__(self, client: Client, server: str, index: str) -> None:
+        self._client = client
+        self._server = server
+        self._index = index
+        self._names = [f"{index}_copy1", f"{index}_copy2"]
+        """Of the other cores. The folders of all three have these names and `NAME`, each one of them by chance after some switches."""
+
+    async def present(self) -> str:
+        if self._index not in await self._status():
+            raise IndexUnavailable(f"{self._server} has no core {self._index}")
+        return self._index
+
+    async def name_of_new(self, previous: str) -> str:
+        return next(name for name in self._names if name != previous)
+
+    async def create(self, name: str) -> None:
+        await self.delete(name)
+        folders = {core: str(table(one).get("instanceDir")).rstrip("/") for core, one in (await self._status()).items()}
+        taken = {basename(folder) for folder in folders.values()}
+        free = [folder for folder in [self._index, *self._names] if folder not in taken]
+        ways = [{"instanceDir": folder, "configSet": CONFIGSET} for folder in free[:1]]
+        ways += [{"instanceDir": folder} for folder in free]
+        refusals = []
+        for way in ways:
+            made = await self._ask(action="CREATE", name=name, **way)
+            if made.is_ok:
+                return
+            if made.status in (401, 403):
+                self._done(made)
+            refusals.append(why_of(made.status, made.body))
+        last = free[-1] if free else name
+        raise IndexUnavailable(
+            f"{self._server} makes no core beside {self._index}: copy conf, in the folder {folders.get(self._index)} of Solr, to"
+            f" configsets/{CONFIGSET}/conf, or to {last}/conf, both in the folder that has the cores ({'; '.join(refusals[:: len(ways) - 1])})"
+        )
+
+    async def put_in_place(self, name: str) -> None:
+        self._done(await self._ask(action="SWAP", core=self._index, other=name))
+
+    def name_of_replaced(self, present: str, name: str) -> str:
+        return name
+
+    async def delete(self, name: str) -> None:
+        if name in self._names and name in await self._status():
+            self._done(await self._ask(action="UNLOAD", core=name, deleteIndex="true", deleteDataDir="true"))
+
+    async def _status(self) -> Mapping[str, object]:
+        return table(self._done(await self._ask(action="STATUS", indexInfo="false"), "status")["status"])
+
+    async def _ask(self, **parameters: str) -> Reply:
+        return await self._client.request("GET", "/admin/cores", parameters={**parameters, "wt": "json"})
+
+    def _done(self, reply: Reply, part: str = "responseHeader") -> Mapping[str, object]:
+        return _done(reply, f"the cores of {self._server}", "core-admin", part)
+
+
+class Collections:
+    """Collections of SolrCloud, `NAME_000001` and so on, behind the alias `NAME`."""
+
+    def __init__(self, client: Client, server: str, index: str) -> None:
+        self._client = client
+        self._server = server
+        self._index = index
+
+    async def present(self) -> str:
+        led = str(table((await self._done("aliases", action="LISTALIASES"))["aliases"]).get(self._index, ""))
+        where = f"{self._index} at {self._server}"
+        if not led:
+            alias = f"{self._index}_search"
+            raise IndexUnavailable(
+                f"{where} is a collection, and must be an alias to lead to another one later: call"
+                f" {self._server}/admin/collections?action=CREATEALIAS&name={alias}&collections={self._index}, and give the sink {alias} as"
+                " its index"
+            )
+        if "," in led:
+            raise IndexUnavailable(f"the alias {where} leads to {', '.join(led.split(','))}; have it lead to one of them")
+        return led
+
+    async def name_of_new(self, previous: str) -> str:
+        names = map(str, items((await self._done("collections", action="LIST"))["collections"]))
+        ours = [name for name in names if _NUMBER.sub("", name) == self._index]
+        numbers = [int(found[1]) for name in ours if (found := _NUMBER.search(name)) is not None]
+        return f"{self._index}_{max(numbers, default=0) + 1:06}"
+
+    async def create(self, name: str) -> None:
+        present = await self.present()
+        found = await self._done("cluster", action="CLUSTERSTATUS", collection=present)
+        like = table(table(table(found["cluster"]).get("collections")).get(present))
+        shards = [one for one in table(like.get("shards")).values() if table(one).get("state") == "active"]
+        router = str(table(like.get("router")).get("name", ""))
+        if router != "compositeId" or not shards:
+            raise IndexUnavailable(
+                f"{present} at {self._server} has the router {router}, and {name} cannot be made like it: only compositeId is supported"
+            )
+        options = {key: str(like[key]) for key in _REPLICAS if str(like.get(key, "0")) != "0"}
+        await self._done(
+            "responseHeader",
+            action="CREATE",
+            name=name,
+            numShards=str(len(shards)),
+            waitForFinalState="true",
+            **{"collection.configName": str(like.get("configName", ""))},
+            **(options or {"replicationFactor": str(like.get("replicationFactor", "1"))}),
+        )
+
+    async def put_in_place(self, name: str) -> None:
+        await self._done("responseHeader", action="CREATEALIAS", name=self._index, collections=name)
+
+    def name_of_replaced(self, present: str, name: str) -> str:
+        return present
+
+    async def delete(self, name: str) -> None:
+        there = items((await self._done("collections", action="LIST"))["collections"])
+        if name in there:
+            await self._done("responseHeader", action="DELETE", name=name)
+
+    async def _done(self, part: str, **parameters: str) -> Mapping[str, object]:
+        reply = await self._client.request("GET", "/admin/collections", parameters={**parameters, "wt": "json"})
+        return _done(reply, f"the collections of {self._server}", "collection-admin", part)
+
+
+def _done(reply: Reply, where: str, permission: str, part: str) -> Mapping[str, object]:
+    if reply.status in (401, 403):
+        raise IndexUnavailable(
+            f"{where}: access is refused (HTTP status {reply.status}); to build an index anew, the user of the sink needs the permissions"
+            f" {permission}-read and {permission}-edit"
+        )
+    return answered(reply, where, part)

@@ -12,20 +12,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from crawlspace.clock import Clock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable, SettingError
 from crawlspace.index.json_client import Client, Connection, Reply, shown, table
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.connection import batch_bytes_of, connection_of, connections_of
+from crawlspace.index.notes import Server
 from crawlspace.index.search_server.items import Item, ItemResult, Judged
-from crawlspace.index.search_server.mark_reports import MarkReports
-from crawlspace.index.search_server.sink import SearchServerSink
-from crawlspace.index.servers import Server
+from crawlspace.index.search_server.marker import MarkReports
+from crawlspace.index.search_server.sink import SearchServerSink, batch_bytes_of, connection_of, connections_of
 from crawlspace.index.solr.contents import SolrContents, answered
-from crawlspace.index.solr.documents import copied_to, deleted, languages_of, missing_of, pushed
+from crawlspace.index.solr.documents import (
+    CHAIN,
+    NO_CHAIN,
+    answers_of,
+    body_of,
+    copied_to,
+    deleted,
+    item_of,
+    languages_of,
+    missing_of,
+    parameters_of,
+    pushed,
+    refused_whole,
+    why_of,
+)
 from crawlspace.index.solr.marker import SolrMarker
 from crawlspace.index.solr.search import SolrSearch
-from crawlspace.index.solr.updates import CHAIN, NO_CHAIN, answers_of, body_of, item_of, parameters_of, refused_whole, why_of
-from crawlspace.model import IndexOrder
 
 if TYPE_CHECKING:
     from crawlspace.index.sink import Options

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from xml.parsers.expat import ExpatError, errors
 
 from crawlspace.errors import Mistake, RuleFileError
-from crawlspace.printable import quoted
 from crawlspace.rules.xml.model import NAMESPACE
+from crawlspace.text import quoted
 
 MAX_LISTED = 100
 """Mistakes of one file that are listed one by one."""

@@ -12,16 +12,13 @@ from scrapy.exceptions import IgnoreRequest
 from crawlspace.cache import Recent
 from crawlspace.config.site_tls import SiteTls
 from crawlspace.decision import Reason
-from crawlspace.frontier.robots.cache import RobotsVerdict
-from crawlspace.runtime.access.browser_cookies import cookies_for_page
-from crawlspace.runtime.access.jar import SessionCookies, kept_cookies
-from crawlspace.runtime.browser.forward_proxy import ForwardProxy, TabPage
-from crawlspace.runtime.browser.loads import Loads
+from crawlspace.frontier.robots import RobotsVerdict
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_for_page, kept_cookies
+from crawlspace.runtime.browser.forward_proxy import ForwardProxy, TabPage, make_certificate
 from crawlspace.runtime.browser.loopback_proxy import connected
 from crawlspace.runtime.browser.process import BrowserProcess
-from crawlspace.runtime.browser.proxy_certificate import make_certificate
 from crawlspace.runtime.browser.renderer import Renderer
-from crawlspace.runtime.browser.resources import Resources, headers_given
+from crawlspace.runtime.browser.resources import Loads, Resources, headers_given
 from crawlspace.runtime.browser.tab import PageJob
 from crawlspace.runtime.components.collection_rules import checks_of_a_resource
 from crawlspace.runtime.components.requests import SESSION, STATE, OfPage

@@ -15,7 +15,7 @@ import psutil
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import async_playwright
 
-from crawlspace.printable import printable, quoted
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from crawlspace.config.rendering import BrowserSettings
     from crawlspace.runtime.browser.forward_proxy import ForwardProxy
-    from crawlspace.runtime.browser.loads import Loads
     from crawlspace.runtime.browser.process import BrowserProcess
+    from crawlspace.runtime.browser.resources import Loads
     from crawlspace.runtime.browser.tab import Dom, PageJob
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from crawlspace.content.link_targets import with_queries_in
+from crawlspace.content.links import with_queries_in
 from crawlspace.content.page import Page
 from crawlspace.decision import Render
 from crawlspace.runtime.components.archived_responses import with_dom
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from crawlspace.config.session_login import SessionLogin
     from crawlspace.crawl.rendering import Rendering
     from crawlspace.runtime.browser.crawl_browser import CrawlBrowser
-    from crawlspace.runtime.browser.loads import Loads
+    from crawlspace.runtime.browser.resources import Loads
     from crawlspace.runtime.browser.tab import Dom
     from crawlspace.runtime.session.session import Session
 
@@ -148,7 +148,7 @@ class RenderingMiddleware:
         login = self._session_login(request)
         if login is None or url == request.url:
             return ""
-        from crawlspace.runtime.access.signs import LoggedOut  # noqa: PLC0415 - half a second, which only log-ins with sessions need
+        from crawlspace.runtime.access.pages import LoggedOut  # noqa: PLC0415 - half a second, which only log-ins with sessions need
 
         return url if LoggedOut(login).is_login_address(url) and not LoggedOut(login).is_login_address(request.url) else ""
 

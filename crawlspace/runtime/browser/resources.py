@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
 from http import HTTPStatus
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -15,19 +20,16 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
-from crawlspace.printable import printable
-from crawlspace.runtime.browser.browser_request import BrowserRequest, Initiator
-from crawlspace.runtime.browser.cached_resources import CachedResources, Resource
+from crawlspace.document import essence
+from crawlspace.rules.domain import public_suffix
 from crawlspace.runtime.components.requests import RESOURCE, SLOT, OfPage
+from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from scrapy.http import Response
 
     from crawlspace.frontier.site_queue import Pace
-    from crawlspace.runtime.browser.loads import Loads
     from crawlspace.runtime.browser.loopback_proxy import Streams
 
 logger = logging.getLogger(__name__)
@@ -227,3 +229,284 @@ def headers_given(response: Response, *, without: frozenset[str]) -> dict[str, s
 def _shown(url: str) -> str:
     """Return a URL without its query, which may have secrets."""
     return printable(url.partition("?")[0])[:200]
+
+
+# --- browser request -----------------------------------------------------------------------------------------------
+
+
+_NOT_SHOWN = frozenset({"image", "audio", "video", "track", "font", "manifest", "report", "serviceworker", "document"})
+"""Destinations of what shows nothing to read. The document of the tab is given to the browser without a request, so another one is a
+pop-up's."""
+_NOT_SHOWN_TYPES = ("image/", "text/event-stream")
+"""The same by the header Accept, where there is no destination."""
+_REPORTS = frozenset({"application/csp-report", "application/reports+json"})
+_READ = frozenset({"GET", "HEAD"})
+_SIMPLE_POST = frozenset({"", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"})
+"""Types that a form may send (Fetch standard, "CORS-safelisted request-header")."""
+_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+
+class Initiator(Enum):
+    """The document that a request is made for, as seen from the host that is asked."""
+
+    OWN = "same-origin"
+    """One of the same origin."""
+    SAME_SITE = "same-site"
+    """One of another origin of the same registrable domain."""
+    OTHER = "cross-site"
+    """One of another site, or one that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserRequest:
+    """One request. Header names are in small letters."""
+
+    method: str
+    url: str
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+    def header(self, name: str) -> str:
+        """Return the value of a header, or ""."""
+        return self.headers.get(name, "")
+
+    @property
+    def initiator(self) -> Initiator:
+        named = self.header("sec-fetch-site")
+        if named:
+            return next((one for one in Initiator if one.value == named), Initiator.OTHER)
+        asking, asked = _origin(self.header("origin") or self.header("referer")), _origin(self.url)
+        if asking is None or asked is None:
+            return Initiator.OTHER
+        if asking == asked:
+            return Initiator.OWN
+        return Initiator.SAME_SITE if (asking[0], _site(asking[1])) == (asked[0], _site(asked[1])) else Initiator.OTHER
+
+    @property
+    def may_be_read_elsewhere(self) -> bool:
+        """Whether a script of another origin could read the answer, where the server allows it: a request with CORS, or its preflight."""
+        return self.initiator is not Initiator.OWN and "origin" in self.headers
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the answer is the document of a frame."""
+        return self.header("sec-fetch-mode") == "navigate" or self.header("accept").startswith("text/html")
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a page may have lost text where this fails."""
+        return self.header("sec-fetch-dest") != "style" and not self.header("accept").startswith("text/css")
+
+    @property
+    def is_superfluous(self) -> bool:
+        """Whether the answer shows nothing to read, or may never be shown; or the browser asks by itself, as what to fill forms with."""
+        if (
+            self.header("sec-fetch-site") == "none"
+        ):  # a person would have asked: the document of the tab is given without a request
+            return True
+        if "prefetch" in self.header("sec-purpose") or "service-worker" in self.headers:
+            return True
+        if essence(self.header("content-type")) in _REPORTS or self.header("accept").startswith(_NOT_SHOWN_TYPES):
+            return True
+        return self.header("sec-fetch-dest") in _NOT_SHOWN
+
+    @property
+    def is_refused_across_sites(self) -> bool:
+        """Whether the request would change something on another site: only GET, HEAD and what a form may post go there.
+
+        A preflight is judged by the request that is to follow it; a POST that needs one is none that a form may send.
+        """
+        if self.initiator is not Initiator.OTHER:
+            return False
+        wanted = self.header("access-control-request-method")
+        if self.method == "OPTIONS" and wanted:
+            return wanted not in _READ
+        return self.method not in _READ and not (self.method == "POST" and essence(self.header("content-type")) in _SIMPLE_POST)
+
+
+def _origin(url: str) -> tuple[str, str, int] | None:
+    """Return scheme, host and port of a URL or an origin; of a WebSocket those of its page's kind. None where it has none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    if parts.hostname is None or port is None:
+        return None
+    return {"ws": "http", "wss": "https"}.get(parts.scheme, parts.scheme), parts.hostname, port
+
+
+def _site(host: str) -> str:
+    """Return the registrable domain of a host; the host itself where it has none, as an address."""
+    suffix = public_suffix(host)
+    if not suffix or suffix == host:
+        return host
+    return f"{host.removesuffix(suffix).rstrip('.').rpartition('.')[2]}.{suffix}"
+
+
+# --- cached resources ----------------------------------------------------------------------------------------------
+
+
+SHORT_S = 60.0
+"""How long data without a word about that is kept."""
+LONG_S = 3600.0
+"""The same of scripts and styles, and the longest of all."""
+_MAX_AGE = re.compile(r"max-age\s*=\s*\"?(\d{1,9})")
+_CODE = ("javascript", "ecmascript", "text/css", "wasm")
+
+
+class Resource(NamedTuple):
+    """An answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class CachedResources:
+    """Answers by key, of `most_bytes` together; who asks for what is being loaded waits for it."""
+
+    def __init__(self, most_bytes: int, clock: Callable[[], float] = monotonic) -> None:
+        self._most_bytes = most_bytes
+        self._clock = clock
+        self._bytes = 0
+        self._kept: OrderedDict[str, tuple[float, Resource]] = OrderedDict()
+        self._loading: dict[str, asyncio.Task[Resource | None]] = {}
+
+    async def get(self, key: str, load: Callable[[], Awaitable[Resource | None]]) -> Resource | None:
+        """Return what is kept, else what `load` returns, which is kept as long as its headers allow."""
+        kept = self._kept.get(key)
+        if kept is not None:
+            if kept[0] > self._clock():
+                self._kept.move_to_end(key)
+                return kept[1]
+            self._drop(key)
+        others = self._loading.get(key)
+        if others is not None and (found := await asyncio.shield(others)) is not None:
+            return found
+        task = self._loading.get(key)  # those who waited with this one may be loading it by now
+        if task is None:
+            task = self._loading[key] = asyncio.ensure_future(self._load(key, load))
+        return await asyncio.shield(task)
+
+    async def _load(self, key: str, load: Callable[[], Awaitable[Resource | None]]) -> Resource | None:
+        try:
+            found = await load()
+        finally:
+            del self._loading[key]
+        lasts_s = 0.0 if found is None else fresh_for_s(found)
+        if found is not None and lasts_s and len(found.body) * 4 < self._most_bytes:
+            self._kept[key] = self._clock() + lasts_s, found
+            self._bytes += len(found.body)
+            while self._bytes > self._most_bytes:
+                self._drop(next(iter(self._kept)))
+        return found
+
+    def _drop(self, key: str) -> None:
+        self._bytes -= len(self._kept.pop(key)[1].body)
+
+
+def fresh_for_s(answer: Resource) -> float:
+    """Return for how many seconds an answer may be used again (RFC 9111, 4.2; heuristic where it says nothing)."""
+    headers = {name.lower(): value.lower() for name, value in answer.headers.items()}
+    control = headers.get("cache-control", "")
+    if answer.status != 200 or "set-cookie" in headers or headers.get("vary", "").strip() == "*":
+        return 0.0
+    if "no-store" in control or "no-cache" in control or headers.get("pragma", "") == "no-cache":
+        return 0.0
+    age = _MAX_AGE.search(control)
+    if age is not None:
+        return min(float(age[1]), LONG_S)
+    return LONG_S if any(kind in headers.get("content-type", "") for kind in _CODE) else SHORT_S
+
+
+# --- loads ---------------------------------------------------------------------------------------------------------
+
+
+MOST_REQUESTS = 500
+"""Requests of one page; it is ended where it asks for more."""
+MOST_REFUSED = 20
+"""Hosts that are named."""
+QUIET_S, LONG_QUIET_S = 0.4, 3.0
+"""Nothing is under way for so long: the network is idle. The page has to rest for a tenth of a second more before it is read.
+
+It is the longer time while the browser has begun something that has not come to the proxy: it may be about to, or never come.
+"""
+
+
+@dataclass(eq=False)
+class Loads:
+    """Of one page while it is rendered."""
+
+    began: float = field(default_factory=monotonic)
+    """On the monotonic clock, in seconds."""
+    requests: int = 0
+    """Sent to servers: what was loaded for another page before is not among them."""
+    asked: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    """Hosts, with why they may not be requested."""
+    failed: str = ""
+    """The first script or data that could not be loaded because of its server, and why."""
+    under_way: int = 0
+    """Requests that are being answered."""
+    seen: int = 0
+    """Requests that the browser has begun, those that it answers from its own cache too."""
+    unfinished: int = 0
+    """Of these, those that have not ended."""
+    is_over: bool = False
+    too_many: asyncio.Event = field(default_factory=asyncio.Event)
+    """The page has asked for more than it may."""
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def begin(self) -> bool:
+        """The page asks for something; return whether it may go on asking."""
+        self.asked += 1
+        self.under_way += 1
+        self._changed.set()
+        if self.asked > MOST_REQUESTS:
+            self.too_many.set()
+        return self.asked <= MOST_REQUESTS
+
+    def browser_begins(self) -> None:
+        """The browser begins a request, which may come here, or not."""
+        self.seen += 1
+        self.unfinished += 1
+        self._changed.set()
+        if self.seen > 2 * MOST_REQUESTS:
+            self.too_many.set()
+
+    def browser_ends(self) -> None:
+        """A request of the browser has ended."""
+        self.unfinished -= 1
+        self._changed.set()
+
+    def touch(self) -> None:
+        """The page connects to something."""
+        self._changed.set()
+
+    def end(self) -> None:
+        """What it asked for is there, or never comes."""
+        self.under_way -= 1
+        self._changed.set()
+
+    def refuse(self, host: str, why: str) -> None:
+        if host in self.refused or len(self.refused) < MOST_REFUSED:
+            self.refused[host] = why
+
+    def fail(self, why: str) -> None:
+        self.failed = self.failed or why
+
+    def finish(self) -> None:
+        """Nothing is answered any more."""
+        self.is_over = True
+        self._changed.set()
+
+    async def idle(self) -> None:
+        """Wait until nothing has been under way for a moment, or all is over."""
+        while not self.is_over:
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(None if self.under_way else LONG_QUIET_S if self.unfinished > 0 else QUIET_S):
+                    await self._changed.wait()
+            except TimeoutError:
+                return

@@ -13,18 +13,16 @@ from scrapy.utils.misc import load_object
 
 from crawlspace import settings as defaults
 from crawlspace.admin.explain import Explanation, Question, explain_by_rules
-from crawlspace.admin.lint_collection import findings_of
 from crawlspace.config.errors import read_with_defaults
 from crawlspace.config.files import read_own_rules
 from crawlspace.config.limits import read_extensions
 from crawlspace.config.proxies.table import proxies_of_environment
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, UsageError, did_you_mean, first_of_each_file
-from crawlspace.printable import printable, quoted
-from crawlspace.rules.lint.action_rules import lint_action_rules
-from crawlspace.rules.lint.crawl_rules import Finding, bounded, lint_rules, lint_start_urls
-from crawlspace.rules.lint.expressions import lint_expressions
-from crawlspace.rules.lint.values import lint_values
+from crawlspace.lint.crawl_rules import lint_rules, lint_start_urls
+from crawlspace.lint.expressions import lint_expressions
+from crawlspace.lint.finding import Finding, bounded, findings_of
+from crawlspace.lint.rules_xml import lint_action_rules, lint_values
 from crawlspace.runtime.components.addon_settings import (
     check_start_urls,
     folder_of_spider,
@@ -37,6 +35,7 @@ from crawlspace.runtime.components.addon_settings import (
 )
 from crawlspace.runtime.components.command import print_json, print_lines, printing, without_options
 from crawlspace.runtime.components.explanation_text import decision_lines
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

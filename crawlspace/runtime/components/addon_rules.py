@@ -18,7 +18,6 @@ from crawlspace.config.proxies.table import proxies_of_environment
 from crawlspace.config.sites import SiteTable
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority
-from crawlspace.printable import printable
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.rule_middleware import (
     RULES,
@@ -33,6 +32,7 @@ from crawlspace.runtime.components.rule_middleware import (
 )
 from crawlspace.runtime.http.handler import CurlDownloadHandler
 from crawlspace.runtime.http.resolver import GuardedResolver, as_in_urls, resolver_of_process
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -21,7 +21,7 @@ from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.crawl.rule_changes.archived import DocumentMoving, LinkJudging
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.index.login_exclusion import checksum_behind_login, is_marked
-from crawlspace.model import OutcomeKind
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.middlewares import Decompression
 from crawlspace.runtime.components.requests import page_request
 from crawlspace.runtime.components.responses import HTML_TYPES, PageReader, Responses
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from crawlspace.config.collection import Collection
     from crawlspace.config.content import ContentSettings
     from crawlspace.content.page import Page
-    from crawlspace.model import Document, Outcome, UrlState
+    from crawlspace.document import Document
+    from crawlspace.model import UrlState
+    from crawlspace.outcome import Outcome
     from crawlspace.runtime.session.session import Session
 
 MOST_BYTES = 1 << 30

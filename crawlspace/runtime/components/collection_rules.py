@@ -8,7 +8,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.decision import Decision, Reason
-from crawlspace.frontier.robots.cache import RobotsVerdict
+from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.components.own_requests import OwnAnswers
 from crawlspace.runtime.components.requests import OWN, RESOURCE, ROBOTS, LeasedRequest, OfPage
 from crawlspace.runtime.components.robots import OtherRobots

@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
 from scrapy.commands import ScrapyCommand
 from scrapy.utils.log import configure_logging
 
-from crawlspace.admin.lint_collection import review
 from crawlspace.config.collection import collection_folder
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError, first_of_each_file
-from crawlspace.importers.written import ImportedCollection, difference, write_files
-from crawlspace.printable import cut, escaped, quoted
-from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.importers.files import ImportedCollection, difference, write_files
+from crawlspace.lint.collection import lint_collection
+from crawlspace.lint.finding import Finding
 from crawlspace.runtime.components.loader import collection_settings, default_values
 from crawlspace.runtime.components.setting_kinds import refuse_unreadable
-from crawlspace.runtime.session.places import Place, place_of
+from crawlspace.runtime.session.paths import CollectionPaths, collection_paths
+from crawlspace.text import cut, escaped, quoted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings, Settings
@@ -71,11 +71,11 @@ class CollectionCommand(ScrapyCommand):
         assert self.settings is not None
         return self.settings
 
-    def place(self, name: str) -> Place:
+    def paths(self, name: str) -> CollectionPaths:
         """Return where a collection's files are. Raises UnknownCollection, and ConfigError for a settings.py that doesn't run."""
         settings = self.project_settings()
         folder = collection_folder(name, settings)
-        return place_of(name, folder, collection_settings(settings, name))
+        return collection_paths(name, folder, collection_settings(settings, name))
 
     def _log(self) -> None:
         """Log if the command line asks for it."""
@@ -241,7 +241,7 @@ class ImportCommand(CollectionCommand):
             settings.set("CRAWLSPACE_COLLECTIONS_DIR", base, priority="cmdline")
             write_files(Path(base) / name, files)
             try:
-                return review(Path(base) / name, collection_settings(settings, name), default_values(), store=None)[0]
+                return lint_collection(Path(base) / name, collection_settings(settings, name), default_values(), store=None)[0]
             except ConfigError as error:
                 return [Finding(name, 0, 0, "error", "setting", str(error))]
 

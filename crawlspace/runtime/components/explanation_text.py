@@ -11,11 +11,10 @@ from crawlspace.admin.refresh import Refreshing
 from crawlspace.admin.report import UrlReport, label_of, status_sentence
 from crawlspace.decision import Decision, Reason, Step
 from crawlspace.model import State, priority
-from crawlspace.plural import counted
-from crawlspace.printable import MESSAGE, printable
 from crawlspace.rules.limits import changes_of_built_in
 from crawlspace.runtime.components.command import WIDTH, beside, shortened
 from crawlspace.state.lifecycle import is_imported_error
+from crawlspace.text import MESSAGE, counted, printable
 
 
 def decision_lines(answer: Explanation) -> Iterator[str]:

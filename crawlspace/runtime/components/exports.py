@@ -29,8 +29,8 @@ from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy.utils.defer import deferred_from_coro
 from w3lib.url import file_uri_to_path
 
+from crawlspace.document import Document
 from crawlspace.errors import ConfigError, CrawlspaceError, ExportError, UsageError
-from crawlspace.model import Document
 from crawlspace.private_files import real_path
 from crawlspace.runtime.components.replaced_file import ReplacedFile, is_replaceable
 from crawlspace.runtime.components.scrapy_internals import ExportHook

@@ -28,11 +28,12 @@ from scrapy.utils.spider import iterate_spider_output
 from crawlspace import private_files
 from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.converters import converter_for, is_server
+from crawlspace.content.documents.framing import LENGTH_BYTES, framed
 from crawlspace.content.documents.jobs import HELLO, MAX_ANSWER, FileJob, contents_of
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES
-from crawlspace.content_type import essence, is_generic
-from crawlspace.framing import LENGTH_BYTES, framed
-from crawlspace.model import Outcome, OutcomeKind, UrlState
+from crawlspace.document import essence, is_generic
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.requests import CONTENTS, FILE, STATE
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED, is_closing, wake

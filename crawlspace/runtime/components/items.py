@@ -14,8 +14,10 @@ from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
 from crawlspace.decision import Reason
-from crawlspace.model import Document, Outcome, OutcomeKind, Status
+from crawlspace.document import Document
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.http.file_body import FileBody
+from crawlspace.status import Status
 
 
 @dataclass(slots=True)

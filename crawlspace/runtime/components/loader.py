@@ -24,8 +24,8 @@ from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.startup import build_space
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.parsing import duration
-from crawlspace.printable import printable_message, quoted
 from crawlspace.runtime.components.setting_kinds import COMPONENTS, check_kinds
+from crawlspace.text import printable_message, quoted
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -13,7 +13,7 @@ from typing import Any, Self
 from scrapy.logformatter import LogFormatter
 from scrapy.utils.log import get_scrapy_root_handler
 
-from crawlspace.printable import MESSAGE, cut, escaped, printable, without_credentials
+from crawlspace.text import MESSAGE, cut, escaped, printable, without_credentials
 
 
 class QuietLogFormatter(LogFormatter):

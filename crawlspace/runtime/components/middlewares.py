@@ -14,10 +14,10 @@ from scrapy.utils.python import without_none_values
 
 from crawlspace.config.credential_headers import HEADERS, CredentialHosts, is_credential
 from crawlspace.content.headers import kept_validator
-from crawlspace.printable import printable
 from crawlspace.runtime.components.requests import CONDITIONAL, RESOURCE, STATE, drop_proxy, set_proxy, site_of
 from crawlspace.runtime.components.scrapy_internals import DecompressionHook, is_too_large
 from crawlspace.runtime.http.errors import UndecodableBody
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

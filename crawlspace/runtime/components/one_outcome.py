@@ -17,9 +17,9 @@ from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
 from crawlspace.model import UrlState
-from crawlspace.printable import printable, printable_message
 from crawlspace.runtime.components.items import Fetched, keep_out, unexpected
 from crawlspace.runtime.components.requests import FAILED, FETCHED, LATER, OWN, PREPARED, STATE, detached
+from crawlspace.text import printable, printable_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -22,7 +22,6 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
-from crawlspace.printable import printable
 from crawlspace.runtime.components.items import Fetched, failed, is_document
 from crawlspace.runtime.components.one_outcome import OneOutcome, Tracebacks, has_spider_middlewares, showing_items
 from crawlspace.runtime.components.own_requests import MOST_OF_A_PAGE, OpenPage, Own, OwnRequests
@@ -30,6 +29,7 @@ from crawlspace.runtime.components.requests import LATER, OWN, PREPARED, SLOT, S
 from crawlspace.runtime.components.robots import RobotsUnavailable
 from crawlspace.runtime.components.scrapy_internals import run_soon
 from crawlspace.runtime.http.errors import NotAsked
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

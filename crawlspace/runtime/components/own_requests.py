@@ -20,10 +20,10 @@ from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
 from scrapy.settings.default_settings import RETRY_HTTP_CODES
 
-from crawlspace.printable import printable
 from crawlspace.runtime.components.requests import AGAIN, OWN, SLOT, STATE
 from crawlspace.runtime.components.robots import SUSPENDED_S, SuspensionSource, Turns
 from crawlspace.runtime.http.retry_after import retry_after_of
+from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import ensure_awaitable
 
-from crawlspace.model import Outcome
-from crawlspace.printable import printable
+from crawlspace.outcome import Outcome
 from crawlspace.runtime.components.exports import Exports
 from crawlspace.runtime.components.items import Fetched, dropped, failed, is_document
 from crawlspace.runtime.session.recording import Recorder
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from scrapy.core.scraper import Scraper

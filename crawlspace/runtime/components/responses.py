@@ -17,21 +17,20 @@ from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
-from crawlspace.content.link_attributes import NO_OTHERS, LinkAttributes
+from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
-from crawlspace.content_type import essence
 from crawlspace.crawl.conditional import not_modified
 from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.outcomes import excluded_status
 from crawlspace.crawl.redirects import location_with_route, names_another, redirect_outcome
 from crawlspace.decision import Decision, Reason, Render
+from crawlspace.document import Document, essence
 from crawlspace.errors import CrawlspaceError
-from crawlspace.model import NO_CONTENT, Document, Outcome, OutcomeKind, Status, UrlState
-from crawlspace.plural import counted
-from crawlspace.printable import printable
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.items import Fetched, failed, is_document, keep_out, unexpected
 from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, ROBOTS, STATE, is_conditional, request_id
 from crawlspace.runtime.components.robots import robots_body
@@ -43,6 +42,8 @@ from crawlspace.runtime.http.file_body import FileBody
 from crawlspace.runtime.http.headers import header_values, location_of
 from crawlspace.runtime.http.retry_after import retry_after_of
 from crawlspace.state.lifecycle import MOST_DETAIL
+from crawlspace.status import NO_CONTENT, Status
+from crawlspace.text import counted, printable
 from crawlspace.urls import MalformedUrl, join, parse
 
 if TYPE_CHECKING:

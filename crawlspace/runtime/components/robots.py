@@ -18,13 +18,13 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.run import FetchRobots
-from crawlspace.frontier.robots.cache import MAX_REDIRECTS
-from crawlspace.model import Status
-from crawlspace.printable import printable
+from crawlspace.frontier.robots import MAX_REDIRECTS
 from crawlspace.runtime.components.requests import ROBOTS, robots_request
 from crawlspace.runtime.components.rule_middleware import may_redirect_robots_txt
 from crawlspace.runtime.http.failures import meaning_of
 from crawlspace.runtime.http.headers import location_of
+from crawlspace.status import Status
+from crawlspace.text import printable
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, join, parse
 
 if TYPE_CHECKING:

@@ -17,13 +17,14 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from crawlspace.cache import Recent
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, file_kind, is_html
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
-from crawlspace.content_type import essence
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import NO_CONTENT, Source, source_of
-from crawlspace.printable import printable
+from crawlspace.document import essence
+from crawlspace.model import Source, source_of
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.errors import ProxyFailed
 from crawlspace.runtime.http.headers import declared_type
+from crawlspace.status import NO_CONTENT
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Collection

@@ -19,8 +19,7 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Source, UrlState
-from crawlspace.printable import printable, quoted
-from crawlspace.rules.xml.exported import what_is_not_read
+from crawlspace.rules.xml.parser import what_is_not_read
 from crawlspace.runtime.components.archived_responses import ArchiveWork
 from crawlspace.runtime.components.files import FileReading
 from crawlspace.runtime.components.loader import spider_code
@@ -32,6 +31,7 @@ from crawlspace.runtime.components.robots import PATIENCE_S, RobotsTurns
 from crawlspace.runtime.components.scrapy_internals import is_busy, wake
 from crawlspace.runtime.components.without_effect import sentences, without_effect
 from crawlspace.runtime.session.session import Session
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider

@@ -19,7 +19,7 @@ from scrapy.settings import default_settings
 from scrapy.utils.misc import load_object
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
+from crawlspace.text import quoted
 
 COMPONENTS = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS", "DOWNLOAD_HANDLERS")
 REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"

@@ -19,7 +19,7 @@ from crawlspace.config.collection import PREFIX, collection_folder, read_setting
 from crawlspace.config.errors import where_set
 from crawlspace.config.scrapy_effects import KNOWN, OF_COMPONENTS, OF_THE_PROCESS, SPIDER_ATTRIBUTES, WITHOUT_EFFECT
 from crawlspace.errors import nearest
-from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.lint.finding import Finding
 from crawlspace.runtime.components.loader import custom_settings_of, default_values
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from crawlspace.config.credential_headers import is_credential
-from crawlspace.exchange import Exchange
+from crawlspace.outcome import Exchange
 from crawlspace.runtime.components.requests import FILE
 from crawlspace.runtime.http.file_body import FileBody
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from crawlspace.plural import counted
-from crawlspace.printable import printable
+from crawlspace.text import counted, printable
 
 NAMES_SHOWN = 3
 _LONGEST_NAME = 60

@@ -22,7 +22,6 @@ from scrapy.exceptions import CannotResolveHostError, DownloadFailedError, Respo
 from twisted.internet.ssl import Certificate
 
 from crawlspace.cache import Recent
-from crawlspace.printable import printable
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.codes import Ended, error_of
@@ -31,6 +30,7 @@ from crawlspace.runtime.http.proxies import Reached, failed_through_proxy, proxy
 from crawlspace.runtime.http.resolver import as_in_urls
 from crawlspace.runtime.http.transfer import EasyHandle, Permission, RequestOrigin, Transfer
 from crawlspace.runtime.http.transfers import Transfers
+from crawlspace.text import printable
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from scrapy.exceptions import (
 )
 
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import OutcomeKind, Status
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.http.causes import CAUSES_OF_TLS, Cause, sentence
 from crawlspace.runtime.http.errors import (
     AnswerFailed,
@@ -33,6 +33,7 @@ from crawlspace.runtime.http.errors import (
     ProxyFailed,
     UndecodableBody,
 )
+from crawlspace.status import Status
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, is_html
 from crawlspace.content.fingerprint import BytesChecksum
 from crawlspace.content.mime import SNIFFED_BYTES
-from crawlspace.content_type import essence, is_generic
-from crawlspace.exchange import BodyFile
+from crawlspace.document import essence, is_generic
+from crawlspace.outcome import BodyFile
 from crawlspace.runtime.http.headers import declared_type
 
 if TYPE_CHECKING:

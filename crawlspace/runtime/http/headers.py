@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from scrapy.http import Headers
 
-from crawlspace.content_type import declared
+from crawlspace.document import declared
 
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 

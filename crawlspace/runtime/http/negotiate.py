@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pycurl
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import printable, quoted
+from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.site_access import SiteAccess

@@ -20,11 +20,11 @@ from scrapy.exceptions import (
 )
 
 from crawlspace.config.proxies.choice import SCHEMES
-from crawlspace.printable import printable
 from crawlspace.runtime.components.requests import PROXIED
 from crawlspace.runtime.http.causes import CAUSES_OF_TLS, Cause
 from crawlspace.runtime.http.codes import PROXY_HANDSHAKE
 from crawlspace.runtime.http.errors import AnswerFailed, HeadersTooLarge, KeptConnectionClosed, ProxyFailed
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,9 +10,8 @@ from scrapy import signals
 from scrapy.exceptions import StopDownload
 from twisted.python.failure import Failure
 
-from crawlspace.plural import counted
-from crawlspace.printable import printable
 from crawlspace.runtime.http.errors import AnswerTooLarge
+from crawlspace.text import counted, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Mapping

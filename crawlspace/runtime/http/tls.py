@@ -13,8 +13,8 @@ import pycurl
 from cryptography import x509
 
 from crawlspace.errors import SettingError
-from crawlspace.printable import quoted
 from crawlspace.runtime.http.causes import NO_CERTIFICATE, Cause, Certificate
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -16,9 +16,9 @@ import pycurl
 from scrapy.exceptions import CannotResolveHostError
 from scrapy.http import Headers
 
-from crawlspace.printable import printable
 from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, NotAsked
 from crawlspace.runtime.http.negotiate import failure_in, is_unknown_service
+from crawlspace.text import printable
 
 logger = logging.getLogger(__name__)
 

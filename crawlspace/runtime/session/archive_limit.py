@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 from crawlspace.admin.archive import compact
 from crawlspace.archive.compaction import Compacted, Compaction
-from crawlspace.archive.files import size_of
-from crawlspace.archive.new_files import FileSeries, is_from_here, rotated_bytes, unwritable
+from crawlspace.archive.files import FileSeries, is_from_here, rotated_bytes, size_of, unwritable
 from crawlspace.clock import SystemClock
 from crawlspace.errors import CrawlspaceError
-from crawlspace.plural import counted
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from crawlspace.archive.compaction import PlaceStore
     from crawlspace.config.collection import Collection
     from crawlspace.crawl.commits import Archiving
-    from crawlspace.runtime.session.places import StorePlace
+    from crawlspace.runtime.session.paths import StoreLocation
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +35,9 @@ _SETTLED_S = 3600.0
 class RunningLimit:
     """Keeps the limit while a crawl writes to the archive, on a thread with a connection of its own to the store."""
 
-    def __init__(self, collection: Collection, place: StorePlace, most: int) -> None:
+    def __init__(self, collection: Collection, location: StoreLocation, most: int) -> None:
         self._collection = collection
-        self._place = place
+        self._location = location
         self._most = most
         self._ends = Event()
         self._thread: Thread | None = None
@@ -54,7 +53,7 @@ class RunningLimit:
             if size <= self._most * _MUCH:
                 return
             self._thread.join()  # the crawl writes faster than the archive is made smaller
-        chosen = [path for path in files if not self._place.is_shared or _is_settled(path)]
+        chosen = [path for path in files if not self._location.is_shared or _is_settled(path)]
         self._thread = Thread(target=self._run, args=(chosen,), name="archive limit", daemon=True)
         self._thread.start()
 
@@ -67,7 +66,7 @@ class RunningLimit:
     def _run(self, files: Sequence[Path]) -> None:
         folder, name = self._collection.archive.folder, self._collection.name
         try:
-            with self._place.changing() as opened:
+            with self._location.changing() as opened:
                 if opened is None:
                     return
                 series = FileSeries(folder, collection=name, clock=SystemClock())

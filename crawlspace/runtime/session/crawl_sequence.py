@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crawlspace.printable import printable
 from crawlspace.runtime.session.summary import STOPPED
+from crawlspace.text import printable
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 NOT_STARTED = "not started"

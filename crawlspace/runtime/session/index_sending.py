@@ -17,8 +17,8 @@ from twisted.internet.threads import deferToThread
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import CrawlspaceError
-from crawlspace.plural import counted, verb
 from crawlspace.runtime.components.scrapy_internals import run_soon
+from crawlspace.text import counted, verb
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -12,11 +12,11 @@ from crawlspace.config.store_url import is_server, shown
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.parsing import duration
-from crawlspace.printable import quoted
 from crawlspace.state.sqlite.dump import SqliteSide
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
-    from crawlspace.runtime.session.places import Place
+    from crawlspace.runtime.session.paths import CollectionPaths
     from crawlspace.state.redis.dump import RedisSide
 
 
@@ -38,30 +38,30 @@ def read_place(word: str) -> str:
 
 
 @contextmanager
-def opened(place: Place, where: str, *, writes: bool = False) -> Iterator[SqliteSide | RedisSide]:
+def opened(paths: CollectionPaths, where: str, *, writes: bool = False) -> Iterator[SqliteSide | RedisSide]:
     """Open one of the stores of a collection, to read it or to copy it there. Nobody may crawl the collection there.
 
     Raises StoreError and its kinds, and ConfigError.
     """
     if where == FILE:
-        with closing(_file(place, writes=writes)) as file:
+        with closing(_file(paths, writes=writes)) as file:
             yield file
         return
     from crawlspace.state.redis.dump import RedisSide  # noqa: PLC0415 - with the client half a second
 
-    timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", place.settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
-    client = connected({**place.settings, "CRAWLSPACE_STORE_URL": where}, fills=writes)
+    timeout_s = duration("CRAWLSPACE_WORKER_TIMEOUT", paths.settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5)
+    client = connected({**paths.settings, "CRAWLSPACE_STORE_URL": where}, fills=writes)
     try:
-        yield RedisSide(client, place.name, timeout_s=timeout_s)
+        yield RedisSide(client, paths.name, timeout_s=timeout_s)
     finally:
         client.close()
 
 
-def _file(place: Place, *, writes: bool) -> SqliteSide:
-    file = place.state_file
+def _file(paths: CollectionPaths, *, writes: bool) -> SqliteSide:
+    file = paths.state_file
     if not writes:
         if not file.exists():
-            raise StoreError(f"{place.name} has never been crawled with a file: there is no {file}")
+            raise StoreError(f"{paths.name} has never been crawled with a file: there is no {file}")
         return SqliteSide(file)
     try:
         private_files.make_folder(file.parent)

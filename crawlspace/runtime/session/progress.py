@@ -14,8 +14,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
 from crawlspace.clock import SystemClock
-from crawlspace.plural import counted
 from crawlspace.runtime.components.scrapy_internals import is_busy
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     import rich.progress

@@ -12,56 +12,55 @@ from crawlspace.admin.sending import PAUSE_S
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import SinkOptions, is_rebuildable
 from crawlspace.errors import IndexUnavailable, StoreError, StoreLocked, UsageError
-from crawlspace.index.inventory import Rebuildable
 from crawlspace.index.marks import stored_mark
-from crawlspace.index.places import place_of
-from crawlspace.index.sink import Sink
+from crawlspace.index.sink import Rebuildable, Sink, place_of
 from crawlspace.index.versions import Versions
 from crawlspace.parsing import integer
-from crawlspace.plural import counted
-from crawlspace.printable import printable, quoted
-from crawlspace.runtime.session.places import OpenStore, Place, archive_reader
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.text import counted, printable, quoted
 
 SHOWN = 20
 """Documents that the new index refuses, which are named."""
 
 
-def rebuild(place: Place, opened: OpenStore, sink: str | None, *, on_previous: bool, approved: bool) -> tuple[bool, str]:
+def rebuild(
+    paths: CollectionPaths, opened: OpenStore, sink: str | None, *, on_previous: bool, approved: bool
+) -> tuple[bool, str]:
     """Build an index anew and switch to it, or go back to the previous one; return whether there was a switch, and what to say."""
     clock = SystemClock()
-    options = _chosen(place, sink)
+    options = _chosen(paths, sink)
     with ExitStack() as stack:
-        index = stack.enter_context(closing(open_sink(options, place.sinks, owner=place.name)))
+        index = stack.enter_context(closing(open_sink(options, paths.sinks, owner=paths.name)))
         assert isinstance(index, Rebuildable), options.type
         display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
-        archive = stack.enter_context(closing(archive_reader(place, opened)))
+        archive = stack.enter_context(closing(archive_reader(paths, opened)))
         work = Rebuild(
             opened.store,
             archive,
             options.name,
             index,
             Versions(opened.store, options.name, clock),
-            place.name,
-            _deletion_limit(place),
+            paths.name,
+            _deletion_limit(paths),
             lambda: _wait_for_batch(opened, index, display),
             display,
-            place.sinks.exclusion_of(options.name),
+            paths.sinks.exclusion_of(options.name),
         )
         try:
             done = work.run(on_previous=on_previous, approved=approved)
             name = index.copies().present
         except IndexUnavailable as error:
-            again = f"`scrapy reindex {place.name} --sink {options.name} --{'rollback' if on_previous else 'rebuild'}`"
+            again = f"`scrapy reindex {paths.name} --sink {options.name} --{'rollback' if on_previous else 'rebuild'}`"
             raise StoreError(f"{error}; {again} goes on where it was") from error
-    return done.has_switched, _sentence(place.name, options.name, name, done, on_previous=on_previous)
+    return done.has_switched, _sentence(paths.name, options.name, name, done, on_previous=on_previous)
 
 
-def discard(place: Place, sink: str | None) -> str:
+def discard(paths: CollectionPaths, sink: str | None) -> str:
     """Give up an index that is being built; return what to say."""
-    options = _chosen(place, sink)
-    with closing(open_sink(options, place.sinks, owner=place.name)) as index:
+    options = _chosen(paths, sink)
+    with closing(open_sink(options, paths.sinks, owner=paths.name)) as index:
         assert isinstance(index, Rebuildable), options.type
         try:
             name = index.copies().next
@@ -71,21 +70,21 @@ def discard(place: Place, sink: str | None) -> str:
     return f"{name} is given up" if name else f"no index is being built for the sink {options.name}"
 
 
-def _chosen(place: Place, name: str | None) -> SinkOptions:
+def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
     """Return the sink that is asked for, or the only server. Raises UsageError."""
-    able = [one for one in place.sinks.options if is_rebuildable(one)]
+    able = [one for one in paths.sinks.options if is_rebuildable(one)]
     chosen = [one for one in able if name in (None, one.name)]
     known = ", ".join(one.name for one in able) or "none"
     if name is not None and not chosen:
         raise UsageError(f"CRAWLSPACE_SINKS has no server {quoted(name)} whose index could be built anew: it has {known}")
     if len(chosen) != 1:
-        raise UsageError(f"name the sink whose index is to be built anew, with --sink; {place.name} has {known}")
+        raise UsageError(f"name the sink whose index is to be built anew, with --sink; {paths.name} has {known}")
     return chosen[0]
 
 
-def _deletion_limit(place: Place) -> DeletionLimit:
+def _deletion_limit(paths: CollectionPaths) -> DeletionLimit:
     percent, most = "CRAWLSPACE_MAX_DELETIONS_PERCENT", "CRAWLSPACE_MAX_DELETIONS"
-    return DeletionLimit(integer(percent, place.settings[percent], low=0, high=100), integer(most, place.settings[most], low=0))
+    return DeletionLimit(integer(percent, paths.settings[percent], low=0, high=100), integer(most, paths.settings[most], low=0))
 
 
 def _wait_for_batch(opened: OpenStore, index: Sink, display: ProgressDisplay) -> None:

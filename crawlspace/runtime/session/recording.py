@@ -9,19 +9,19 @@ from scrapy import signals
 from scrapy.utils.asyncio import call_later
 
 from crawlspace.errors import CrawlspaceError
-from crawlspace.printable import printable
 from crawlspace.runtime.components.items import failed
 from crawlspace.runtime.components.requests import FAILED, ROBOTS, STATE
 from crawlspace.runtime.components.responses import lost
 from crawlspace.runtime.components.scheduler import BATCH
 from crawlspace.runtime.components.scrapy_internals import wake
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.utils.asyncio import CallLaterResult
     from twisted.python.failure import Failure
 
-    from crawlspace.model import Outcome
+    from crawlspace.outcome import Outcome
     from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from crawlspace.distributed.server_check import ServerFault
 
 
-class RedisPlace:
+class RedisLocation:
     """A collection that the server does not know was never crawled."""
 
     is_shared = True

@@ -22,13 +22,18 @@ from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement, MarkKeeper, agreement, forget_mark
 from crawlspace.index.outbox import Drain
-from crawlspace.index.places import place_of
-from crawlspace.index.sink import Sink
-from crawlspace.printable import quoted
-from crawlspace.runtime.session.places import OpenStore, Place, archive_reader, refuse_index_elsewhere, refuse_missing_index
+from crawlspace.index.sink import Sink, place_of
+from crawlspace.runtime.session.paths import (
+    CollectionPaths,
+    OpenStore,
+    archive_reader,
+    refuse_index_elsewhere,
+    refuse_missing_index,
+)
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.runtime.session.replay import extracting
 from crawlspace.runtime.session.sinks import note_new_sinks
+from crawlspace.text import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,21 +45,21 @@ if TYPE_CHECKING:
 class DocumentsAgain:
     """Sends the documents of a collection again. Raises StoreError."""
 
-    place: Place
+    paths: CollectionPaths
     opened: OpenStore
 
     def to(self, sink: str) -> Reindexed:
         """Send all to one sink. Raises IndexUnavailable if it does not take them."""
         clock = SystemClock()
         now = int(clock.now())
-        state = prepare_index(self.place, self.opened) if sink == EMBEDDED else self._prepare_server(sink)
+        state = prepare_index(self.paths, self.opened) if sink == EMBEDDED else self._prepare_server(sink)
         with (
-            closing(archive_reader(self.place, self.opened)) as archive,
+            closing(archive_reader(self.paths, self.opened)) as archive,
             closing(ProgressDisplay(sys.stderr, clock)) as display,
-            sending_to(sink, self.place, self.opened) as sending,
+            sending_to(sink, self.paths, self.opened) as sending,
         ):
             sending.until(0)
-            doing = "sending" if len(self.place.sinks.names) == 1 else f"sending to {sink}"
+            doing = "sending" if len(self.paths.sinks.names) == 1 else f"sending to {sink}"
             done = Reindexing(
                 self.opened.store,
                 archive,
@@ -65,7 +70,7 @@ class DocumentsAgain:
                 sink=sink,
             ).run()
         if sink == EMBEDDED:
-            note_sent_again(self.place, self.opened, done, now=now)
+            note_sent_again(self.paths, self.opened, done, now=now)
         elif not self.opened.crawlers():
             end_filling(self.opened.store, sink)
         return done
@@ -79,16 +84,16 @@ class DocumentsAgain:
         """
         if self.opened.crawlers():
             raise StoreError(
-                f"{self.place.name} is being crawled, with the code and settings of when that began: stop the crawl first, or wait for its end"
+                f"{self.paths.name} is being crawled, with the code and settings of when that began: stop the crawl first, or wait for its end"
             )
         clock = SystemClock()
         now = int(clock.now())
-        has_embedded = self.place.sinks.has_embedded
-        state = prepare_index(self.place, self.opened) if has_embedded else UNKNOWN
+        has_embedded = self.paths.sinks.has_embedded
+        state = prepare_index(self.paths, self.opened) if has_embedded else UNKNOWN
         with ExitStack() as stack:
-            archive = stack.enter_context(closing(archive_reader(self.place, self.opened)))
+            archive = stack.enter_context(closing(archive_reader(self.paths, self.opened)))
             display = stack.enter_context(closing(ProgressDisplay(sys.stderr, clock)))
-            sendings = {name: stack.enter_context(sending_to(name, self.place, self.opened)) for name in self.place.sinks.names}
+            sendings = {name: stack.enter_context(sending_to(name, self.paths, self.opened)) for name in self.paths.sinks.names}
             each = SendingToEach(sendings)
             each.until(0)
             reindexing = Reindexing(
@@ -102,7 +107,7 @@ class DocumentsAgain:
             )
             making = extracting(
                 reindexing,
-                self.place,
+                self.paths,
                 self.opened,
                 archive,
                 processes=processes,
@@ -111,18 +116,18 @@ class DocumentsAgain:
             )
             done = stack.enter_context(making).run()
         if has_embedded:
-            note_sent_again(self.place, self.opened, done, now=now)
+            note_sent_again(self.paths, self.opened, done, now=now)
         return done, each.unavailable
 
     def _prepare_server(self, sink: str) -> IndexState:
         """Begin anew with a server, if no reindex is to be continued: an index that is not there any more is made again."""
         store, meta = self.opened.store, meta_of(sink)
-        with opened_sink(sink, self.place) as server:
+        with opened_sink(sink, self.paths) as server:
             found = server.mark()
             if store.get_meta(meta) and _is_another(store, server, found):
                 store.set_meta(meta, "")
         if not self.opened.crawlers():  # else the crawl would not know of it
-            note_new_sinks(store, self.place.sinks)
+            note_new_sinks(store, self.paths.sinks)
             if not store.get_meta(meta):
                 take_over_filling(store, sink)
                 if found is None:
@@ -140,80 +145,80 @@ def _is_another(store: MarkedStore, server: Sink, found: BatchMark | None) -> bo
 # --- index file ----------------------------------------------------------------------------------------------------
 
 
-def prepare_index(place: Place, opened: OpenStore) -> IndexState:
+def prepare_index(paths: CollectionPaths, opened: OpenStore) -> IndexState:
     """Make the file of the index if it is missing, and return what is in it.
 
     Raises StoreError for an index on another machine, and where the file is missing while the collection is crawled: the crawl writes to
     the lost one.
     """
-    refuse_index_elsewhere(place, opened)
-    _make_file(place, opened)
-    with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
+    refuse_index_elsewhere(paths, opened)
+    _make_file(paths, opened)
+    with closing(EmbeddedIndex(paths.index_file, owner=paths.name)) as index:
         mark = index.mark()
         return IndexState(0 if mark is None else mark.batch, index.count_pushed())
 
 
-def note_sent_again(place: Place, opened: OpenStore, done: Reindexed, *, now: int) -> None:
+def note_sent_again(paths: CollectionPaths, opened: OpenStore, done: Reindexed, *, now: int) -> None:
     """Note that the index was sent all documents, unless a crawl is sending them."""
     if opened.crawlers():
         return
     all_taken = not (done.fetched or done.left or opened.store.parked(EMBEDDED))
-    with closing(EmbeddedIndex(place.index_file, owner=place.name)) as index:
-        Resending(opened.store, index, owner=place.name, now=now).sent_again(all_taken=all_taken)
+    with closing(EmbeddedIndex(paths.index_file, owner=paths.name)) as index:
+        Resending(opened.store, index, owner=paths.name, now=now).sent_again(all_taken=all_taken)
 
 
-def _make_file(place: Place, opened: OpenStore) -> None:
-    if place.index_file.exists():
+def _make_file(paths: CollectionPaths, opened: OpenStore) -> None:
+    if paths.index_file.exists():
         return
     if opened.crawlers():
         raise StoreError(
-            f"there is no index at {place.index_file} any more, and {place.name} is being crawled: stop the crawl first"
+            f"there is no index at {paths.index_file} any more, and {paths.name} is being crawled: stop the crawl first"
         )
     try:
-        private_files.make_folder(place.index_file.parent)
+        private_files.make_folder(paths.index_file.parent)
     except OSError as error:
-        raise StoreError(f"{place.index_file.parent} cannot be made: {error.strerror}") from error
-    private_files.make_file(place.index_file)
+        raise StoreError(f"{paths.index_file.parent} cannot be made: {error.strerror}") from error
+    private_files.make_file(paths.index_file)
 
 
 # --- parked --------------------------------------------------------------------------------------------------------
 
 
-def send_parked(place: Place, opened: OpenStore, sinks: Sequence[str]) -> Iterator[SentAgain]:
+def send_parked(paths: CollectionPaths, opened: OpenStore, sinks: Sequence[str]) -> Iterator[SentAgain]:
     """Send each of these sinks what it has refused, if there is any; yield what became of that. Raises StoreError."""
     for name in sinks:
         if not opened.store.parked(name):
             continue
         if name == EMBEDDED:
-            refuse_index_elsewhere(place, opened)
-            refuse_missing_index(place)
-        with sending_to(name, place, opened) as sending:
+            refuse_index_elsewhere(paths, opened)
+            refuse_missing_index(paths)
+        with sending_to(name, paths, opened) as sending:
             yield send_again(opened.store, name, partial(sending.until, 0))
 
 
 # --- sending -------------------------------------------------------------------------------------------------------
 
 
-def sinks_of(place: Place, name: str | None) -> tuple[str, ...]:
+def sinks_of(paths: CollectionPaths, name: str | None) -> tuple[str, ...]:
     """Return the sink of that name, or without one all of the settings. Raises UsageError."""
-    if name is not None and name not in place.sinks.names:
-        raise UsageError(f"{SINKS} has no sink {quoted(name)}: it has {', '.join(place.sinks.names)}")
-    return place.sinks.names if name is None else (name,)
+    if name is not None and name not in paths.sinks.names:
+        raise UsageError(f"{SINKS} has no sink {quoted(name)}: it has {', '.join(paths.sinks.names)}")
+    return paths.sinks.names if name is None else (name,)
 
 
 @contextmanager
-def opened_sink(name: str, place: Place) -> Iterator[Sink]:
+def opened_sink(name: str, paths: CollectionPaths) -> Iterator[Sink]:
     """Open a sink, which is not connected yet. The file of the embedded index is there. Raises SettingError, StoreError."""
-    options = next(one for one in place.sinks.options if one.name == name)
-    with closing(open_sink(options, place.sinks, owner=place.name)) as sink:
+    options = next(one for one in paths.sinks.options if one.name == name)
+    with closing(open_sink(options, paths.sinks, owner=paths.name)) as sink:
         yield sink
 
 
 @contextmanager
-def sending_to(name: str, place: Place, opened: OpenStore) -> Iterator[Sending]:
+def sending_to(name: str, paths: CollectionPaths, opened: OpenStore) -> Iterator[Sending]:
     """Yield what sends a sink what waits for it. Raises as `opened_sink`."""
-    with opened_sink(name, place) as sink:
-        exclusion = place.sinks.exclusion_of(name)
+    with opened_sink(name, paths) as sink:
+        exclusion = paths.sinks.exclusion_of(name)
         drain = Drain(opened.store, sink, SystemClock(), batch=MOST_AT_ONCE, exclusion=exclusion)
         with closing(Sending(drain, partial(opened.alone, name, place_of(sink)))) as sending:
             yield sending

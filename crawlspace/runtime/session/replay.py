@@ -18,24 +18,24 @@ from msgspec import Struct, msgpack
 from scrapy.utils.misc import load_object
 
 from crawlspace.admin.extraction import Extraction, Making
-from crawlspace.archive.new_documents import NewDocuments
+from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
+from crawlspace.content.documents.framing import LENGTH_BYTES, framed
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import Remade
 from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of
 from crawlspace.errors import ConfigError, CrawlspaceError
-from crawlspace.framing import LENGTH_BYTES, framed
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.loader import CollectionLoader, source_hash
-from crawlspace.runtime.session.places import folder_of
+from crawlspace.runtime.session.paths import folder_of
 
 if TYPE_CHECKING:
     from scrapy import Spider
 
     from crawlspace.admin.reindex import Reindexing
     from crawlspace.archive.reader import ArchiveReader
-    from crawlspace.runtime.session.places import OpenStore, Place
+    from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
 
 MOST_PROCESSES = 64
 _COMPONENTS = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES")
@@ -44,7 +44,7 @@ _COMPONENTS = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES")
 @contextmanager
 def extracting(
     reindexing: Reindexing,
-    place: Place,
+    paths: CollectionPaths,
     opened: OpenStore,
     archive: ArchiveReader,
     *,
@@ -56,22 +56,22 @@ def extracting(
 
     Raises ConfigError for a collection that could not be crawled either.
     """
-    collection = load_collection(place.name, place.settings)
+    collection = load_collection(paths.name, paths.settings)
     clock = SystemClock()
     try:
-        spider = CollectionLoader.from_settings(place.settings.copy()).load(place.name)
+        spider = CollectionLoader.from_settings(paths.settings.copy()).load(paths.name)
     except SystemExit as error:  # of the loader, where the code of a spider fails
         raise ConfigError(str(error.code)) from error
-    start = ReplayStart(place.name, options, opened.store.archive_files())
+    start = ReplayStart(paths.name, options, opened.store.archive_files())
     outcomes = OutcomePolicy(
         opened.store, read_health=opened.store.health, clock=clock, deletion_limit=build_deletion_limit(collection)
     )
     makers = ReplayProcesses(processes, start)
     try:
-        with closing(NewDocuments(folder_of(place), opened.store, archive, collection=place.name, clock=clock)) as kept_in:
+        with closing(NewDocuments(folder_of(paths), opened.store, archive, collection=paths.name, clock=clock)) as kept_in:
             making = Making(
                 begin=lambda states: _Begun(makers.begin(states)),
-                hash=_hash(rules_of(collection, build_space(collection)), place, spider),
+                hash=_hash(rules_of(collection, build_space(collection)), paths, spider),
                 kept_in=kept_in,
                 outcomes=outcomes,
                 policy=collection.policy,
@@ -92,13 +92,13 @@ def extracting(
         makers.kill()
 
 
-def _hash(rules: str, place: Place, spider: type[Spider]) -> str:
+def _hash(rules: str, paths: CollectionPaths, spider: type[Spider]) -> str:
     """Return a hash that changes with the rules, the collection's settings, and the code of the spider and the components of the project."""
     digest = blake2b(f"{rules} {source_hash(spider)}".encode(), digest_size=8)
     with suppress(OSError):
-        digest.update((place.folder / "settings.py").read_bytes())
+        digest.update((paths.folder / "settings.py").read_bytes())
     for name in _COMPONENTS:
-        for component in sorted(map(str, place.settings.getdict(name))):
+        for component in sorted(map(str, paths.settings.getdict(name))):
             with suppress(Exception):  # one that cannot be imported is reported where it is used
                 digest.update(source_hash(load_object(component)).encode())
     return digest.hexdigest()

@@ -27,13 +27,12 @@ from twisted.python.failure import Failure
 from crawlspace.archive import records
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import load_collection
+from crawlspace.content.documents.framing import LENGTH_BYTES, framed, received
 from crawlspace.crawl.replay import ReplayEngine
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import CrawlspaceError
-from crawlspace.framing import LENGTH_BYTES, framed, received
 from crawlspace.index.login_exclusion import checksum_behind_login, is_marked, mark
-from crawlspace.model import OutcomeKind
-from crawlspace.printable import printable
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.archived_responses import as_downloaded
 from crawlspace.runtime.components.command import reduce_garbage_collection
 from crawlspace.runtime.components.files import FileReading
@@ -44,6 +43,7 @@ from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.session.replay import Fault, PageAnswer, ReplayStart, pages_of, start_of
 from crawlspace.runtime.session.session import Session
 from crawlspace.runtime.session.stores import CrawlStore
+from crawlspace.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -115,10 +115,6 @@ def _settings(start: ReplayStart) -> Settings:
     }
     settings.setdict(ours, priority="cmdline")
     return settings
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1])))
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
@@ -306,3 +302,7 @@ class NoNetwork(BaseDownloadHandler):
 
     async def download_request(self, request: Request) -> Response:
         raise IgnoreRequest("no request is sent while documents are made anew from the archive")
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

@@ -24,7 +24,6 @@ from crawlspace.crawl.startup import Startup
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Held
-from crawlspace.plural import counted
 from crawlspace.runtime.browser.extra import check_browser, check_extra
 from crawlspace.runtime.components.scrapy_internals import end_spider, run_soon
 from crawlspace.runtime.http.host_addresses import look_up
@@ -43,6 +42,7 @@ from crawlspace.runtime.session.stores import (
     start,
 )
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.text import counted
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler

@@ -11,7 +11,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from crawlspace import private_files
-from crawlspace.archive.new_files import rotated_bytes
+from crawlspace.archive.files import rotated_bytes
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.commits import Archiving
@@ -21,10 +21,10 @@ from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError
-from crawlspace.index.places import index_place
+from crawlspace.index.sink import index_place
 from crawlspace.model import Candidate, Source
 from crawlspace.runtime.session.archive_limit import RunningLimit
-from crawlspace.runtime.session.places import store_place
+from crawlspace.runtime.session.paths import store_location
 from crawlspace.runtime.session.sinks import give_orders_to, note_new_sinks
 from crawlspace.state.dump import refuse_unfinished_copy
 from crawlspace.state.redis.keys import Key
@@ -137,7 +137,7 @@ def open_archive(
     limit = (
         None
         if most is None
-        else RunningLimit(collection, store_place(name, collection.store_file, settings, collection.sinks), most)
+        else RunningLimit(collection, store_location(name, collection.store_file, settings, collection.sinks), most)
     )
     archiving = Archiving(folder, opened.store, collection=name, clock=clock, rotated_bytes=rotated_bytes(most), limit=limit)
     undo.callback(archiving.close)

@@ -21,11 +21,12 @@ from crawlspace.config.on_finish import ON_FINISH, TIMEOUT, FinishCommand
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import RunCounters
 from crawlspace.decision import Reason
-from crawlspace.model import Held, OutcomeKind, Status
-from crawlspace.plural import counted, verb
-from crawlspace.printable import printable
+from crawlspace.model import Held
+from crawlspace.outcome import OutcomeKind
 from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.views import Counts
+from crawlspace.status import Status
+from crawlspace.text import counted, printable, verb
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session

@@ -17,8 +17,9 @@ import redis
 from msgspec import structs
 from redis.sentinel import SentinelConnectionPool
 
+from crawlspace.document import Document, Op
 from crawlspace.errors import StoreLocked
-from crawlspace.model import Document, Op, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.changes import Effects
 from crawlspace.state.dump import (
     MOVING,
@@ -50,8 +51,8 @@ from crawlspace.state.redis.encoding import (
 )
 from crawlspace.state.redis.keys import Key, Prefix
 from crawlspace.state.redis.server import redis_errors
-from crawlspace.state.redis.sites import encode_unreachable, wait_of
-from crawlspace.state.redis.store import RedisStore, encode_robots
+from crawlspace.state.redis.sites import encode_robots, encode_unreachable, wait_of
+from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import workers
 from crawlspace.state.site_health import NEW_SITE, health_of
 from crawlspace.state.views import Counts

@@ -18,11 +18,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import astuple
 
-from crawlspace.asked import Asked
+from crawlspace.document import Document
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.state.changes import Change, Effects
-from crawlspace.state.duplicates import is_held_apart, is_left, with_scheme
+from crawlspace.model import Asked, Held, NewUrl, Source, State, UrlState
+from crawlspace.state.changes import NOWHERE, Change, Effects
+from crawlspace.state.duplicates import leaves_group, stays_in_index, with_scheme
 from crawlspace.state.fields import FIELDS, MERGED, WRITTEN
 from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.views import KnownUrl
@@ -291,10 +291,12 @@ def change_of(change: Change) -> dict[str, object]:
         encoded["together_with"] = change.together_with
     if change.keep_in_index:
         encoded["keep"] = True
-    if state.held is not None and is_held_apart(state):
-        encoded["apart"] = True
-    if is_left(state):
+    if state.held is not None and leaves_group(state):
+        encoded["leaves_group"] = True
+    if stays_in_index(state):
         encoded["stays"] = True
+    if change.drops_refused_links:
+        encoded["drops"] = True
     if document is not None:
         encoded["document"] = raw(_write(replace(document, text="", duplicates=[])))
         encoded["text"] = document.text
@@ -331,7 +333,7 @@ def _fields_of(state: UrlState, archived: int | None) -> list[object]:
     """Return a record as it is to be, with None for what a change does not write."""
     row = list(_as_row((*astuple(state), None)))
     row[0] = FORMAT
-    row[_ARCHIVED] = archived
+    row[_ARCHIVED] = False if archived == NOWHERE else archived
     row[_CHECKSUM] = None if state.checksum is None else raw(state.checksum)
     row[_CANONICAL] = None if state.canonical is None else number(state.canonical)
     row[_ASKED_AT] = int(state.asked) or False

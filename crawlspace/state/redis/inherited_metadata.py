@@ -7,7 +7,7 @@ Whoever is killed in between leaves the entry to the next `record` or `begin_run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -50,10 +50,8 @@ def encode_pages(changes: Sequence[Change]) -> dict[str, object]:
 
 
 class RedisInheritance:
-    def __init__(self, server: RedisServer, write: Callable[..., object]) -> None:
-        """`write` calls a function that changes the store."""
+    def __init__(self, server: RedisServer) -> None:
         self._server = server
-        self._run_write = write
         self._rows: dict[int, bytes] = {}
         """The records on which the current decision is based."""
 
@@ -128,7 +126,7 @@ class RedisInheritance:
 
     def _write(self, changes: MetadataChanges, entry: bytes | None = None) -> bool:
         """Write changes, and remove the entry that they follow from; return False where nothing was written."""
-        done = self._run_write(
+        done = self._server.write(
             "write_inherited",
             entry=None if entry is None else raw(entry),
             link_metadata=list(changes.link_metadata.items()),

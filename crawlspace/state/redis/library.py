@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import fields
 
-from crawlspace.asked import Asked
-from crawlspace.model import LINKS_ONLY, OUT_OF_SPACE, QUEUES, SHIFTS, UNCOUNTED, Held, Source, State, Status
+from crawlspace.model import QUEUES, SHIFTS, Asked, Held, Source, State
 from crawlspace.state.by_age import NOT_BY_AGE
 from crawlspace.state.fields import COMPUTED, FOUND
 from crawlspace.state.hastening import CLOCKS_DIFFER_S
@@ -24,6 +23,7 @@ from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
 from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
+from crawlspace.status import LINKS_ONLY, OUT_OF_SPACE, UNCOUNTED, Status
 
 PARTS = ("records", "rows", "groups", "outbox", "inheritance", "refused", "record", "look", "queue", "workers", "move", "main")
 """The files, in the order of the code."""

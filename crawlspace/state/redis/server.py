@@ -6,7 +6,7 @@ All keys of a collection begin with `{name}:`: the braces keep them together on 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -47,6 +47,8 @@ class RedisServer:
         """The time that the functions use instead of the server's clock, where a test stops it."""
         self.runs = 0
         """How many round trips have been made."""
+        self.writes = 0
+        """How many operations have written."""
         self.tries_again: Callable[[float], bool] = lambda _: False
         """Asked when the server cannot be reached, with the time when the call began (`monotonic`): waits a moment, and says whether to repeat it."""
 
@@ -60,8 +62,14 @@ class RedisServer:
         call = "FCALL", library().function(operation), 1, self.prefix, written(args), self._sinks, self._who
         return self._answered(lambda: self._function(*call, self.now_ms()))
 
+    def write(self, operation: str, **args: object) -> Any:
+        """Do an operation that writes. Raises as `call`."""
+        reply = self.call(operation, **args)
+        self.writes += 1
+        return reply
+
     def command(self, command: str, key: str, *args: Any) -> Any:
-        """Give a plain command for a key of the collection. Raises as `run`."""
+        """Give a plain command for a key of the collection. Raises as `call`."""
         return self._answered(lambda: self.client.execute_command(command, self.prefix + key, *args))
 
     def hash(self, key: str) -> dict[bytes, bytes]:
@@ -91,6 +99,11 @@ class RedisServer:
             except StoreAway:
                 if not self.tries_again(began):
                     raise
+
+
+def pairs_of(found: Sequence[bytes] | Mapping[bytes, bytes]) -> Iterable[tuple[bytes, bytes]]:
+    """Return the fields and values of some of a hash, which some clients return one after the other."""
+    return found.items() if isinstance(found, Mapping) else zip(found[::2], found[1::2], strict=True)
 
 
 @contextmanager

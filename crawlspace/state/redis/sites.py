@@ -1,16 +1,20 @@
-"""What is stored of sites in Redis beside their URLs: their waits, those that cannot be reached, their schemes.
+"""Sites in Redis, without their URLs: waits, health, robots.txt, schemes, numbers of URLs and documents, and those that cannot be reached.
 
 The schemes of a site at port 80 or 443 are noted only where they are not those of its port.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from crawlspace.state.redis.encoding import raw, understood, written
+from crawlspace.state.redis.keys import Key
+from crawlspace.state.redis.server import RedisServer, pairs_of
+from crawlspace.state.site_health import NEW_SITE, Health, health_of
 from crawlspace.state.unreachable import ALL_SCHEMES, UnreachableSite
+from crawlspace.state.views import RobotsEntry
 
 
 class UnreachableRow(msgspec.Struct, array_like=True):
@@ -24,9 +28,71 @@ class UnreachableRow(msgspec.Struct, array_like=True):
 
 
 _read_row = msgspec.msgpack.Decoder(UnreachableRow).decode
-"""Meta: the numbers of documents by site, and the schemes of each, are kept."""
-_PAGE = 5_000
+_read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 _SCHEME_OF_PORT = {"80": "http", "443": "https"}
+_FILES = 20
+"""robots.txt read at once: one may have half a megabyte."""
+
+
+class RedisSites:
+    """The part of the store that concerns sites."""
+
+    server: RedisServer
+
+    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
+        self.server.write("wait_site", site=site, until=until, wait_s=wait_s)
+
+    def health(self, site: str) -> Health:
+        reply = self.server.command("HGET", Key.HEALTH, site)
+        with understood(f"how {site} has answered"):
+            return NEW_SITE if reply is None else health_of(reply)
+
+    def known_of_host(self, host: str) -> int:
+        return self._number_of(Key.HOST, host)
+
+    def host_count(self, host: str) -> int:
+        return self._number_of(Key.HOST, host) - self._number_of(Key.HOST_UNCOUNTED, host)
+
+    def _number_of(self, key: str, host: str) -> int:
+        reply = self.server.command("HGET", key, host)
+        with understood(f"the number of URLs of {host}"):
+            return int(reply or 0)
+
+    def unreachable(self) -> list[UnreachableSite]:
+        return rows_of(self.server.hash(Key.UNREACHABLE))
+
+    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
+        self.server.write("set_unreachable", site=site, row=encode_unreachable(row))
+
+    def documents(self, sites: Iterable[str]) -> dict[str, int]:
+        names = list(sites)
+        return dict(zip(names, self.server.call("documents", sites=names), strict=True))
+
+    def schemes(self, site: str) -> frozenset[str]:
+        usual = _SCHEME_OF_PORT.get(site.rpartition(":")[2])
+        found = frozenset(
+            scheme
+            for scheme in ALL_SCHEMES
+            if scheme == usual or self.server.command("SISMEMBER", Key.SCHEMES, f"{scheme} {site}")
+        )
+        return found or ALL_SCHEMES
+
+    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
+        reply = self.server.command("HGET", Key.ROBOTS, f"{scheme} {site}")
+        return None if reply is None else robots_entry(site, scheme, reply)
+
+    def save_robots(self, entry: RobotsEntry) -> None:
+        self.server.write("save_robots", **encode_robots(entry))
+
+    def forget_robots(self, *, read_after: int) -> None:
+        cursor = 0
+        while True:
+            cursor, some = self.server.command("HSCAN", Key.ROBOTS, cursor, "COUNT", _FILES)
+            late = [key for key, body in pairs_of(some) if robots_entry("", "", body).fetched_at > read_after]
+            if late:
+                self.server.command("HDEL", Key.ROBOTS, *late)
+            if not int(cursor):
+                return
 
 
 def wait_of(reply: bytes) -> tuple[int, int]:
@@ -50,8 +116,12 @@ def row_of(site: str, reply: bytes) -> UnreachableSite:
     return UnreachableSite(site, *msgspec.structs.astuple(_read_row(reply)))
 
 
-def schemes_of(site: str, is_noted: Callable[[str], bool]) -> frozenset[str]:
-    """Return the schemes of a site; `is_noted` returns whether `scheme site` is stored."""
-    usual = _SCHEME_OF_PORT.get(site.rpartition(":")[2])
-    found = frozenset(scheme for scheme in ALL_SCHEMES if scheme == usual or is_noted(f"{scheme} {site}"))
-    return found or ALL_SCHEMES
+def encode_robots(entry: RobotsEntry) -> dict[str, object]:
+    """Return a robots.txt as the functions take it; `robots_entry` reads it again."""
+    body = raw(written((entry.status, entry.body, entry.fetched_at)))
+    return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
+
+
+def robots_entry(site: str, scheme: str, reply: bytes) -> RobotsEntry:
+    with understood(f"the robots.txt of {site}"):
+        return RobotsEntry(site, scheme, *_read_robots(reply))

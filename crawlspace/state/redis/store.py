@@ -10,23 +10,17 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import redis
 
-from crawlspace.model import IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.hastening import AT_ONCE
-from crawlspace.state.redis import sites as redis_sites
-from crawlspace.state.redis.archive import RedisArchive
-from crawlspace.state.redis.depths import RedisDepths, pairs
-from crawlspace.state.redis.due_times import RedisDueTimes
+from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
 from crawlspace.state.redis.encoding import (
     batch_of,
     bytes_of,
     change_of,
     decode_all,
     decode_state,
-    document_of,
     effects_of,
     ids_of,
     knowns_of,
@@ -38,47 +32,42 @@ from crawlspace.state.redis.encoding import (
     site_text,
     states_of,
     understood,
-    written,
 )
 from crawlspace.state.redis.inherited_metadata import RedisInheritance, encode_pages
 from crawlspace.state.redis.keys import Key, Prefix
-from crawlspace.state.redis.refused_links import RedisRefusedLinks
+from crawlspace.state.redis.links import RedisLinks
+from crawlspace.state.redis.outbox import RedisOutbox
 from crawlspace.state.redis.server import RedisServer
-from crawlspace.state.redis.values import RedisValues
+from crawlspace.state.redis.sites import RedisSites, wait_of
 from crawlspace.state.refused_links import by_reason
-from crawlspace.state.site_health import NEW_SITE, Health, health_of
-from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site, folded_url
+from crawlspace.state.site_health import Health
+from crawlspace.state.views import Counts, FoldedUrl, KnownUrl, Site, folded_url
 from crawlspace.urls import url_key
 
 _PAGE = 500
-_FILES = 20
-"""robots.txt read at once: one may have half a megabyte."""
-_read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 
 
-class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, RedisValues):
+class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
 
     changed_at_once = 10_000  # a function keeps the server busy, which serves other workers between two
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
         self.server = RedisServer(client, collection, sinks=sinks, crawls=crawls)
-        self.inheritance = RedisInheritance(self.server, self._write)
-        self._own_writes = 0
+        self.inheritance = RedisInheritance(self.server)
 
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
-        return effects_of(self._write("discover", urls=new_urls(urls), now=now))
+        return effects_of(self.server.write("discover", urls=new_urls(urls), now=now))
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
         pending: defaultdict[str, list[Queue]] = defaultdict(list)
         due: defaultdict[str, list[tuple[Queue, int]]] = defaultdict(list)
         for kind in (Key.PENDING, Key.DUE):
-            all_places = list(self._command("SMEMBERS", kind))
+            all_places = list(self.server.command("SMEMBERS", kind))
             for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
-                reply = self._read("first_due", places=[place.decode(errors="replace") for place in places])
+                reply = self.server.call("first_due", places=[place.decode(errors="replace") for place in places])
                 for place, site, at in zip(places, reply[::2], reply[1::2], strict=True):
                     queue = _queue_of(place)
                     if kind is Key.PENDING:
@@ -87,7 +76,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
                         due[site_text(site)].append((queue, at))
         waits = {}
         for site_number, wait in self.server.hash(Key.WAIT).items():
-            waits[site_text(self._command("HGET", Key.SITE_NAME, site_number) or b"")] = redis_sites.wait_of(wait)
+            waits[site_text(self.server.command("HGET", Key.SITE_NAME, site_number) or b"")] = wait_of(wait)
         for name in sorted(pending.keys() | due.keys() | waits.keys()):
             yield Site(name, tuple(sorted(pending.get(name, ()))), tuple(sorted(due.get(name, ()))), *waits.get(name, ()))
 
@@ -95,28 +84,50 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         if limit <= 0:
             return []
         chosen = {} if queue is None else {"queue_index": queue.queue_index}
-        return urls_leased(self.server, site, self._write("lease", site=site, limit=limit, now=now, until=until, **chosen), until)
+        return urls_leased(
+            self.server, site, self.server.write("lease", site=site, limit=limit, now=now, until=until, **chosen), until
+        )
 
     def release(self, ids: Iterable[int]) -> None:
-        self._write("release", ids=list(ids))
+        self.server.write("release", ids=list(ids))
 
     def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
         has_more = not goes_on
         while has_more:
-            has_more = self._write("restore_set_aside", limit=AT_ONCE) == 1
-        self._write("begin_run", began=at, joins=goes_on)
+            has_more = self.server.write("restore_set_aside", limit=AT_ONCE) == 1
+        self.server.write("begin_run", began=at, joins=goes_on)
         self.inheritance.settle(Effects())
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
-        ended = self._write("reclaim", now=now, keep=list(keep))
+        ended = self.server.write("reclaim", now=now, keep=list(keep))
         return {site_text(site): count for site, count in zip(ended[::2], ended[1::2], strict=True)}
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
-        reply = self._read("due", site=site)
+        reply = self.server.call("due", site=site)
         return [(Queue.of_index(queue_index), at) for queue_index, at in zip(reply[::2], reply[1::2], strict=True)]
 
-    def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
-        self._write("wait_site", site=site, until=until, wait_s=wait_s)
+    # due times
+    def hasten(
+        self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None, until: int | None = None
+    ) -> Hastened:
+        return self._changed("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by, before=until)
+
+    def hasten_retries(self, latest: int) -> int:
+        total = 0
+        while count := self.server.write("hasten_retries", latest=latest):
+            total += count
+        return total
+
+    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        return self._changed("schedule", latest=at, after=after, limit=limit, fetched_by=fetched_by)
+
+    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+        return self._changed("set_age_counts", counts=counts, latest=latest, after=after, limit=limit)
+
+    def _changed(self, operation: str, **args: object) -> Hastened:
+        count, last, places = self.server.write(operation, **args)
+        with understood("the names of its sites"):
+            return hastened(count, last, ((site.decode(), Queue.of_index(int(index)), int(at)) for site, index, at in places))
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
@@ -127,7 +138,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         wanted = list(dict.fromkeys(ids))
         while True:
-            found = decode_all(self._read("get_ids", ids=wanted))
+            found = decode_all(self.server.call("get_ids", ids=wanted))
             seen = {reply.id: bytes_of(reply.row) or b"" for reply in found}
             changes = [made for reply in found if (made := change(decode_state(reply))) is not None]
             effects = self._record(changes, now, {}, {change.state.id: seen[change.state.id] for change in changes})
@@ -136,7 +147,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         return effects_of(
-            self._write(
+            self.server.write(
                 "reclassify",
                 excluded=list(found.excluded),
                 given_up=list(found.given_up),
@@ -155,27 +166,22 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
     def drop_inherited(self) -> None:
         self.inheritance.drop()
 
-    def health(self, site: str) -> Health:
-        reply = self._command("HGET", Key.HEALTH, site)
-        with understood(f"how {site} has answered"):
-            return NEW_SITE if reply is None else health_of(reply)
-
     def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
         key = None if canonical is None else number(canonical)
-        return bool(self._read("is_duplicate", id=id, checksum=raw(checksum), canonical=key))
+        return bool(self.server.call("is_duplicate", id=id, checksum=raw(checksum), canonical=key))
 
     def lost_links(self, ids: Collection[int]) -> set[int]:
-        return set(self._read("lost_links", ids=list(ids)))
+        return set(self.server.call("lost_links", ids=list(ids)))
 
     # looking
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         found: list[KnownUrl] = []
         while len(found) < limit:
-            after, reply = self._read("scan", after=after, limit=min(limit - len(found), _PAGE))
+            after, reply = self.server.call("scan", after=after, limit=min(limit - len(found), _PAGE))
             found += knowns_of(reply)
             if not after:
                 break
-        left = self.left_to_others([one.id for one in found]) if self._command("SCARD", Key.LEFT) else ()
+        left = self.left_to_others([one.id for one in found]) if self.server.command("SCARD", Key.LEFT) else ()
         return [one._replace(left_to_others=True) if one.id in left else one for one in found] if left else found
 
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
@@ -183,19 +189,23 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         return [folded_url(state, left_to_others=state.id in left) for state in self.get_by_ids(list(ids))]
 
     def left_to_others(self, ids: Collection[int]) -> set[int]:
-        return {id for id, left in zip(ids, self._command("SMISMEMBER", Key.LEFT, *ids), strict=True) if left} if ids else set()
+        return (
+            {id for id, left in zip(ids, self.server.command("SMISMEMBER", Key.LEFT, *ids), strict=True) if left}
+            if ids
+            else set()
+        )
 
     def version(self) -> int:
-        return int(self._command("HGET", Key.COUNTERS, "edits") or 0) - self._own_writes
+        return int(self.server.command("HGET", Key.COUNTERS, "edits") or 0) - self.server.writes
 
     def get(self, url: str) -> UrlState | None:
-        return next(iter(states_of(self._read("get", url=url, key=number(url_key(url))))), None)
+        return next(iter(states_of(self.server.call("get", url=url, key=number(url_key(url))))), None)
 
     def get_by_id(self, id: int) -> UrlState | None:
         return next(iter(self.get_by_ids([id])), None)
 
     def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
-        return states_of(self._read("get_ids", ids=list(ids)))
+        return states_of(self.server.call("get_ids", ids=list(ids)))
 
     def urls(
         self,
@@ -210,13 +220,13 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         after = 0
         wanted = {"state": None if state is None else int(state), "leased": leased, "status": status, "host": host, "held": held}
         while True:
-            after, reply = self._read("urls", after=after, limit=_PAGE, **wanted)
+            after, reply = self.server.call("urls", after=after, limit=_PAGE, **wanted)
             yield from states_of(reply)
             if not after:
                 return
 
     def counts(self) -> Counts:
-        reply = self._read("counts")
+        reply = self.server.call("counts")
         held = self._held(folded=False)
         with understood("its numbers"):
             return counts_of(reply, held=len(held))
@@ -230,77 +240,31 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         held: set[int] = set()
         cursor = None
         while cursor != "0":
-            next_, ids = self._read("held_some", cursor=cursor or "0", limit=AT_ONCE, folded=folded)
+            next_, ids = self.server.call("held_some", cursor=cursor or "0", limit=AT_ONCE, folded=folded)
             cursor = next_.decode()
             held.update(ids)
         return held
 
-    def known_of_host(self, host: str) -> int:
-        return self._number_of(Key.HOST, host)
+    # values by name
+    def get_meta(self, name: str) -> str | None:
+        return self.get_metas([name])[0]
 
-    def host_count(self, host: str) -> int:
-        return self._number_of(Key.HOST, host) - self._number_of(Key.HOST_UNCOUNTED, host)
+    def get_metas(self, names: Sequence[str]) -> list[str | None]:
+        values = self.server.command("HMGET", Key.META, *names) if names else []
+        with understood(f"its {', '.join(names[:3])}"):
+            return [None if value is None else value.decode() for value in values]
 
-    def _number_of(self, key: str, host: str) -> int:
-        reply = self._command("HGET", key, host)
-        with understood(f"the number of URLs of {host}"):
-            return int(reply or 0)
+    def set_meta(self, name: str, value: str) -> None:
+        self.server.command("HSET", Key.META, name, value)
 
-    # sites that cannot be reached
-    def unreachable(self) -> list[UnreachableSite]:
-        return redis_sites.rows_of(self.server.hash(Key.UNREACHABLE))
+    def claim(self, name: str, *, seconds: int) -> bool:
+        return self.server.command("SET", f"{Prefix.CLAIM}{name}", 1, "NX", "EX", seconds) is not None
 
-    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
-        self._write("set_unreachable", site=site, row=redis_sites.encode_unreachable(row))
-
-    def documents(self, sites: Iterable[str]) -> dict[str, int]:
-        names = list(sites)
-        return dict(zip(names, self._read("documents", sites=names), strict=True))
-
-    def schemes(self, site: str) -> frozenset[str]:
-        return redis_sites.schemes_of(site, lambda noted: bool(self._command("SISMEMBER", Key.SCHEMES, noted)))
-
-    # robots.txt
-    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
-        reply = self._command("HGET", Key.ROBOTS, f"{scheme} {site}")
-        return None if reply is None else robots_entry(site, scheme, reply)
-
-    def save_robots(self, entry: RobotsEntry) -> None:
-        self._write("save_robots", **encode_robots(entry))
-
-    def forget_robots(self, *, read_after: int) -> None:
-        cursor = 0
-        while True:
-            cursor, some = self._command("HSCAN", Key.ROBOTS, cursor, "COUNT", _FILES)
-            late = [key for key, body in pairs(some) if robots_entry("", "", body).fetched_at > read_after]
-            if late:
-                self._command("HDEL", Key.ROBOTS, *late)
-            if not int(cursor):
-                return
-
-    # the outbox
-    def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
-        return [
-            IndexOrder(sequence, Op.DELETE if op else Op.PUSH, url.decode(), document_of(document), archived=archived)
-            for sequence, op, url, document, archived in self._read("orders", sink=sink, limit=limit, bytes=most_bytes)
-        ]
-
-    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
-        self._write("acknowledge", sink=sink, orders=[(order.sequence, order.url) for order in orders])
-
-    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
-        self._write("park", sink=sink, number=order.sequence, url=order.url, reason=reason)
-
-    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
-        reply = self._read("parked", sink=sink)
-        with understood("orders that were put aside"):
-            return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in reply]
-
-    def backlog(self, sink: str) -> int:
-        return sum(self._command("ZCARD", f"{Prefix.OUTBOX}{sink}:{kind}") for kind in ("delete", "push"))
+    def end_claim(self, name: str) -> None:
+        self.server.command("DEL", f"{Prefix.CLAIM}{name}")
 
     def check(self) -> None:
-        self._command("HGET", Key.META, "format")
+        self.server.command("HGET", Key.META, "format")
 
     def close(self) -> None:
         self.server.close()
@@ -310,7 +274,7 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         self, changes: Sequence[Change], now: int, health: Mapping[str, Health], expected: Mapping[int, bytes] | None = None
     ) -> Effects | None:
         """Record changes; return None where one of the URLs is not as expected any more."""
-        reply = self._write(
+        reply = self.server.write(
             "record",
             changes=list(map(change_of, changes)),
             now=now,
@@ -326,17 +290,6 @@ class RedisStore(RedisArchive, RedisDepths, RedisDueTimes, RedisRefusedLinks, Re
         if reply[-1]:
             self.inheritance.settle(effects)
         return effects
-
-    def _read(self, operation: str, **args: object) -> Any:
-        return self.server.call(operation, **args)
-
-    def _command(self, command: str, key: str, *args: Any) -> Any:
-        return self.server.command(command, key, *args)
-
-    def _write(self, operation: str, **args: object) -> Any:
-        reply = self._read(operation, **args)
-        self._own_writes += 1
-        return reply
 
 
 def _queue_of(place: bytes) -> Queue:
@@ -361,12 +314,6 @@ def urls_leased(server: RedisServer, site: str, reply: bytes | Sequence[bytes], 
     return states
 
 
-def encode_robots(entry: RobotsEntry) -> dict[str, object]:
-    """Return a robots.txt as the functions take it; `robots_entry` reads it again."""
-    body = raw(written((entry.status, entry.body, entry.fetched_at)))
-    return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
-
-
 def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
     by_name, by_status, waiting, parked, hosts, left, orphaned = reply
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
@@ -389,8 +336,3 @@ def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
         orphaned=orphaned,
         duplicates=numbers.get("with document", 0) - numbers.get("indexed", 0),
     )
-
-
-def robots_entry(site: str, scheme: str, reply: bytes) -> RobotsEntry:
-    with understood(f"the robots.txt of {site}"):
-        return RobotsEntry(site, scheme, *_read_robots(reply))

@@ -29,8 +29,8 @@ from crawlspace.state.hastening import AT_ONCE
 from crawlspace.state.redis.encoding import change_of, site_text, understood, written
 from crawlspace.state.redis.inherited_metadata import encode_pages
 from crawlspace.state.redis.keys import Key
-from crawlspace.state.redis.sites import encode_unreachable, row_of
-from crawlspace.state.redis.store import RedisStore, encode_robots, robots_entry, urls_leased
+from crawlspace.state.redis.sites import encode_robots, encode_unreachable, robots_entry, row_of
+from crawlspace.state.redis.store import RedisStore, urls_leased
 from crawlspace.state.site_health import Health, health_of
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry

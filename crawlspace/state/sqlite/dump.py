@@ -11,7 +11,8 @@ from pathlib import Path
 import apsw
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, Op, UrlState
+from crawlspace.document import Op
+from crawlspace.model import UrlState
 from crawlspace.private_files import real_path
 from crawlspace.state.dump import (
     MOVING,
@@ -36,6 +37,7 @@ from crawlspace.state.sqlite.sites import scheme_bit, set_unreachable
 from crawlspace.state.sqlite.transaction import SiteIds, Tally, add_counts, integers
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
+from crawlspace.status import UNCOUNTED
 from crawlspace.urls import url_key
 
 _PAGE = 250

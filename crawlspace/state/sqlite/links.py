@@ -20,7 +20,7 @@ import apsw
 from msgspec import structs
 
 from crawlspace.decision import Reason
-from crawlspace.model import LINKS_ONLY, Held, NewUrl, State
+from crawlspace.model import Held, NewUrl, State
 from crawlspace.state.changes import Effects
 from crawlspace.state.depths import (
     ANY_PAGE,
@@ -39,6 +39,7 @@ from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HO
 from crawlspace.state.sqlite.inherited_metadata import pass_to_all
 from crawlspace.state.sqlite.sites import SCHEME_BITS
 from crawlspace.state.sqlite.transaction import ChangedUrl, SiteIds, Transaction, add_counts, integers, take_numbers
+from crawlspace.status import LINKS_ONLY
 
 _INSERTED_AT_ONCE = 100
 """In one statement: a fifth less time than one at a time, and the text of more would not stay prepared."""

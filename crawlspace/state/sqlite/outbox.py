@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import apsw
 
-from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.state.duplicates import NOTED, Settlement
 from crawlspace.state.sqlite.rows import pack_kept, pack_whole, unpack_document, unpack_whole
 from crawlspace.state.sqlite.transaction import Tally, integers, take_numbers

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import apsw
 
-from crawlspace.asked import Asked
-from crawlspace.model import Queue, Source, State, UrlState
+from crawlspace.model import Asked, Queue, Source, State, UrlState
 from crawlspace.state.by_age import NOT_BY_AGE
 from crawlspace.state.hastening import CLOCKS_DIFFER_S, LOOKED_AT, Hastened, hastened
 from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, url_states

@@ -14,10 +14,11 @@ from operator import attrgetter
 import apsw
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, Document, Held, NewUrl, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.depths import leads_again
-from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_apart, held_checksum, is_left
+from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_checksum, stays_in_index, stored_checksum
 from crawlspace.state.fields import WRITTEN
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.refused_links import RefusedLink
@@ -27,6 +28,7 @@ from crawlspace.state.sqlite.links import Discovery
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import pack_document
 from crawlspace.state.sqlite.transaction import ChangedUrl, Tally, Transaction, changed_urls, integers
+from crawlspace.status import UNCOUNTED
 
 _OF_ROW = ("depth", "checksum", "canonical", "indexed", "named", "grp", "aside", "left_behind")
 _UPDATE = (
@@ -120,7 +122,7 @@ class _Batch:
     def write(self, groups: Groups, tally: Tally) -> None:
         outbox.keep(
             self._db,
-            [row.id for row in self.rows.values() if (row.left_behind or row.held_apart) and row.old_checksum is not None],
+            [row.id for row in self.rows.values() if (row.left_behind or row.has_left_group) and row.old_checksum is not None],
         )
         forgotten = [row for row in self.rows.values() if row.forgotten]
         if forgotten:
@@ -177,7 +179,7 @@ class _Batch:
         back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
         push = settlement.push
         without_document = [id for id in push if id not in self.documents]
-        if without_document:  # one that is held apart has no text
+        if without_document:  # one that has left its group has no text
             textless = self._db.execute(
                 "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
                 " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
@@ -195,14 +197,15 @@ class _Batch:
         if change.forget:
             self._forget(row)
             return
-        if change.refused_links or change.drops_refused_links(row.old_refused if row.last is None else row.last.refused):
+        before = row.old_refused if row.last is None else row.last.refused
+        if change.refused_links or (before is not None and change.drops_refused_links):
             self._refused_links[row.id] = change.refused_links
         checksum, canonical = new.checksum, new.canonical
         if checksum is not None and change.document is None:
             checksum, canonical = row.checksum, row.canonical
-        apart = held_apart(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
+        apart = stored_checksum(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
         if apart != checksum:
-            row.held_apart = row.held_apart or apart is not None
+            row.has_left_group = row.has_left_group or apart is not None
             checksum, canonical = apart, NO_PAGE
             if apart is None and new.held is Held.MANY:
                 new = structs.replace(new, held=None)  # a duplicate: it has nothing in the index
@@ -273,7 +276,7 @@ def _part(row: ChangedUrl, change: Change) -> None:
     if row.checksum is not None and change.keep_in_index:
         if row.old_indexed or row.left_behind or row.taken_back:
             row.left_behind, row.taken_back = 1, False
-    elif row.left_behind and not (change.keep_in_index or is_left(change.state)):
+    elif row.left_behind and not (change.keep_in_index or stays_in_index(change.state)):
         row.left_behind, row.taken_back = 0, True
 
 

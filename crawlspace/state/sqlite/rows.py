@@ -11,8 +11,8 @@ from itertools import starmap
 import apsw
 import msgspec
 
-from crawlspace.asked import Asked
-from crawlspace.model import Document, Held, Source, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Asked, Held, Source, State, UrlState
 from crawlspace.state.fields import FIELDS
 from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.refused_links import by_reason

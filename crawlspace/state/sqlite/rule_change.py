@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 import apsw
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, State, Status
+from crawlspace.model import State
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE, NOTED, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
@@ -23,6 +23,7 @@ from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import by_ids
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE
 from crawlspace.state.sqlite.transaction import Tally, Transaction, integers
+from crawlspace.status import UNCOUNTED, Status
 
 _OUT = f"({int(Status.EXCLUDED)}, {int(Status.EXCLUDED_HERE)})"
 _HELD_CHECKSUM = "CAST(printf('held%012d', id) AS BLOB)"

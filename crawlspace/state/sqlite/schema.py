@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import apsw
 
-from crawlspace.asked import Asked
-from crawlspace.model import Held, Source
+from crawlspace.model import Asked, Held, Source
 from crawlspace.state.duplicates import HTTP, NO_PAGE
 
 APPLICATION_ID = 0x63727365
@@ -104,7 +103,7 @@ CREATE TABLE url (
     aside           INTEGER NOT NULL DEFAULT 0,
     -- 1 when it has no document any more and the index still has one of it, for another crawler
     left_behind     INTEGER NOT NULL DEFAULT 0,
-    -- who asks for it, see `asked.py`
+    -- who asks for it, see `model.Asked`
     asked           INTEGER NOT NULL DEFAULT 0,
     -- metadata that came with a link to it, as a JSON object
     inherited       TEXT,

@@ -16,8 +16,9 @@ import apsw
 
 from crawlspace.clock import Clock, SystemClock
 from crawlspace.decision import Reason
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import Document, IndexOrder, NewUrl, Op, Queue, State, UrlState
+from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
 from crawlspace.state.hastening import AT_ONCE, Hastened

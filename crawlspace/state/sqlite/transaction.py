@@ -115,7 +115,7 @@ class ChangedUrl:
     left_behind: int
     """It leaves, or has left, its document in the index."""
     inherited: str | None
-    held_apart: bool = False
+    has_left_group: bool = False
     """It leaves its group, because the rules exclude it and its deletion is held."""
     taken_back: bool = False
     """It had left its document there, and this collection decides about it again."""

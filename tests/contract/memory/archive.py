@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from crawlspace.model import Document, UrlState
+from crawlspace.document import Document
+from crawlspace.model import UrlState
 from tests.contract.memory.duplicates import MemoryDuplicates
 from tests.contract.memory.inherited_metadata import MemoryInheritance
 from tests.contract.memory.outbox import MemoryOutbox

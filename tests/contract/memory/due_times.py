@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from crawlspace.asked import Asked
-from crawlspace.model import Source, State, UrlState
+from crawlspace.model import Asked, Source, State, UrlState
 from crawlspace.state.by_age import NOT_BY_AGE, is_by_age
 from crawlspace.state.hastening import AT_ONCE, CLOCKS_DIFFER_S, Due, Hastened, hastened
 

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from crawlspace.model import Document, Held, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import (
     NO_PAGE,
@@ -17,11 +18,11 @@ from crawlspace.state.duplicates import (
     Settlement,
     Standing,
     canonical_page,
-    held_apart,
     held_checksum,
-    is_left,
     settle,
     standing,
+    stays_in_index,
+    stored_checksum,
 )
 from tests.contract.memory.outbox import MemoryOutbox
 
@@ -36,7 +37,7 @@ class Before:
     """The texts of new documents by id."""
     taken_back: set[int] = field(default_factory=set)
     """Ids of URLs that had left a document in the index, and about which this collection decides again."""
-    held_apart: set[int] = field(default_factory=set)
+    left_group: set[int] = field(default_factory=set)
     """Ids of URLs that leave their groups because their deletion is held and their page is no document any more."""
 
 
@@ -108,7 +109,7 @@ class MemoryDuplicates:
         held = change.state.held
         if checksum is not None and change.document is None:
             checksum, canonical = old.checksum, old.canonical
-        apart = held_apart(
+        apart = stored_checksum(
             change.state,
             checksum,
             indexed=self._before(old.id).winner == old.id,
@@ -117,7 +118,7 @@ class MemoryDuplicates:
         if apart != checksum:
             checksum, canonical = apart, NO_PAGE
             if apart is not None:
-                before.held_apart.add(old.id)
+                before.left_group.add(old.id)
             elif held is Held.MANY:
                 held = None  # a duplicate: it has nothing in the index
         elif checksum == held_checksum(old.id):
@@ -150,8 +151,8 @@ class MemoryDuplicates:
         self._keep_texts(before.new_texts)
         pushes = [
             id for id in pushes if self._rows[id].checksum in self._texts
-        ]  # a document that is held apart stays in the index as it is
-        for id in (self._left | before.held_apart) & before.documents.keys():
+        ]  # a held document that has left its group stays in the index as it is
+        for id in (self._left | before.left_group) & before.documents.keys():
             self._outbox.keep(before.urls[id], before.documents[id])
         urls = {id: before.urls[id] if id in before.urls else self._rows[id].url for id in (*pushes, *deletes)}
         self._give(Settlement(pushes, deletes), urls)
@@ -195,7 +196,7 @@ class MemoryDuplicates:
             if self._before(old.id).winner == old.id or old.id in self._left | before.taken_back:
                 self._left.add(old.id)
                 before.taken_back.discard(old.id)
-        elif old.id in self._left and (change.forget or not (change.keep_in_index or is_left(change.state))):
+        elif old.id in self._left and (change.forget or not (change.keep_in_index or stays_in_index(change.state))):
             self._left.discard(old.id)
             before.taken_back.add(old.id)
 

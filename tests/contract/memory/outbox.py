@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.state.duplicates import Settlement
 
 

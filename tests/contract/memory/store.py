@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
-from crawlspace.model import UNCOUNTED, Held, IndexOrder, NewUrl, Op, Queue, State, Status, UrlState
+from crawlspace.document import IndexOrder, Op
+from crawlspace.model import Held, NewUrl, Queue, State, UrlState
 from crawlspace.state import refused_links, rule_change_values
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import leads_again
@@ -23,6 +24,7 @@ from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
 from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, Site, folded_url
+from crawlspace.status import UNCOUNTED, Status
 from tests.contract.memory.archive import MemoryArchive
 from tests.contract.memory.depths import MemoryDepths
 from tests.contract.memory.due_times import MemoryDueTimes
@@ -352,7 +354,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
     def _apply(self, change: Change, batch: _TransactionEffects) -> None:
         old = self._urls[change.state.id]
         checksum, canonical, held = self._groups.change(old, change, batch.before)
-        if change.refused_links or change.drops_refused_links(old.refused):
+        if change.refused_links or (old.refused is not None and change.drops_refused_links):
             batch.refused_links[old.id] = change.refused_links
         if change.forget:
             self._forget(old)

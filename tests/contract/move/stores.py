@@ -10,7 +10,8 @@ from typing import Any
 from msgspec import structs
 
 from crawlspace.decision import Reason
-from crawlspace.model import Document, Held, State
+from crawlspace.document import Document
+from crawlspace.model import Held, State
 from crawlspace.state.changes import Change
 from crawlspace.state.dump import CopyMark, CopyTarget, Record, UrlRecord, move
 from crawlspace.state.redis.dump import RedisSide

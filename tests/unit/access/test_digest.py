@@ -7,8 +7,8 @@ from urllib.request import parse_http_list, parse_keqv_list
 
 import pytest
 
-from crawlspace.access.digest import DigestLogin
 from crawlspace.access import digest
+from crawlspace.access.digest import DigestLogin
 
 OF_RFC_7616 = (
     'Digest realm="http-auth@example.org", qop="auth, auth-int", algorithm={}, nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v",'

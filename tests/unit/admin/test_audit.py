@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.admin.audit import Audit, DifferenceKind
 from crawlspace.clock import FakeClock
-from crawlspace.index.inventory import Entry
+from crawlspace.index.sink import Entry
 from crawlspace.index.versions import Versions
 from tests.contract.conftest import NOW, Known, full
 from tests.contract.memory.store import MemoryStore

@@ -12,8 +12,9 @@ from crawlspace.admin.explain import Explanation, Question, explain
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
+from crawlspace.document import Document
 from crawlspace.errors import UsageError
-from crawlspace.model import Document, NewUrl, Source, State
+from crawlspace.model import NewUrl, Source, State
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS
 from crawlspace.runtime.components.explanation_text import decision_lines
 from crawlspace.state.changes import Change

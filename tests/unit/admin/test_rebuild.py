@@ -12,11 +12,11 @@ import pytest
 
 from crawlspace.admin.rebuild import Rebuild, Rebuilt
 from crawlspace.clock import FakeClock
+from crawlspace.document import Document
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.inventory import Entry
 from crawlspace.index.outbox import Drain
+from crawlspace.index.sink import Entry
 from crawlspace.index.versions import Versions
-from crawlspace.model import Document
 from crawlspace.state.deletion_limit import DeletionLimit
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore

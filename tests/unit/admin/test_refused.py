@@ -13,9 +13,9 @@ from crawlspace.admin.refused import RefusedForReason, refused_by_reason
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
-from crawlspace.model import Status
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 

@@ -6,7 +6,8 @@ import pytest
 
 from crawlspace.admin import reindex
 from crawlspace.admin.reindex import REINDEXING, UNKNOWN, IndexState, Reindexing, meta_of
-from crawlspace.model import Document, Held, State
+from crawlspace.document import Document
+from crawlspace.model import Held, State
 from tests.contract.conftest import NOW, Known, full
 from tests.contract.memory.store import MemoryStore
 

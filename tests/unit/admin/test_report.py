@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from crawlspace.admin.report import STATE_LABELS, UrlReport, iso, known_urls, report, status_sentence
-from crawlspace.model import Document, Held, NewUrl, Source, State, Status, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.who_crawls import Crawler
+from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 

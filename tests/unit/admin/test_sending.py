@@ -12,11 +12,11 @@ from crawlspace.admin import sending
 from crawlspace.admin.delivery import NotFromHere
 from crawlspace.admin.sending import MOST_TRIES, Sending
 from crawlspace.clock import FakeClock, SystemClock
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable, StoreLocked
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sent
-from crawlspace.model import IndexOrder
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink

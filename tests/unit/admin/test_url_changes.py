@@ -16,11 +16,12 @@ from crawlspace.config.sinks import EMBEDDED, read_sinks
 from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.startup import build_space
+from crawlspace.document import Document
 from crawlspace.errors import UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.runtime.session.places import StateFile
+from crawlspace.model import Held, NewUrl, Source, State, UrlState
+from crawlspace.runtime.session.paths import StateFile
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.sqlite.file import CrawlLock
 from crawlspace.state.sqlite.store import SqliteStore

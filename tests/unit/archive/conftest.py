@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import place_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import FakeClock
-from crawlspace.exchange import BodyFile, Exchange
-from crawlspace.model import Document
+from crawlspace.document import Document
+from crawlspace.outcome import BodyFile, Exchange
 
 
 class Archive:

@@ -15,11 +15,10 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 from warcio.checker import Checker
 
-from crawlspace.archive.files import archive_files, close_abandoned, open_files
-from crawlspace.archive.places import file_and_offset, place_of
+from crawlspace.archive.files import archive_files, close_abandoned, file_and_offset, open_files, place_of
+from crawlspace.document import Document
 from crawlspace.errors import ArchiveError
-from crawlspace.exchange import BodyFile
-from crawlspace.model import Document
+from crawlspace.outcome import BodyFile
 from tests.unit.archive.conftest import Archive, fetched
 
 LARGE = os.urandom(100_000)

@@ -9,10 +9,8 @@ import pytest
 
 from crawlspace.admin.archive import compact
 from crawlspace.archive import members
-from crawlspace.archive.files import archive_files
-from crawlspace.archive.members import records_of
-from crawlspace.archive.places import place_of
-from crawlspace.archive.verification import faults_of
+from crawlspace.archive.files import archive_files, place_of
+from crawlspace.archive.members import faults_of, records_of
 from crawlspace.clock import FakeClock
 from crawlspace.model import State
 from crawlspace.state.changes import Change

@@ -12,16 +12,14 @@ import pytest
 from warcio.checker import Checker
 from warcio.indexer import Indexer
 
-from crawlspace.archive.files import archive_files, close_abandoned
-from crawlspace.archive.members import records_of
-from crawlspace.archive.new_documents import NewDocuments
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import archive_files, close_abandoned, place_of
+from crawlspace.archive.members import faults_of, records_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.records import metadata
-from crawlspace.archive.verification import faults_of
+from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import FakeClock
-from crawlspace.exchange import BodyFile
-from crawlspace.model import Document
+from crawlspace.document import Document
+from crawlspace.outcome import BodyFile
 from tests.contract.memory.store import MemoryStore
 from tests.unit.archive.conftest import Archive, fetched
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -13,11 +14,10 @@ import pytest
 
 from crawlspace.admin.archive import compact
 from crawlspace.archive import reader as module
-from crawlspace.archive.files import archive_files, close_abandoned
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import archive_files, close_abandoned, place_of
+from crawlspace.archive.members import faults_of
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.records import digest_of
-from crawlspace.archive.verification import faults_of
 from crawlspace.clock import FakeClock
 from crawlspace.model import State
 from crawlspace.state.changes import Change
@@ -54,25 +54,25 @@ def response(body: bytes, **fields: str) -> bytes:
 
 NESTED = b'{"url": "u", "fields": {"a": ' + b"[" * 200_000 + b"]" * 200_000 + b"}}"
 DAMAGED = "damaged, or cut off, behind byte 0 of"
-ROWS: list[tuple[str, bytes, str, int]] = [
-    # what, the file, what checking it finds, and how many versions of the page are read
-    ("a member that is no record", member(zeros=LARGE), DAMAGED, 0),
-    ("fields without an end", member(b"WARC/1.1\r\n" + b"a: b\r\n" * 3 * MIB), DAMAGED, 0),
-    ("more than the record says", member(head(len(HTTP)), HTTP, zeros=LARGE), DAMAGED, 0),
-    ("less than the record says", member(head(1 << 40), HTTP), DAMAGED, 0),
-    ("more than is read", member(head(len(HTTP) + LARGE * MIB), HTTP, zeros=LARGE), "does not hold", 0),
-    ("a document of more than is read", member(head(LARGE * MIB, "metadata"), zeros=LARGE), "", 0),
-    ("a document that is nested", member(head(len(NESTED), "metadata", WARC_Refers_To="<urn:uuid:1>"), NESTED) + response(b"x"), "", 1),
-    ("a length of many digits", member(head("9" * 5_000), HTTP), DAMAGED, 0),
-    ("a length that is none", member(head("²"), HTTP), DAMAGED, 0),
-    ("headers without an end", member(head(6 * MIB), b"\r\nX: yzz" * (6 * MIB // 8)), "does not hold", 0),
-    ("headers that are too many", member(head(6 * MIB), b"X: y\r\n" * (MIB - 1), b"\r\n".ljust(6)), "does not hold", 0),
-    ("a status that is none", member(head(20, WARC_Payload_Digest=digest_of(b"   ")), "HTTP/1.1 ²00\r\n\r\n".encode().ljust(20)), "", 1),
-    ("a version before itself", response(b"x", Crawlspace_Previous="demo.warc.gz 0"), "", 1),
-    ("a version before in another folder", response(b"x", Crawlspace_Previous="../other/demo.warc.gz 0"), "", 1),
-    ("a version before at no number", response(b"x", Crawlspace_Previous="demo.warc.gz ²"), "", 1),
-    ("a version before far beyond", response(b"x", Crawlspace_Previous=f"demo.warc.gz {'9' * 15}"), "", 1),
-    ("a response without an id", response(b"x", WARC_Record_ID=""), "", 1),
+ROWS: list[tuple[str, Callable[[], bytes], str, int]] = [
+    # what, what makes the file, what checking it finds, and how many versions of the page are read
+    ("a member that is no record", lambda: member(zeros=LARGE), DAMAGED, 0),
+    ("fields without an end", lambda: member(b"WARC/1.1\r\n" + b"a: b\r\n" * 3 * MIB), DAMAGED, 0),
+    ("more than the record says", lambda: member(head(len(HTTP)), HTTP, zeros=LARGE), DAMAGED, 0),
+    ("less than the record says", lambda: member(head(1 << 40), HTTP), DAMAGED, 0),
+    ("more than is read", lambda: member(head(len(HTTP) + LARGE * MIB), HTTP, zeros=LARGE), "does not hold", 0),
+    ("a document of more than is read", lambda: member(head(LARGE * MIB, "metadata"), zeros=LARGE), "", 0),
+    ("a document that is nested", lambda: member(head(len(NESTED), "metadata", WARC_Refers_To="<urn:uuid:1>"), NESTED) + response(b"x"), "", 1),
+    ("a length of many digits", lambda: member(head("9" * 5_000), HTTP), DAMAGED, 0),
+    ("a length that is none", lambda: member(head("²"), HTTP), DAMAGED, 0),
+    ("headers without an end", lambda: member(head(6 * MIB), b"\r\nX: yzz" * (6 * MIB // 8)), "does not hold", 0),
+    ("headers that are too many", lambda: member(head(6 * MIB), b"X: y\r\n" * (MIB - 1), b"\r\n".ljust(6)), "does not hold", 0),
+    ("a status that is none", lambda: member(head(20, WARC_Payload_Digest=digest_of(b"   ")), "HTTP/1.1 ²00\r\n\r\n".encode().ljust(20)), "", 1),
+    ("a version before itself", lambda: response(b"x", Crawlspace_Previous="demo.warc.gz 0"), "", 1),
+    ("a version before in another folder", lambda: response(b"x", Crawlspace_Previous="../other/demo.warc.gz 0"), "", 1),
+    ("a version before at no number", lambda: response(b"x", Crawlspace_Previous="demo.warc.gz ²"), "", 1),
+    ("a version before far beyond", lambda: response(b"x", Crawlspace_Previous=f"demo.warc.gz {'9' * 15}"), "", 1),
+    ("a response without an id", lambda: response(b"x", WARC_Record_ID=""), "", 1),
 ]  # fmt: skip
 
 
@@ -86,6 +86,12 @@ def little_memory() -> Iterator[None]:
         tracemalloc.stop()
 
 
+@cache
+def content_of(make: Callable[[], bytes]) -> bytes:
+    """Return what each test of a row has in its file: some take half a second to make."""
+    return make()
+
+
 @pytest.fixture(params=ROWS, ids=[row[0] for row in ROWS])
 def tampered(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, int]:
     """A folder with a file, what is found in it, and how many versions are read."""
@@ -94,8 +100,8 @@ def tampered(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
     folder, other = tmp_path / "archive", tmp_path / "other"
     for place in (folder, other):
         place.mkdir()
-    _, content, fault, versions = request.param
-    (folder / "demo.warc.gz").write_bytes(content)
+    _, make, fault, versions = request.param
+    (folder / "demo.warc.gz").write_bytes(content_of(make))
     (other / "demo.warc.gz").write_bytes(response(b"secret"))
     return folder, fault, versions
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.rendering import BrowserSettings, Render, SiteRendering
+from crawlspace.config.rendering import BrowserSettings, SiteRendering
+from crawlspace.decision import Render
 from crawlspace.errors import SettingError
 from tests.unit.config.collection_files import settings
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import cast
 
 import pytest
 
-from crawlspace.admin.lint_access import lint_access
 from crawlspace.config.site_access import SiteAccess, read_site_access
 from crawlspace.config.sites import SiteSettings, SiteTable, read_sites
 from crawlspace.errors import SettingError
+from crawlspace.lint.collection import lint_access
 from crawlspace.rules.limits import Limits
 from crawlspace.urls import parse
 
@@ -176,7 +177,7 @@ FINDINGS = [
 
 
 @pytest.mark.parametrize(("values", "start", "expected"), FINDINGS)
-def test_findings(values: dict[str, object], start: str, expected: list[str]) -> None:
+def test_findings(values: dict[str, object], start: str, expected: list[str], tmp_path: Path) -> None:
     table = sites(**values)
-    found = list(lint_access(table.accesses, [parse(start)], table))
-    assert [f"{level} {code}" for level, code, _ in found] == expected
+    found = lint_access(tmp_path, table, [parse(start)])
+    assert [f"{one.level} {one.code}" for one in found] == expected

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlspace.content.html import MAX_HEADINGS, extract
-from crawlspace.content.link_attributes import LinkAttributes
+from crawlspace.content.links import LinkAttributes
 from crawlspace.content.page import Page
-from crawlspace.model import Link
+from crawlspace.outcome import Link
 from tests.growth import is_linear
 
 URL = "http://www.example.com/folder/page.html"

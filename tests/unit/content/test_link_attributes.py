@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crawlspace.content import markup
 from crawlspace.content.html import LINK_TAGS, extract
-from crawlspace.content.link_attributes import LinkAttributes
+from crawlspace.content.links import LinkAttributes
 from crawlspace.content.page import Page
 from tests.growth import is_linear
 from tests.unit.content.test_html import MARKUP, URL, shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.content.link_targets import with_queries_in
+from crawlspace.content.links import with_queries_in
 
 DOMS = (
     ('<a href="/ж?q=ж&amp;x=1#ж">ж?</a>', "cp1251", '<a href="/ж?q=%E6&amp;x=1#ж">ж?</a>'),

@@ -10,10 +10,11 @@ from msgspec import structs
 
 from crawlspace.crawl.conditional import generation
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, reconcile
-from crawlspace.model import Document, Held, NewUrl, Source, State, UrlState
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.document import Document
+from crawlspace.model import Held, NewUrl, Source, State, UrlState
 from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects, Reclassified
@@ -120,9 +121,9 @@ def kill(store: Mortal, writes: int, *, deletion_limit: DeletionLimit, lost: boo
     store.writes_left = None
 
 
-def verdicts(rules: str = RULES) -> BulkDecisions:
+def verdicts(rules: str = RULES) -> KnownUrlDecisions:
     space = CrawlSpace(parse_crawl_rules(rules, file="crawl.rules"), Limits(), [])
-    return BulkDecisions(space, GlobalSpace(parse_global_rules(GLOBAL, file="global.rules")))
+    return KnownUrlDecisions(space, GlobalSpace(parse_global_rules(GLOBAL, file="global.rules")))
 
 
 def everything() -> Mortal:

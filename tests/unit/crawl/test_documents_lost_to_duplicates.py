@@ -11,7 +11,9 @@ from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Document, Held, Outcome, OutcomeKind
+from crawlspace.document import Document
+from crawlspace.model import Held
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.contract.memory.store import MemoryStore

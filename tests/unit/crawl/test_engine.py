@@ -11,7 +11,9 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.startup import build_space
-from crawlspace.model import Document, IndexOrder, Outcome, OutcomeKind, State
+from crawlspace.document import Document, IndexOrder
+from crawlspace.model import State
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change, Effects
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink

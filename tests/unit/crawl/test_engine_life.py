@@ -16,11 +16,14 @@ from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import CHECK_EVERY_S, Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import Startup, open_engine
+from crawlspace.document import Document
 from crawlspace.errors import IndexUnavailable
-from crawlspace.model import Document, Held, NewUrl, Outcome, OutcomeKind, Source, State, Status
+from crawlspace.model import Held, NewUrl, Source, State
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.conftest import assert_same
 from tests.contract.conftest import new
 from tests.contract.memory.store import MemoryStore

@@ -23,7 +23,8 @@ from crawlspace.crawl.files import (
     unreadable,
 )
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Candidate, Outcome, OutcomeKind, Source, State, UrlState
+from crawlspace.model import Candidate, Source, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.error_policy import ErrorRule, ErrorRules
 from crawlspace.state.recrawl import RecrawlPolicy
 from tests.contract.memory.store import MemoryStore

@@ -10,7 +10,7 @@ import pytest
 from crawlspace.admin.url_changes import UrlChanges, find_url, read_url
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rendering import Rendering
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
+from crawlspace.frontier.robots import Robots, RobotsVerdict
 from crawlspace.model import Held
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.render_learning import Turn

@@ -10,7 +10,9 @@ from msgspec import structs
 from crawlspace.crawl.conditional import _hash_of_fields, generation, mark_after
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by, fitting, lacks_fields, packed
 from crawlspace.decision import Actions
-from crawlspace.model import Document, NewUrl, Outcome, OutcomeKind, Source, UrlState
+from crawlspace.document import Document
+from crawlspace.model import NewUrl, Source, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web

@@ -14,7 +14,7 @@ from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Held, State
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.contract.memory.store import MemoryStore
@@ -37,7 +37,7 @@ class TwoCollections(Web):
     def plan(self) -> Plan:
         collection = self.collection()
         space = build_space(collection)
-        verdicts = BulkDecisions(space, build_global_space(collection))
+        verdicts = KnownUrlDecisions(space, build_global_space(collection))
         return plan(
             self.store,
             verdicts,

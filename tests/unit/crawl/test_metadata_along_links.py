@@ -16,7 +16,8 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Held, Outcome, OutcomeKind
+from crawlspace.model import Held
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store

@@ -11,8 +11,10 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.errors import SettingError
-from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.error_policy import read_error_rules
+from crawlspace.status import Status
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 

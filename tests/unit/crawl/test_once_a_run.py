@@ -10,10 +10,11 @@ import pytest
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Outcome, OutcomeKind, Status
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME, Web

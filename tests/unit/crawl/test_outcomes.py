@@ -9,10 +9,12 @@ from msgspec import structs
 
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.outcomes import OutcomePolicy, site_failed
-from crawlspace.model import Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
+from crawlspace.status import Status
 from tests.contract.memory.store import MemoryStore
 
 NEW = UrlState(1, 7, "http://a.example/", "a.example:80")

@@ -12,11 +12,14 @@ from msgspec import structs
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import NO_CONTENT, Document, Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.model import Held, Status
+from crawlspace.model import Held
+from crawlspace.status import Status
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 

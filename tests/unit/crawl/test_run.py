@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from crawlspace.crawl.run import Run, RunCounters, faults_of
-from crawlspace.model import OutcomeKind
+from crawlspace.outcome import OutcomeKind
 
 A, B = "a.example:80", "b.example:80"
 REFUSED = "connection refused"

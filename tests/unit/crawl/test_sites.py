@@ -15,11 +15,13 @@ from crawlspace.crawl.run import FetchRobots
 from crawlspace.crawl.sites import SiteDelays, SiteFailures
 from crawlspace.errors import SettingError
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.robots.cache import Robots, RobotsVerdict
+from crawlspace.frontier.robots import Robots, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
-from crawlspace.model import NewUrl, Outcome, OutcomeKind, Source, Status
+from crawlspace.model import NewUrl, Source
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.status import Status
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
 from tests.unit.config.collection_files import settings as all_settings

@@ -14,12 +14,14 @@ from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
-from crawlspace.model import Outcome, OutcomeKind, Source, State, Status
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.model import Source, State
+from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.contract.conftest import new
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
@@ -46,7 +48,7 @@ class Chain(Web):
     def plan(self) -> Plan:
         collection = self.collection()
         space = build_space(collection)
-        verdicts = BulkDecisions(space, build_global_space(collection))
+        verdicts = KnownUrlDecisions(space, build_global_space(collection))
         return plan(
             self.store,
             verdicts,

@@ -12,7 +12,9 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.findings import RunFindings, kept_findings, kept_routes, kept_traps
 from crawlspace.crawl.traps import CHAIN, PATTERNS, WINDOW, Trap, TrapWatch, patterns_of, stopping_rule, without_dates
 from crawlspace.decision import Reason
-from crawlspace.model import Document, Outcome, OutcomeKind, State, UrlState
+from crawlspace.document import Document
+from crawlspace.model import State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.url_options import NO_OPTIONS, UrlFolding
 from crawlspace.urls import Url
 from tests.contract.conftest import NOW, Known

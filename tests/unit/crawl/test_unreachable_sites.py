@@ -11,10 +11,12 @@ import pytest
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
-from crawlspace.model import Outcome, OutcomeKind, State, Status
+from crawlspace.model import State
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UnreachableSite, after_failed_run, cause_of
+from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.contract.conftest import new
 from tests.contract.memory.store import MemoryStore

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crawlspace.clock import FakeClock
-from crawlspace.frontier.robots.cache import (
+from crawlspace.frontier.robots import (
     Robots,
     RobotsVerdict,
 )

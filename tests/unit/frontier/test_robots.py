@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.frontier.robots.cache import (
+from crawlspace.frontier.robots import (
     ABSURD_S,
     RobotsVerdict,
     product_token,

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.admin.lint_collection import review
 from crawlspace.config.collection import Collection, load_collection, read_settings_file
 from crawlspace.importers.exalead.collection import translate_exalead
 from crawlspace.importers.exalead.xml import read_crawl_config
-from crawlspace.importers.written import ImportedCollection, write_files
-from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.importers.files import ImportedCollection, write_files
+from crawlspace.lint.collection import lint_collection
+from crawlspace.lint.finding import Finding
 from crawlspace.rules.xml.model import RegexSyntax
 
 CORPUS = Path(__file__).parent / "exalead"
@@ -43,7 +43,7 @@ def collection(name: str, base: Path, found: ImportedCollection) -> Collection:
 
 def findings(name: str, base: Path, found: ImportedCollection) -> list[Finding]:
     """What lint finds in it."""
-    return review(base / name, _written(name, base, found), DEFAULTS, store=None)[0]
+    return lint_collection(base / name, _written(name, base, found), DEFAULTS, store=None)[0]
 
 
 def _written(name: str, base: Path, found: ImportedCollection) -> dict[str, object]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from crawlspace import settings as defaults
-from crawlspace.admin.lint_collection import review
 from crawlspace.config.collection import Collection, load_collection, read_settings_file
+from crawlspace.importers.files import ImportedCollection, write_files
 from crawlspace.importers.ibm.collection import translate_ibm
 from crawlspace.importers.ibm.folder import list_folder
-from crawlspace.importers.written import ImportedCollection, write_files
-from crawlspace.rules.lint.crawl_rules import Finding
+from crawlspace.lint.collection import lint_collection
+from crawlspace.lint.finding import Finding
 
 CORPUS = Path(__file__).parent / "ibm"
 DEFAULTS = {key: value for key, value in vars(defaults).items() if key.isupper()}
@@ -40,7 +40,7 @@ def collection(name: str, base: Path) -> Collection:
 def found(name: str, base: Path) -> list[Finding]:
     """What lint finds in it."""
     settings = _written(name, base)
-    return review(base / name, settings, DEFAULTS, store=None)[0]
+    return lint_collection(base / name, settings, DEFAULTS, store=None)[0]
 
 
 def _written(name: str, base: Path) -> dict[str, object]:

@@ -11,8 +11,8 @@ from crawlspace.admin.explain import Question, explain
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.startup import build_global_space, build_space
-from crawlspace.model import Status
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.rules.exclusion import KnownUrlDecisions
+from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.unit.importers.ibm_imports import CORPUS, collection, found
 
@@ -165,8 +165,8 @@ def test_what_is_indexed_and_followed_is_as_with_ibm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("url", "status"), LEFT)
 def test_what_has_left_is_deleted_or_left_to_others_as_by_ibm(url: str, status: Status, tmp_path: Path) -> None:
     read = collection("partition", tmp_path)
-    bulk = BulkDecisions(build_space(read), build_global_space(read))
-    exclusion = bulk.of(url, site=parse(url).site, depth=1, host_as_written=None)
+    bulk = KnownUrlDecisions(build_space(read), build_global_space(read))
+    exclusion = bulk.decide(url, site=parse(url).site, depth=1, host_as_written=None).exclusion
     assert exclusion is not None
     assert exclusion.status is status
 

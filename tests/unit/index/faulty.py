@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from crawlspace.clock import FakeClock
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.outbox import Drain
-from crawlspace.model import Document, IndexOrder, Op
 from crawlspace.urls import document_id
 from tests.contract.conftest import Known, full
 from tests.contract.memory.store import MemoryStore

@@ -91,4 +91,4 @@ def marked(kind: str, folder: Path) -> Iterator[MarkedScene]:
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return those about markers."""
-    return [record.getMessage() for record in caplog.records if record.name.endswith(".mark_reports")]
+    return [record.getMessage() for record in caplog.records if record.name.endswith(".search_server.marker")]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from contextlib import closing
 
-from crawlspace.index.filters import read_filter
 from crawlspace.index.found_texts import FoundTexts
-from crawlspace.index.search_server.languages import Languages
+from crawlspace.index.search import read_filter
+from crawlspace.index.search_server.documents import Languages
 from crawlspace.index.search_server.search import SearchRequest
 
 

@@ -14,10 +14,10 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.config.content_references import ReferenceSettings
 from crawlspace.crawl.sinks.deliveries import references_of
-from crawlspace.index.by_reference import by_reference
+from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.index.orders import by_reference
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink
-from crawlspace.model import Document, IndexOrder, Op
 from tests.contract.conftest import Known, full
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import OrderReceiver

@@ -8,11 +8,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.embedded_schema import DEVELOPMENT_ID
 from crawlspace.index.ideographs import separated
-from crawlspace.model import Document, IndexOrder, Op
 
 FILLER = " ".join(["filler"] * 30)
 DOCUMENTS = (

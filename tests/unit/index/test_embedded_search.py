@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import Stemmer
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.closeness import REORDERED
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.filters import read_filter
-from crawlspace.index.stems import ALGORITHMS
-from crawlspace.model import Document, IndexOrder, Op
+from crawlspace.index.search import read_filter
+from crawlspace.index.words import ALGORITHMS
 from tests.conftest import assert_same
 
 FILLER = " ".join(["filler"] * 30)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from crawlspace.clock import FakeClock
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.outbox import Drain
-from crawlspace.model import IndexOrder, Op
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
 from tests.fault_proxy import Fault

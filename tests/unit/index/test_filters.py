@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.errors import UsageError
-from crawlspace.index.filters import condition, day_of, read_facets, read_filter
+from crawlspace.index.search import condition, day_of, read_facets, read_filter
 
 WRONG = (
     ("language", "write FIELD=VALUE"),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Connection
-from crawlspace.model import Document, IndexOrder, Op
 from tests.certificates import authority
 from tests.contract.sinks import OrderReceiver
 from tests.fault_proxy import FaultProxy, answers

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from crawlspace.clock import FakeClock
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.login_exclusion import LoginExclusion, stand_in
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Refusal, Sent
-from crawlspace.model import Document, IndexOrder, Op
 from tests.contract.sinks import MemorySink
 from tests.unit.index.test_outbox import Outbox
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from crawlspace.clock import FakeClock
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import IndexUnavailable, StoreDamaged
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.outbox import MAX_FAULTS, Drain, Drained
 from crawlspace.index.sink import Sent
-from crawlspace.model import Document, IndexOrder, Op
 from tests.contract.sinks import MemorySink
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.model import Document, IndexOrder, Op
 
 URL = "http://example.com/a"
 

@@ -6,8 +6,8 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.notes import Standstill, noted_standstill, standstill_meta
 from crawlspace.index.outbox import Drain
-from crawlspace.index.standstill import Standstill, noted_standstill, standstill_meta
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.clock import FakeClock
+from crawlspace.document import IndexOrder, Op
 from crawlspace.index.versions import MOST, Versions
-from crawlspace.model import IndexOrder, Op
 from tests.contract.memory.store import MemoryStore
 
 

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from crawlspace.decision import Reason
+from crawlspace.lint.crawl_rules import lint_rules
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.lint.crawl_rules import lint_rules
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import parse
 from tests.notifications import LONGEST_WAIT_S

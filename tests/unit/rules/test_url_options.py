@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawlspace.decision import Reason
-from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
@@ -172,7 +172,7 @@ def test_a_route_has_the_decision_of_its_page(url: str, reason: Reason) -> None:
     found, decision = space.decide(url)
     assert found is not None
     assert (found.text, decision.reason) == (url if url.startswith("http") else url.partition("#")[0], reason)
-    refused = BulkDecisions(space, None).of(url, site="h.example:80", depth=1, host_as_written=None)
+    refused = KnownUrlDecisions(space, None).decide(url, site="h.example:80", depth=1, host_as_written=None).exclusion
     assert (Reason.ADMITTED if refused is None else refused.reason) is reason
     relative = f"#{url.partition('#')[2]}"
     assert space.decide(relative, base=url.partition("#")[0])[1].reason is reason
@@ -270,12 +270,12 @@ def test_a_change_of_the_options_is_a_change_of_the_rules() -> None:
 
 
 @given(OPTIONS, TEXTS, st.sampled_from([None, "Www.h.example", "H.example"]), st.booleans())
-def test_the_bulk_pass_decides_about_a_folded_url_as_about_any_other(
+def test_a_folded_known_url_is_decided_about_as_any_other(
     options: UrlOptions, text: str, host_as_written: str | None, queries: bool
 ) -> None:
     rules = "forbid domain H.example\nforbid prefix http://*/a"
     verdicts, others = (
-        BulkDecisions(space(options, rules, follow_query_strings=queries, max_url_length=30), None) for _ in range(2)
+        KnownUrlDecisions(space(options, rules, follow_query_strings=queries, max_url_length=30), None) for _ in range(2)
     )
     try:
         known = parse(text, host_as_written=host_as_written)
@@ -284,4 +284,4 @@ def test_the_bulk_pass_decides_about_a_folded_url_as_about_any_other(
     into = verdicts.folded(known.text, host_as_written=known.host_as_written)
     if into is not None:
         asked = {"site": into.site, "depth": 0, "host_as_written": into.host_as_written}
-        assert verdicts.of(into.text, **asked) == others.of(into.text, **asked)  # type: ignore[arg-type]
+        assert verdicts.decide(into.text, **asked) == others.decide(into.text, **asked)  # type: ignore[arg-type]

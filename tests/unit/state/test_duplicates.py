@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.model import State, Status, UrlState
+from crawlspace.model import State, UrlState
 from crawlspace.state.duplicates import (
     NOBODY,
     NOTED,
     Settlement,
     Standing,
     canonical_page,
-    is_left,
     rank_of,
     ranked,
     settle,
     standing,
+    stays_in_index,
 )
+from crawlspace.status import Status
 
 
 def member(id: int, *, redirects: int = 0, path: int = 1, names: int | None = None, checksum: bytes | None = b"one") -> UrlState:
@@ -87,7 +88,7 @@ LEFT = [
 
 @pytest.mark.parametrize(("state", "status", "expected"), LEFT)
 def test_until_when_a_document_is_left_to_others(state: State, status: int | None, expected: bool) -> None:
-    assert is_left(UrlState(1, 10, "http://a/1", "a:80", state=state, status=status)) == expected
+    assert stays_in_index(UrlState(1, 10, "http://a/1", "a:80", state=state, status=status)) == expected
 
 
 def test_only_so_many_are_noted() -> None:

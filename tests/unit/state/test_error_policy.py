@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.errors import SettingError
-from crawlspace.model import Status
 from crawlspace.state.error_policy import CLASSES, OWN_ERRORS, ErrorRule, ErrorRules, read_error_rules, read_retry_codes
+from crawlspace.status import Status
 
 KEEP = ErrorRule(keep=True)
 DELETE = ErrorRule(keep=False)

@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from crawlspace.model import Held, Op, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.document import Op
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.error_policy import read_error_rules
 from crawlspace.state.lifecycle import advance, approved, discarded, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, next_fetch, next_interval, retry_wait
 from crawlspace.state.site_health import Health
+from crawlspace.status import Status
 
 NOW = 1_000_000
 DAY = 86_400

@@ -41,8 +41,8 @@ end
 function groups.member_key(group) return PREFIX.member .. group end  -- by id: its place in the group, and whom it names
 
 -- Who stays although pages of other hosts have a better rank: see `standing` in `duplicates.py`. `placed` has by group the ids that got a place
--- in this call; `apart` the ids that leave their groups because their deletion is held and their pages are no documents any more, see `is_held_apart` there.
-forget_after_call(function() incumbents.placed, incumbents.apart = {}, {} end)
+-- in this call.
+forget_after_call(function() incumbents.placed = {} end)
 incumbents.NOTED = 100
 
 function incumbents.id_of(place) return tonumber(string.match(place, "^...........(%d+).$")) end
@@ -106,6 +106,7 @@ forget_after_call(function()
   groups.entries, groups.changed_entries = {}, {}  -- by checksum
   groups.asides, groups.new_texts, groups.kept_documents, groups.taken_back = {}, {}, {}, {}  -- by id
   groups.left = {}  -- by id: what this call has set
+  groups.left_group = {}  -- by id: whether a document leaves its group because its deletion is held, see `leaves_group` in `duplicates.py`
 end)
 
 function groups.remember(id, row)
@@ -366,9 +367,9 @@ function groups.is_left_in_index(id)
   return call("SISMEMBER", keys.left, id) == 1
 end
 
-function groups.leave_in_index(id, is_left)
-  groups.left[id] = is_left
-  later(is_left and "SADD" or "SREM", keys.left, id)
+function groups.leave_in_index(id, stays_in_index)
+  groups.left[id] = stays_in_index
+  later(stays_in_index and "SADD" or "SREM", keys.left, id)
 end
 
 -- Note whether the index keeps the document of a URL that has none any more.
@@ -500,9 +501,9 @@ function groups.settle()
   end
   groups.keep_texts(checksums)
   for id, document in pairs(groups.kept_documents) do
-    if incumbents.apart[id] or groups.is_left_in_index(id) then outbox.keep_orders(was[id].url, document) end
+    if groups.left_group[id] or groups.is_left_in_index(id) then outbox.keep_orders(was[id].url, document) end
   end
-  for id in pairs(pushes) do  -- a document that is held apart stays in the index as it is
+  for id in pairs(pushes) do  -- a held document that has left its group stays in the index as it is
     local row = get(id)  -- none where the record was put aside
     if not row or (not groups.new_texts[id] and call("HEXISTS", keys.text, row[CHECKSUM]) == 0) then pushes[id] = nil end
   end

@@ -1,6 +1,7 @@
 -- Discovery and results. A worker records the URLs that it has leased; those that it lost when it expired are ignored. A change is
--- `{id, state, forget, together_with, keep, apart, stays, document, text, fields, links, discovered, refused}`: `apart` and `stays` are what `is_held_apart` and
--- `is_left` in `duplicates.py` return for it. Its state is a record as it is to be, but for what the store owns and what a URL is born with.
+-- `{id, state, forget, together_with, keep, leaves_group, stays, drops, document, text, fields, links, discovered, refused}`: `leaves_group` and
+-- `stays` are what `leaves_group` and `stays_in_index` in `duplicates.py` return for it, `drops` is whether the entries of the page in the sample of
+-- refused links are out of date. Its state is a record as it is to be, but for what the store computes and what never changes (`fields.py`).
 
 forget_after_call(function()
   record.effects = {discovered = 0, pending = {}}
@@ -168,10 +169,10 @@ function record.apply(id, change)
   local checksum, canon = not change.forget and new[CHECKSUM] or nil, new[CANONICAL]
   if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANONICAL] end
   local own = string.format("held%012.0f", id)
-  if checksum and change.apart and checksum ~= own then  -- see `held_apart` in `duplicates.py`
+  if checksum and change.leaves_group and checksum ~= own then  -- see `stored_checksum` in `duplicates.py`
     local is_there = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
     checksum, canon = (is_there or change.document) and own or nil, NO_PAGE
-    incumbents.apart[id] = incumbents.apart[id] or checksum ~= nil
+    groups.left_group[id] = groups.left_group[id] or checksum ~= nil
     if not checksum and new[HELD] == HELD_FOR.MANY then new[HELD] = nil end  -- a duplicate: it has nothing in the index
   elseif checksum == own then
     canon = NO_PAGE
@@ -192,8 +193,9 @@ function record.apply(id, change)
   for place = 1, LAST do row[place] = new[place] end
   row[1] = old[1]
   for _, place in ipairs(NAMES.kept) do row[place] = old[place] end
-  row[DEPTH], row[ARCHIVED] = math.min(old[DEPTH], new[DEPTH]), new[ARCHIVED] or old[ARCHIVED]
-  if row[ARCHIVED] == 0 then row[ARCHIVED] = nil end  -- NOWHERE
+  row[DEPTH] = math.min(old[DEPTH], new[DEPTH])
+  if new[ARCHIVED] == nil then row[ARCHIVED] = old[ARCHIVED] end
+  row[ARCHIVED] = row[ARCHIVED] or nil  -- false: it has no place any more
   row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon
   rows[id] = row
   touch(id)
@@ -278,7 +280,7 @@ function writes.record(args)
   local ids, kept = {}, {}
   for n, change in ipairs(args.changes) do
     ids[n] = change.id
-    if change.keep or change.apart then kept[#kept + 1] = change.id end
+    if change.keep or change.leaves_group then kept[#kept + 1] = change.id end
   end
   prefetch(ids)
   record.keep_documents(kept)
@@ -341,22 +343,22 @@ function writes.reclassify(args)
   local function exclude(ids, status, keep, is_due)
     each(ids, function(id, row)
       local excluded = record.with(row, WRITES.EXCLUDED, {[STATUS] = status})
-      record.apply(id, {state = is_due and due(excluded) or excluded, keep = keep})
+      record.apply(id, {state = is_due and due(excluded) or excluded, keep = keep, drops = true})
     end)
   end
   exclude(args.excluded, STATUSES.EXCLUDED)
   exclude(args.given_up, STATUSES.EXCLUDED_HERE, true)
   exclude(args.unindexed, STATUSES.NOINDEX, nil, true)
   each(args.forgotten, function(id, row)
-    record.apply(id, {state = row, forget = true})
+    record.apply(id, {state = row, forget = true, drops = true})
     later("HDEL", keys.link_metadata, id)
   end)
   local holds = {{args.held, WRITES.HELD, 0, true}, {args.held_unindexed, WRITES.HELD, 1, true}, {args.held_folded, WRITES.HELD_FOLDED, 0}}
   for _, hold in ipairs(holds) do
-    local ids, values, mark, apart = unpack(hold, 1, 4)
+    local ids, values, mark, leaves_group = unpack(hold, 1, 4)
     prefetch(ids)
     each(ids, function(id, row)
-      record.apply(id, {state = record.with(row, values, {[HELD_MARK] = mark}), keep = true, apart = apart})
+      record.apply(id, {state = record.with(row, values, {[HELD_MARK] = mark}), keep = true, leaves_group = leaves_group})
     end)
   end
   prefetch(args.returned)

@@ -73,10 +73,9 @@ function refused.drop_hosts(letter, added)
   for host, number in pairs(added) do later("ZADD", key, number, host) end
 end
 
--- Note the change of a page, which had `before` for the numbers of its refused links: as `drops_refused_links` in `changes.py`.
+-- Note the change of a page, which had `before` for the numbers of its refused links.
 function refused.note(id, change, before)
-  local is_over = before and (change.forget or change.links or not change.state[REFUSED])
-  if change.refused or is_over then refused.by_page[#refused.by_page + 1] = {id, change.refused or {}} end
+  if change.refused or (before and change.drops) then refused.by_page[#refused.by_page + 1] = {id, change.refused or {}} end
 end
 
 -- Drop the entries of the pages noted, add their new ones, and drop what is beyond the bounds.

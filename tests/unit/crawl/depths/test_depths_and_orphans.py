@@ -13,13 +13,14 @@ from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.errors import SettingError
-from crawlspace.model import Held, State, Status
+from crawlspace.model import Held, State
 from crawlspace.state.changes import Change
 from crawlspace.state.depths import LOWERED
 from crawlspace.state.lifecycle import excluded
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.conftest import assert_same
 from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from crawlspace.crawl.depths.settlement import ANY_GIVER, find, write
-from crawlspace.model import OUT_OF_SPACE, State
+from crawlspace.model import State
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, leads_on
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import OUT_OF_SPACE
 from tests.contract.conftest import NOW, new
 from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied

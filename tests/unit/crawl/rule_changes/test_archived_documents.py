@@ -13,11 +13,14 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.archived import DOCUMENTS_AT_ONCE, DocumentMoving
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Document, Held, Outcome, OutcomeKind, State, Status, UrlState
+from crawlspace.document import Document
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
+from crawlspace.status import Status
 from tests.conftest import assert_same
 from tests.contract.memory.store import MemoryStore
 from tests.servers import emptied

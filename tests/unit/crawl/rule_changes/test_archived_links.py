@@ -16,7 +16,8 @@ from crawlspace.crawl.rule_changes.rediscovery import JUDGING, SpiderCode, judgi
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.startup import Startup, open_engine
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import Held, Outcome, OutcomeKind, State, UrlState
+from crawlspace.model import Held, State, UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore

@@ -10,7 +10,8 @@ import pytest
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.folding import known_by_url
 from crawlspace.crawl.run import FetchPage
-from crawlspace.model import Held, NewUrl, Outcome, OutcomeKind, Source
+from crawlspace.model import Held, NewUrl, Source
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store

@@ -16,9 +16,9 @@ from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.startup import (
     Startup,
     build_deletion_limit,
+    build_known_url_decisions,
     build_rediscovery,
     build_space,
-    build_verdicts,
     hash_of,
     open_engine,
 )
@@ -51,7 +51,7 @@ class Site(Web):
         space = build_space(collection)
         return plan(
             self.store,
-            build_verdicts(collection, space, self.store),
+            build_known_url_decisions(collection, space, self.store),
             hash=hash_of(collection, space),
             deletion_limit=build_deletion_limit(collection),
             rediscovery=build_rediscovery(collection, space, spider=SpiderCode(self.spider)),

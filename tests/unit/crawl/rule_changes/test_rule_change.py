@@ -10,9 +10,10 @@ from msgspec import structs
 from crawlspace.crawl.rule_changes import survey as module
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH, plan, reconcile, rules_hash
 from crawlspace.crawl.rule_changes.survey import OTHERS, Plan
-from crawlspace.model import Document, Held, State
-from crawlspace.rules.bulk import BulkDecisions
+from crawlspace.document import Document
+from crawlspace.model import Held, State
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
@@ -201,7 +202,7 @@ def test_held_deletions_are_counted_again_with_the_next_change() -> None:
 
 def test_the_first_urls_of_a_host_stay() -> None:
     store = known(*((f"{IN}{n}", DOCUMENT) for n in range(5)))  # and one before them
-    limited = BulkDecisions(CrawlSpace(CrawlRules(), Limits(max_urls_per_host=4), []), None)
+    limited = KnownUrlDecisions(CrawlSpace(CrawlRules(), Limits(max_urls_per_host=4), []), None)
     for _ in range(2):
         found = plan(store, limited, hash="new", deletion_limit=OPEN)
         assert (found.by_rule, found.examples["excluded"]) == (

@@ -13,8 +13,8 @@ from crawlspace.crawl.rule_changes import survey as module
 from crawlspace.crawl.rule_changes.reconcile import plan, reconcile
 from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan
 from crawlspace.model import Held, Queue, Source, State
-from crawlspace.rules.bulk import BulkDecisions
 from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
@@ -225,10 +225,10 @@ def test_a_kill_at_any_point_changes_nothing_of_the_end(monkeypatch: pytest.Monk
             assert store.get_meta(ACTIONS_HASH) == verdicts().actions_hash
 
 
-def verdicts(rules: str = RULES, *, index: bool = True, crawl_rules: CrawlRules | None = None) -> BulkDecisions:
+def verdicts(rules: str = RULES, *, index: bool = True, crawl_rules: CrawlRules | None = None) -> KnownUrlDecisions:
     parsed = parse_rules_xml(rules.encode(), file="rules.xml")
     actions = CompiledActions(parsed, accept=True, index=index, follow=True)
-    return BulkDecisions(CrawlSpace(crawl_rules or CrawlRules(), Limits(), [], actions=actions), None)
+    return KnownUrlDecisions(CrawlSpace(crawl_rules or CrawlRules(), Limits(), [], actions=actions), None)
 
 
 def changed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.archive.places import place_of
+from crawlspace.archive.files import place_of
 from crawlspace.clock import FakeClock
 from crawlspace.config.content_references import ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED
@@ -18,8 +18,9 @@ from crawlspace.crawl.sinks.deliveries import (
     references_of,
     take_over_filling,
 )
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
-from crawlspace.model import Document, IndexOrder, Op, State
+from crawlspace.model import State
 from crawlspace.urls import document_id
 from tests.contract.conftest import NOW, Known
 from tests.contract.memory.store import MemoryStore

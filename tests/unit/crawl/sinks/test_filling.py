@@ -10,8 +10,9 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.sinks.deliveries import filled_up_to, have_filled, lacks_documents
 from crawlspace.crawl.sinks.filling import Filling
 from crawlspace.crawl.sinks.repair import UNSENT
+from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion
-from crawlspace.model import Document, UrlState
+from crawlspace.model import UrlState
 from crawlspace.state.views import KnownUrl
 from tests.contract.conftest import NOW, Known, full
 from tests.contract.memory.store import MemoryStore

@@ -14,9 +14,10 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.sinks.repair import RESENDING, Resending, Resent
 from crawlspace.crawl.startup import open_engine
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement, BatchMark, agreement, next_mark, note_mark, stored_mark
-from crawlspace.model import Candidate, Document, IndexOrder, Op, Source
+from crawlspace.model import Candidate, Source
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore

@@ -7,10 +7,9 @@ from collections import Counter
 import pytest
 from msgspec import structs
 
-from crawlspace.asked import Asked
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.refreshes import RUNNING
-from crawlspace.model import Source, State
+from crawlspace.model import Asked, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
 from tests.contract.conftest import new

@@ -6,10 +6,11 @@ from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.timed.refreshes import AGE
-from crawlspace.model import Held, State, Status
+from crawlspace.model import Held, State
 from crawlspace.state.by_age import is_by_age, real_time
 from crawlspace.state.changes import Change
 from crawlspace.state.hastening import AT_ONCE
+from crawlspace.status import Status
 from tests.contract.conftest import new
 from tests.unit.crawl.test_engine_life import HOME
 from tests.unit.crawl.timed.web import ALL, RefreshedWeb

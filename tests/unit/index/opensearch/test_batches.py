@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from crawlspace.clock import FakeClock
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sent
-from crawlspace.model import Document, IndexOrder, Op
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
 from tests.fault_proxy import Fault, FaultProxy, error

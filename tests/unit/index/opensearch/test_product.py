@@ -6,7 +6,7 @@ import pytest
 
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Reply
-from crawlspace.index.opensearch.product import TESTED, product_of
+from crawlspace.index.opensearch.sink import TESTED, product_of
 from tests.command_line import ROOT
 
 

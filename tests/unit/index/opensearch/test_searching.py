@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, UsageError
-from crawlspace.index.filters import read_filter
 from crawlspace.index.opensearch.sink import OpenSearchSink
-from crawlspace.model import IndexOrder, Op
+from crawlspace.index.search import read_filter
 from tests.conftest import assert_same
 from tests.contract.searching import DOCUMENTS
 from tests.fault_proxy import Fault, FaultProxy, answers, error

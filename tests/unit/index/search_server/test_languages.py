@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.index.filters import read_filter
-from crawlspace.index.search_server.languages import Languages
+from crawlspace.index.search import read_filter
+from crawlspace.index.search_server.documents import Languages
 
 FIELDS = ("de", "en", "other")
 

@@ -6,12 +6,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.opensearch.mapping import ANALYZERS
-from crawlspace.index.search_server.languages import OTHER
-from crawlspace.index.solr.documents import FIELDS, copied, copied_to, pushed
+from crawlspace.index.search_server.documents import OTHER
+from crawlspace.index.solr.documents import CHAIN, FIELDS, copied, copied_to, pushed
 from crawlspace.index.solr.sink import CONF
-from crawlspace.index.solr.updates import CHAIN
-from crawlspace.model import Document, IndexOrder, Op
 
 LANGUAGES = {*ANALYZERS, OTHER}
 TEXTS = ("title", "headings", "description", "text")

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.inventory import Copies
-from crawlspace.index.solr.admin import CONFIGSET
-from crawlspace.index.solr.copies import Note
+from crawlspace.index.sink import Copies
+from crawlspace.index.solr.rebuilding import CONFIGSET, Note
 from tests.fault_proxy import Fault, FaultProxy, answers
 from tests.search_server import sink_of
 from tests.solr_server import INDEX, SolrServer, rebuildable_solr, remove_beside

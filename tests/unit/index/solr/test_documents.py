@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.solr.documents import FIELDS, languages_of, missing_of, pushed
-from crawlspace.model import Document, IndexOrder, Op
 
 URL = "http://www.example.com/handbook/leave?year=2026"
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from crawlspace.errors import IndexUnavailable
+from crawlspace.index.solr.documents import item_of, parameters_of
 from crawlspace.index.solr.sink import CONF
-from crawlspace.index.solr.updates import item_of, parameters_of
 from crawlspace.urls import document_id
 from tests.fault_proxy import Fault, FaultProxy, answers
 from tests.solr_server import BARE, INDEX, SolrServer

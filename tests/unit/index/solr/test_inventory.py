@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.inventory import Entry, Inventory
-from crawlspace.index.sink import Sent
+from crawlspace.index.sink import Entry, Inventory, Sent
 from tests.fault_proxy import Fault, FaultProxy
 from tests.search_server import sink_of
 from tests.solr_server import SolrServer, solr_server

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crawlspace.index.solr.query import filters_of, query_of
+from crawlspace.index.solr.search import filters_of, query_of
 from crawlspace.index.words import Term
 from tests.unit.index.search_requests import request
 

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.admin.lint_collection import review
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import ConfigError, Mistake, RuleFileError
-from crawlspace.rules.xml.exported import what_is_not_read
-from crawlspace.rules.xml.parser import parse_rules_xml
-from tests.unit.admin.linted import DEFAULTS
+from crawlspace.lint.collection import lint_collection
+from crawlspace.rules.xml.parser import parse_rules_xml, what_is_not_read
+from tests.unit.lint.linted import DEFAULTS
 
 RULES = '<Rules><Rule><Path val="/a/"/><NoIndex/></Rule><Rule><Path val="/"/><Accept/></Rule></Rules>'
 ROOT = '<Root url="http://www.example.com/"/>'
@@ -67,7 +66,9 @@ def test_what_narrows_the_crawl_space_stops_the_start(
     assert {(mistake.file, mistake.line) for mistake in mistakes} <= {("rules.xml", 2)}
     assert all("scrapy import-exalead" in message for message in found)
     assert [message.partition(" has no effect")[0].partition(" keep the crawl")[0] for message in found] == refused
-    findings, _ = review(folder, {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path), **settings}, DEFAULTS, store=None)
+    findings, _ = lint_collection(
+        folder, {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path), **settings}, DEFAULTS, store=None
+    )
     assert [one.message for one in findings if one.level == "error"] == found
 
 
@@ -93,7 +94,7 @@ def test_what_is_not_read_is_named(tmp_path: Path, text: str, named: str) -> Non
     sentence = what_is_not_read(parse_rules_xml(text.encode(), file="rules.xml"))
     assert sentence.partition(" without ")[2].partition(";")[0] == named
     folder = collection(tmp_path, text, "allow domain a\nforbid domain *")
-    findings, _ = review(folder, {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path)}, DEFAULTS, store=None)
+    findings, _ = lint_collection(folder, {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path)}, DEFAULTS, store=None)
     assert [one.message for one in findings if one.code == "xml-export"] == ([sentence] if named else [])
 
 

@@ -10,7 +10,7 @@ from crawlspace.access.logins import Logins
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import read_sites
 from crawlspace.rules.limits import Limits
-from crawlspace.runtime.access.jar import SessionCookies
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values
 from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.components.requests import OWN, detached
 from tests.contract.memory.store import MemoryStore
@@ -31,7 +31,7 @@ def made() -> tuple[SiteAccessMiddleware, Logins]:
     settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 4, "CRAWLSPACE_SITES": ENTRIES}
     logins = Logins(read_sites(settings, Limits()), MemoryStore(), FakeClock())
     cookies = SessionCookies()
-    cookies.load_for_entry(logins.entry("wiki.example.com"), {"sid": "v"})
+    cookies.load(cookies_of_values(logins.entry("wiki.example.com"), {"sid": "v"}))
     logins.sessions.took(logins.entry("wiki.example.com"), cookies.dumped())
     logins.sessions.took(logins.entry("api.example.com"), '{"token": "t"}')
     return SiteAccessMiddleware(logins), logins

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.runtime.browser.browser_request import BrowserRequest
-from crawlspace.runtime.browser.cached_resources import Resource
-from crawlspace.runtime.browser.forward_proxy import MOST_BODY, ForwardProxy, TabPage, is_of_this_user
-from crawlspace.runtime.browser.loads import Loads
+from crawlspace.runtime.browser.forward_proxy import MOST_BODY, ForwardProxy, TabPage, is_of_this_user, make_certificate
 from crawlspace.runtime.browser.loopback_proxy import Streams
-from crawlspace.runtime.browser.proxy_certificate import make_certificate
+from crawlspace.runtime.browser.resources import BrowserRequest, Loads, Resource
 
 SECONDS = 60
 CERTIFICATE = make_certificate()

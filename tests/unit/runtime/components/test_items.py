@@ -6,7 +6,8 @@ import pytest
 from itemadapter import ItemAdapter
 
 from crawlspace.content.page import Page
-from crawlspace.model import Document, Outcome, OutcomeKind
+from crawlspace.document import Document
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.items import DocumentAdapter, Fetched, document_of
 
 URL = "http://a.example/"

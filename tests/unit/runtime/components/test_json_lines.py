@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scrapy.exporters import JsonLinesItemExporter
 
-from crawlspace.model import Document
+from crawlspace.document import Document
 from crawlspace.runtime.components.exports import JsonLinesExporter
 
 DOCUMENTS: list[Any] = [

@@ -11,11 +11,11 @@ from scrapy import Request
 from scrapy.exceptions import DownloadCancelledError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.http import HtmlResponse, Response
 
-from crawlspace.printable import MESSAGE
 from crawlspace.runtime.components.logformat import make_libraries_printable
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.errors import AnswerFailed, HeadersTooLarge
 from crawlspace.runtime.http.transfer import MAX_HEADER_BYTES
+from crawlspace.text import MESSAGE
 from tests.unit.runtime.http.fetching import END, HTML, OK, PAGE, RESET, WAIT, Answer, crawling, fetched, serving
 
 KIB = 1024

@@ -12,7 +12,7 @@ from scrapy import signals
 from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError, StopDownload
 from scrapy.http import Response
 
-from crawlspace.exchange import BodyFile
+from crawlspace.outcome import BodyFile
 from crawlspace.runtime.components.requests import EXCHANGE, FILE
 from crawlspace.runtime.http.file_body import IN_MEMORY, FileBody
 from tests.unit.runtime.http.fetching import END, OK, PAGE, WAIT, Answer, Crawl, Loopback, crawling, serving

@@ -15,7 +15,7 @@ from scrapy.exceptions import (
 )
 
 from crawlspace.decision import Decision, Reason
-from crawlspace.model import OutcomeKind, Status
+from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.http.causes import CAUSES_OF_TLS, Cause, Certificate
 from crawlspace.runtime.http.errors import (
     AnswerFailed,
@@ -29,6 +29,7 @@ from crawlspace.runtime.http.errors import (
 )
 from crawlspace.runtime.http.failures import detail_of, meaning_of
 from crawlspace.runtime.http.sending import SecondAttempts
+from crawlspace.status import Status
 
 URL = "http://a.example/"
 PERMANENT, TEMPORARY, KEPT_OUT = OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.EXCLUDED

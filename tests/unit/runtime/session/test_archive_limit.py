@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.archive.files import size_of
-from crawlspace.archive.new_files import rotated_bytes
+from crawlspace.archive.files import rotated_bytes, size_of
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving, Commits
 from crawlspace.distributed.connection import connected
-from crawlspace.exchange import Exchange
-from crawlspace.model import Document, Outcome, OutcomeKind, State
+from crawlspace.document import Document
+from crawlspace.model import State
+from crawlspace.outcome import Exchange, Outcome, OutcomeKind
 from crawlspace.runtime.session.archive_limit import RunningLimit, end_archive
-from crawlspace.runtime.session.places import store_place
+from crawlspace.runtime.session.paths import store_location
 from crawlspace.state.changes import Change
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.contract.conftest import NOW, new
 from tests.servers import emptied, redis_server
-from tests.unit.admin.linted import DEFAULTS, RULES, START, reviewed
+from tests.unit.lint.linted import DEFAULTS, RULES, START, reviewed
 
 MOST = 1_000_000
 BODY, AT_ONCE, TRANSACTIONS = 20_000, 10, 40
@@ -63,7 +63,7 @@ def test_an_archive_is_small_while_it_is_written(
 ) -> None:
     """Above a quarter more than the limit the crawl waits: beyond it there is at most what was not recorded when the thread began."""
     folder, clock = collection.archive.folder, FakeClock(NOW)
-    limit = RunningLimit(collection, store_place("demo", collection.store_file, settings, collection.sinks), MOST)
+    limit = RunningLimit(collection, store_location("demo", collection.store_file, settings, collection.sinks), MOST)
     archiving = Archiving(folder, store, collection="demo", clock=clock, rotated_bytes=rotated_bytes(MOST), limit=limit)
     commits, sizes = Commits(store, clock, archiving), list[int]()
     for first in range(0, TRANSACTIONS * AT_ONCE, AT_ONCE):

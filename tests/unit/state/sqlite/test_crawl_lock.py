@@ -10,7 +10,7 @@ import pytest
 
 from crawlspace.config.sinks import read_sinks
 from crawlspace.errors import StoreLocked
-from crawlspace.runtime.session.places import StateFile
+from crawlspace.runtime.session.paths import StateFile
 from crawlspace.state.sqlite import file as sqlite_file
 from crawlspace.state.sqlite.file import CrawlLock, is_awaited
 from crawlspace.state.sqlite.store import SqliteStore

@@ -9,9 +9,8 @@ from pathlib import Path
 import apsw
 from msgspec import structs
 
-from crawlspace.asked import Asked
 from crawlspace.errors import StoreLocked
-from crawlspace.model import Source
+from crawlspace.model import Asked, Source
 from crawlspace.state.dump import UrlRecord
 from crawlspace.state.sqlite.dump import SqliteSide
 from crawlspace.state.sqlite.schema import VERSION

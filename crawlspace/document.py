@@ -1,0 +1,133 @@
+"""Documents: what the index gets of a page, fields of several values, and content types."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+
+import msgspec
+
+
+@dataclass(slots=True)
+class Document:
+    """The document sent to the index for one page. `fields` holds metadata from rules or from a spider's own parsing."""
+
+    url: str
+    title: str = ""
+    description: str = ""
+    language: str = ""
+    text: str = ""
+    headings: list[str] = field(default_factory=list)
+    content_type: str = ""
+    modified: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
+    duplicates: list[str] = field(default_factory=list)
+
+
+class Op(StrEnum):
+    PUSH = "push"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOrder:
+    """One change of the index. `sequence` grows with every change; `document` is None for a delete."""
+
+    sequence: int
+    op: Op
+    url: str
+    document: Document | None = None
+    version: int = 0
+    """Grows with `sequence`, and is above every version that the index is known to have; 0 until it is sent."""
+    archived: int | None = None
+    """The place of the document in the archive, as its URL has it."""
+    content_place: str = ""
+    """The same as file and offset, as in `name.warc.gz:4711`; empty where it is not archived."""
+    content_url: str = ""
+    """Where the whole document can be had; empty without CRAWLSPACE_CONTENT_URL."""
+    is_by_reference: bool = False
+    """The document is without its text."""
+
+
+# --- document ------------------------------------------------------------------------------------------------------
+
+
+_TOKEN = r"[!#$%&'*+.^_`|~0-9a-z-]{1,127}"
+"""The maximal length of a type or subtype (RFC 6838, 4.2)."""
+_ONE_TYPE = re.compile(rf"\s*({_TOKEN}/{_TOKEN})\s*(?:;[^,]*)?")
+_GENERIC = frozenset(
+    (
+        " application/octet-stream application/x-octet-stream application/octetstream binary/octet-stream application/unknown"
+        " unknown/unknown application/x-unknown application/download application/x-download application/force-download"
+        " application/x-force-download application/x-forcedownload text/pdf text/x-pdf"
+    ).split(" ")
+)
+"""Types that servers send for files of unknown type (MIME Sniffing standard, 5.1 and 7), or to have a file saved; the empty one too.
+PDF is no text, but what is sent as `text/pdf` may be."""
+
+
+def declared(values: Sequence[str]) -> str | None:
+    """Return the values of all Content-Type headers of a response, joined; None without any."""
+    if len(values) == 1:
+        return values[0]
+    return ", ".join(values) if values else None
+
+
+def essence(declared: str | None) -> str:
+    """Return the type of a Content-Type header in lower case, without parameters; empty if it has no valid type."""
+    if not declared:
+        return ""
+    return _essence_of_usual(declared) if len(declared) <= _USUAL_LENGTH else _essence(declared)
+
+
+def is_generic(declared: str | None) -> bool:
+    """Return whether a header doesn't determine the type, so that the first bytes must."""
+    return essence(declared) in _GENERIC
+
+
+def _essence(declared: str) -> str:
+    written = declared.lower()
+    match = _ONE_TYPE.fullmatch(written)
+    if match is not None:
+        return "" if match[1] == "*/*" else match[1]
+    found = ""
+    for part in written.split(","):
+        match = _ONE_TYPE.fullmatch(part)
+        if match is not None and match[1] != "*/*":
+            found = match[1]
+    return found
+
+
+_USUAL_LENGTH = 100
+_essence_of_usual = lru_cache(1_000)(_essence)
+"""Cached, because it is called several times a page with the same few values; bounded in number and length."""
+
+
+# --- field values --------------------------------------------------------------------------------------------------
+
+
+Values = str | list[str]
+
+
+def packed(values: Sequence[str]) -> str:
+    """Return several values as one text."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def values_of(text: str) -> Values:
+    """Return the values that a text stands for; the text itself if it is one value."""
+    if text.startswith('["') and text.endswith('"]'):
+        try:
+            return msgspec.json.decode(text, type=list[str])
+        except (msgspec.MsgspecError, RecursionError):
+            pass
+    return text
+
+
+def with_values(fields: Mapping[str, str]) -> dict[str, Values]:
+    """Return the fields of a document as an index gets them."""
+    return {name: values_of(value) for name, value in fields.items()}

@@ -1,0 +1,67 @@
+"""Documents that an index gets without their text, and with where it is: those that are too large for it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Protocol
+
+from crawlspace.document import IndexOrder, with_values
+from crawlspace.urls import document_id
+
+logger = logging.getLogger(__name__)
+
+PLACE, URL = "content_place", "content_url"
+"""The fields of a document in an index."""
+
+
+class ContentReferences(Protocol):
+    """Knows where documents are, and which are too large to be sent whole."""
+
+    def of(self, orders: Sequence[IndexOrder]) -> tuple[IndexOrder, ...]:
+        """Return the orders with where their documents are, and those that are too large by reference. Raises StoreError."""
+
+
+def by_reference(order: IndexOrder) -> IndexOrder | None:
+    """Return an order whose document has no text; None where it has none already, or it is not known where the text is."""
+    if order.document is None or not order.content_place or not order.document.text:
+        return None
+    return replace(order, document=replace(order.document, text=""), is_by_reference=True)
+
+
+def log_by_reference(sink: str, order: IndexOrder) -> None:
+    """Log that an index has refused a document as too large, and gets it without its text."""
+    logger.warning(
+        "%s is too large for the sink %s, and is sent without its text, which is at %s", order.url, sink, order.content_place
+    )
+
+
+def reference_fields(order: IndexOrder) -> Mapping[str, str]:
+    """Return what says where the text of the document is; nothing for one that has its text."""
+    if not order.is_by_reference:
+        return {}
+    return {PLACE: order.content_place} | ({URL: order.content_url} if order.content_url else {})
+
+
+# --- order lines ---------------------------------------------------------------------------------------------------
+
+
+def line_of(order: IndexOrder, *, owner: str) -> bytes:
+    """Return `{"op", "id", "url", "version", "collection"}`, and for a push the `document`, which says where its text is if it is without.
+    Raises UnicodeEncodeError.
+
+    What has a smaller version than an earlier line of the same id is out of date.
+    """
+    line: dict[str, object] = {
+        "op": order.op.value,
+        "id": document_id(order.url),
+        "url": order.url,
+        "version": order.version,
+        "collection": owner,
+    }
+    if order.document is not None:
+        fields = {"fields": with_values(order.document.fields)}
+        line["document"] = {**asdict(order.document), **fields, **reference_fields(order)}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

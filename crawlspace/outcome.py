@@ -1,0 +1,131 @@
+"""The result of one fetch, and what was sent and received for it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from crawlspace.decision import Reason
+from crawlspace.document import Document
+
+
+class OutcomeKind(StrEnum):
+    DOCUMENT = "document"
+    UNCHANGED = "unchanged"
+    REDIRECTED = "redirected"
+    GONE = "gone"
+    """A permanent error."""
+    FAILED = "failed"
+    """A temporary error, or one that may be the host's."""
+    EXCLUDED = "excluded"
+
+
+@dataclass(slots=True)
+class Link:
+    """A link of a page: absolute URL, and whether its `rel` has nofollow."""
+
+    href: str
+    nofollow: bool = False
+    tag: str = "a"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The result of one fetch."""
+
+    id: int
+    url: str
+    kind: OutcomeKind
+    status: int
+    host_failure: bool = False
+    """The failure may be the host's, not the page's: 5xx, connection error, unknown host."""
+    code_failed: bool = False
+    """Code of the project failed, which would fail again at once."""
+    retry_after_s: float | None = None
+    reason: Reason | None = None
+    detail: str = ""
+    """What is known of an error beside its status, as a sentence."""
+    document: Document | None = None
+    index: bool = True
+    """Whether rules and robots directives allow the document in the index."""
+    links: list[str] | None = None
+    """Links to follow, absolute or relative to `base`; None if those of the last fetch remain valid (304)."""
+    base: str = ""
+    """Base of relative links, if it isn't the URL."""
+    left_out: dict[Reason, int] = field(default_factory=dict)
+    """Links, or the rest of the text, beyond a limit of one page."""
+    redirect_to: str | None = None
+    sets_cookie: bool = False
+    """A redirect sets a cookie that the next request of the site carries."""
+    doubted: int = 0
+    """Signature of the page or text that is shown instead of the document, which is held until that is confirmed; 0: it is believed."""
+    is_doubted_again: bool = False
+    """The URL was doubted for the same thing when it was fetched last."""
+    canonical: str | None = None
+    """The canonical URL named by the page, absolute or relative to `base`."""
+    checksum: bytes | None = None
+    added: dict[str, str] = field(default_factory=dict)
+    """The metadata added to the document by rules."""
+    link_metadata: tuple[tuple[str, str], ...] = ()
+    """Metadata that linked pages inherit."""
+    etag: str | None = None
+    last_modified: str | None = None
+    declared_type: str | None = None
+    """The Content-Type header as received."""
+    conditional: bool = False
+    needs_body: bool = False
+    """A 304 whose headers contradict the stored state: the page is fetched again in this run, with an unconditional GET."""
+    restricts_others: bool = False
+    """A 304 has robots directives that are not obeyed, or name another crawler (`crawl/commits.py`)."""
+    exchange: Exchange | None = None
+    """What was sent, for the archive; None where there is none, or the response is not complete."""
+    sent_ago_s: float = 0.0
+    """Seconds since the request was sent, if known."""
+    latency_s: float | None = None
+    """Seconds between sending the request and the headers of the response, if known."""
+    fetched_at: int = 0
+
+
+# --- outcome -------------------------------------------------------------------------------------------------------
+
+
+HeaderLines = Sequence[tuple[bytes, Sequence[bytes]]]
+"""Names, each with its values in the order they came."""
+
+
+_READ_AT_ONCE = 256 * 1024
+
+
+class BodyFile:
+    """A large body, in a file of its own that is removed with this object."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self.path, self.size = path, size
+        weakref.finalize(self, path.unlink, missing_ok=True)
+
+    def parts(self) -> Iterator[bytes]:
+        """Yield its bytes. Raises OSError."""
+        with self.path.open("rb") as file:
+            while part := file.read(_READ_AT_ONCE):
+                yield part
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """`body` is that of the response before it is decoded; times are seconds since 1970."""
+
+    url: str
+    method: str
+    request_headers: HeaderLines
+    status: int
+    response_headers: HeaderLines
+    body: bytes | BodyFile
+    sent_at: float
+    protocol: str = "HTTP/1.1"
+    address: str | None = None
+    """The IP address that answered."""
+    dom: bytes | None = None
+    """The HTML, in UTF-8, of the DOM of a page that was rendered."""

@@ -1,0 +1,82 @@
+"""The status codes of the crawler, beside those of HTTP: their words, and what follows from them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from http import HTTPStatus
+
+
+class Status(IntEnum):
+    """The crawler's own status codes, beside those of HTTP."""
+
+    READ_ERROR = 611
+    CONNECT_ERROR = 612
+    TIMEOUT = 613
+    TLS_FAILED = 614
+    CUT_SHORT = 615
+    LOGGED_OUT = 616
+    NOT_RENDERED = 617
+    PROXY_FAILED = 618
+    NO_SUCH_HOST = 680
+    NO_DNS_ANSWER = 681
+    REDIRECT_MALFORMED = 690
+    REDIRECT_LOOP = 691
+    UNEXPECTED = 699
+    ROBOTS_FORBIDDEN = 740
+    ROBOTS_UNAVAILABLE = 741
+    EXCLUDED = 760
+    EXCLUDED_HERE = 761
+    PORT_OR_SCHEME = 770
+    WRONG_TYPE = 780
+    UNREADABLE_FILE = 782
+    MALFORMED_URL = 786
+    NOINDEX = 2004
+    SOFT_REDIRECT = 3020
+
+    @property
+    def sentence(self) -> str:
+        """The meaning of the code, for users."""
+        return _STATUS_SENTENCES[self]
+
+
+OUT_OF_SPACE = frozenset({int(Status.EXCLUDED), int(Status.EXCLUDED_HERE)})
+"""URLs excluded by the rules; they are crawled again when the rules admit them."""
+
+
+LINKS_ONLY = frozenset({int(HTTPStatus.OK), int(Status.NOINDEX)})
+"""Excluded pages that were read: only their links count. 200: an item pipeline dropped the document."""
+
+
+NO_CONTENT = frozenset({int(HTTPStatus.NO_CONTENT), int(HTTPStatus.RESET_CONTENT)})
+"""Answers without a body, which therefore have no type, and no document."""
+
+
+UNCOUNTED = OUT_OF_SPACE | {404, 410}
+"""URLs that don't count towards a limit of URLs: outside the crawl space, or missing."""
+
+
+_STATUS_SENTENCES = {
+    Status.READ_ERROR: "the answer could not be read",
+    Status.CONNECT_ERROR: "connection refused or lost",
+    Status.TIMEOUT: "no answer in time",
+    Status.TLS_FAILED: "the TLS handshake failed, as with a certificate that is not valid",
+    Status.CUT_SHORT: "the answer was cut short or is too large",
+    Status.LOGGED_OUT: "shown only to who is logged in, and the log-in was refused or is not for this page",
+    Status.NOT_RENDERED: "the page could not be rendered in the browser",
+    Status.PROXY_FAILED: "the proxy cannot be reached, refuses, or has cut the connection",
+    Status.NO_SUCH_HOST: "the host name does not exist",
+    Status.NO_DNS_ANSWER: "looking up the host name gave no answer",
+    Status.REDIRECT_MALFORMED: "a redirect whose target is malformed or not named",
+    Status.REDIRECT_LOOP: "redirects that lead back to themselves",
+    Status.UNEXPECTED: "an unexpected error",
+    Status.ROBOTS_FORBIDDEN: "forbidden by robots.txt",
+    Status.ROBOTS_UNAVAILABLE: "robots.txt cannot be read at present",
+    Status.EXCLUDED: "outside the crawl space",
+    Status.EXCLUDED_HERE: "outside this crawl space, inside the global one",
+    Status.PORT_OR_SCHEME: "the scheme or port is not allowed",
+    Status.WRONG_TYPE: "the extension or document type is not taken",
+    Status.UNREADABLE_FILE: "a file without readable text, found by its title, name and URL",
+    Status.MALFORMED_URL: "the URL is malformed",
+    Status.NOINDEX: "the page or a rule asks not to be indexed, or the spider gave no item",
+    Status.SOFT_REDIRECT: "200 with a Location, or an empty page with an immediate refresh, taken as a redirect",
+}

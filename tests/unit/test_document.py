@@ -1,0 +1,81 @@
+"""What a Content-Type header says, however it is written."""
+
+from __future__ import annotations
+
+import pytest
+
+from crawlspace.document import declared, essence, is_generic, packed, values_of
+
+TYPES = [
+    # Content-Type headers, the type, whether the bytes decide
+    (["text/html"], "text/html", False),
+    (["Text/HTML; charset=utf-8"], "text/html", False),
+    (["  text/html ;x=y"], "text/html", False),
+    # several, as browsers read them
+    (["text/html, text/html"], "text/html", False),
+    (["text/html", "text/html"], "text/html", False),
+    (["text/html; charset=utf-8, image/png"], "image/png", False),
+    (["text/html, */*"], "text/html", False),
+    (["text/html", "nonsense"], "text/html", False),
+    (["text/html;x=a, text/plain;y=b, *"], "text/plain", False),
+    (["text/" + "a" * 127], "text/" + "a" * 127, False),
+    # nothing that helps
+    (["text/" + "a" * 128], "", True),
+    ([], "", True),
+    ([""], "", True),
+    (["nonsense"], "", True),
+    (["*/*"], "", True),
+    (["a/b c"], "", True),
+    (["application/octet-stream"], "application/octet-stream", True),
+    (["application/x-unknown"], "application/x-unknown", True),
+    (["unknown/unknown; charset=utf-8"], "unknown/unknown", True),
+    *(
+        ([kind], kind, True)
+        for kind in (
+            "binary/octet-stream",
+            "application/x-octet-stream",
+            "application/octetstream",
+            "application/download",
+            "application/x-download",
+            "application/force-download",
+            "application/x-force-download",
+            "text/pdf",
+            "text/x-pdf",
+        )
+    ),
+    (["Application/Force-Download; name=x.pdf"], "application/force-download", True),
+]
+
+
+@pytest.mark.parametrize(("headers", "expected", "generic"), TYPES)
+def test_the_type_of_a_header(headers: list[str], expected: str, generic: bool) -> None:
+    written = declared(headers)
+    assert (essence(written), is_generic(written)) == (expected, generic)
+
+
+# --- test field values ---------------------------------------------------------------------------------------------
+
+
+# The text that is stored, and the values that it stands for.
+VALUES = (
+    ("", ""),
+    ("hr", "hr"),
+    ('["hr"]', ["hr"]),
+    ('["hr","board"]', ["hr", "board"]),
+    ('["a, \\"b\\"", "é"]', ['a, "b"', "é"]),
+    ('["hr", 1, "x"]', '["hr", 1, "x"]'),
+    ("[1, 2]", "[1, 2]"),
+    ("[]", "[]"),
+    ('["hr', '["hr'),
+    ('["one"] and ["two"]', '["one"] and ["two"]'),
+)
+
+
+@pytest.mark.parametrize(("stored", "values"), VALUES)
+def test_values(stored: str, values: str | list[str]) -> None:
+    assert values_of(stored) == values
+
+
+@pytest.mark.parametrize("values", [["a", "b"], ["]", '"'], ["ü,\n", "\ud800"[:0], "x"]])
+def test_packed_values_are_read_again(values: list[str]) -> None:
+    assert values_of(packed(values)) == values
