@@ -143,7 +143,7 @@ def test_what_waits_is_no_difference(crawled: Crawled) -> None:
     ("arguments", "status", "sentence"),
     [
         (("demo", "--sink", "serch"), 2, "CRAWLSPACE_SINKS has no sink 'serch': it has embedded, search, log"),
-        (("demo", "--sink", "log"), 2, "the sink log is of type file, which does not return the documents of it"),
+        (("demo", "--sink", "log"), 2, "the sink log is of type file, which does not tell what it has"),
         ((), 2, "name one collection, as in: scrapy audit demo"),
     ],
 )
