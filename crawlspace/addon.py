@@ -27,8 +27,8 @@ from crawlspace import settings as defaults
 from crawlspace.config.files import read_own_rules
 from crawlspace.errors import CrawlspaceError, RuleFileError
 from crawlspace.rules.crawl_rules import CrawlRules
-from crawlspace.rules.xml.exported import what_is_not_read
 from crawlspace.rules.xml.model import ActionRuleSet
+from crawlspace.rules.xml.parser import what_is_not_read
 from crawlspace.runtime.components.addon_rules import (
     OUR_HANDLER,
     SCHEMES,

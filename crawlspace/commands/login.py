@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from crawlspace.access.logins import forget_refused, forget_waiting, places_of
 from crawlspace.access.sessions import Sessions
 from crawlspace.clock import SystemClock
+from crawlspace.config.access import SiteAccess
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.site_access import SiteAccess
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.text import printable, quoted
@@ -51,8 +52,8 @@ class Command(CollectionCommand):
         access = collection.sites.of(url.host, url.port).access
         if access is None:
             raise UsageError(f"CRAWLSPACE_SITES has neither log-in nor headers nor a client certificate for {url.host}")
-        from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415 - the client takes half a second
-        from crawlspace.runtime.access.requests import LoginRequests  # noqa: PLC0415
+        from crawlspace.runtime.access.client import LoginClient  # noqa: PLC0415 - the client takes half a second
+        from crawlspace.runtime.access.login_check import try_login  # noqa: PLC0415
         from crawlspace.runtime.browser.extra import check_browser  # noqa: PLC0415
         from crawlspace.runtime.http.negotiate import prepare_negotiate  # noqa: PLC0415
         from crawlspace.runtime.http.tls import TlsOptions  # noqa: PLC0415
@@ -61,12 +62,13 @@ class Command(CollectionCommand):
         check_browser([access], collection.browser)
         prepare_negotiate([access])
         tls = TlsOptions(verifies=bool(paths.settings["DOWNLOAD_VERIFY_CERTIFICATES"]))
-        sending = LoginRequests(collection.user_agent, collection.sites, collection.proxies, tls, browser=collection.browser)
+        client = LoginClient(collection.user_agent, collection.sites, collection.proxies, tls, browser=collection.browser)
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")
         tell = steps.append if opts.json else lambda step: print(f"             {step}")
-        tried = try_login(url, access, sending=sending, allows=places_of(collection.sites, access), tell=tell)
+        allows = places_of(collection.sites, access)
+        tried = asyncio.run(try_login(url, access, client=client, allows=allows, tell=tell))
         is_taken = access.carries(url.scheme) and tried.is_taken
         if opts.json:
             print_json(_as_json(url, access, tried, steps, is_taken=is_taken))

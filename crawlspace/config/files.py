@@ -14,9 +14,8 @@ from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.parsing import one_of, words
 from crawlspace.private_files import kind_of, real_path
 from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules
-from crawlspace.rules.xml.exported import narrowing
 from crawlspace.rules.xml.model import ActionRuleSet, RegexSyntax
-from crawlspace.rules.xml.parser import MAX_SIZE, parse_rules_xml, refuse_size
+from crawlspace.rules.xml.parser import MAX_SIZE, narrowing, parse_rules_xml, refuse_size
 from crawlspace.text import printable, quoted, without_credentials
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 

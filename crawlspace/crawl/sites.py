@@ -17,8 +17,8 @@ from typing import NamedTuple, Protocol
 
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
-from crawlspace.config.autothrottle import ThrottleSettings
 from crawlspace.config.collection import Collection
+from crawlspace.config.sites import ThrottleSettings
 from crawlspace.crawl.outcomes import site_answered, site_failed
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.delay_schedule import Slot

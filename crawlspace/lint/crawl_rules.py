@@ -11,9 +11,8 @@ from crawlspace.decision import RuleRef
 from crawlspace.lint.finding import Finding, Level
 from crawlspace.rules.address import AddressMatcher
 from crawlspace.rules.crawl_rules import AddressRule, CrawlRules, DomainRule, PrefixRule, Rule, RuleAction
-from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.domain import DomainMatcher, names_no_site
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.named_hosts import names_no_site
 from crawlspace.rules.patterns import Budget
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.space import CrawlSpace

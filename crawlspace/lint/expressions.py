@@ -10,12 +10,11 @@ from urllib.parse import unquote
 import re2
 
 from crawlspace.lint.finding import Finding
-from crawlspace.rules.url_spelling import BadValue, Piece
-from crawlspace.rules.xml.conditions import Conditions
 from crawlspace.rules.xml.elements import SHORTCUTS
+from crawlspace.rules.xml.matcher import Conditions
 from crawlspace.rules.xml.model import STANDARD_ELEMENTS, ActionRule, ActionRuleSet, Atom, Expression, Field, Range, RegexSyntax
-from crawlspace.rules.xml.standard_values import read_standard_value, units
-from crawlspace.rules.xml.values import OPTIONS, SPECIAL, escaped, read_value
+from crawlspace.rules.xml.spelling import BadValue, Piece
+from crawlspace.rules.xml.values import OPTIONS, SPECIAL, escaped, read_standard_value, read_value, units
 
 _USUAL = re.compile(r"\[\^?[^\]:]*[^\]:-]-[^\]:-][^\]:]*\]|\{\d+(?:,\d*)?\}|\.[*+]|\([^()]*\|[^()]*\)|^\^|.\$$|^https\?:")
 """A range in brackets, a count, `.*`, alternatives, an anchor, or `https?`."""

@@ -12,10 +12,8 @@ import re2
 
 from crawlspace.decision import Actions, RuleRef
 from crawlspace.lint.finding import Finding, Level
-from crawlspace.rules.xml.comparisons import text_of
-from crawlspace.rules.xml.conditions import Conditions, Joint
-from crawlspace.rules.xml.exported import first_not_read, what_is_not_read
-from crawlspace.rules.xml.matcher import Setting, setting
+from crawlspace.rules.xml.comparisons import required_texts, text_of
+from crawlspace.rules.xml.matcher import Conditions, Joint, Setting, setting
 from crawlspace.rules.xml.model import (
     Action,
     ActionKind,
@@ -28,7 +26,7 @@ from crawlspace.rules.xml.model import (
     Norm,
     Range,
 )
-from crawlspace.rules.xml.required_texts import required_texts
+from crawlspace.rules.xml.parser import first_not_read, what_is_not_read
 from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 

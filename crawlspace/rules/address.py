@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
 
+from crawlspace.decision import RuleRef
 from crawlspace.rules.crawl_rules import AddressRule, RuleAction
-from crawlspace.rules.embedded_addresses import LOOPBACK_4, LOOPBACK_6, embedded
 from crawlspace.rules.patterns import NO_MATCH
+from crawlspace.rules.targets import address_target
 
 _MAPPED = 0xFFFF
 """The upper 96 bits of an IPv4 address in IPv6 form."""
@@ -118,3 +121,160 @@ class AddressMatcher:
                 break
             best = min(best, networks.get(rule.network & mask, NO_MATCH))
         return None if best == NO_MATCH else self._rules[best]
+
+
+# --- Embedded addresses: IPv4 addresses written inside IPv6 ones, and loopback -------------------------------------
+
+LOOPBACK_4 = 0x7F000001
+LOOPBACK_6 = 1
+
+
+class Embedded(NamedTuple):
+    """An address that another one leads to; `bits` is the number of bits of the other one that mark the form."""
+
+    version: int
+    value: int
+    bits: int
+
+
+def embedded(version: int, value: int) -> tuple[Embedded, ...]:
+    """Return the other addresses that a connection to an address, given as by `address_value`, may reach.
+
+    IPv4-mapped addresses (`::ffff:a.b.c.d`) are not included: `address_value` returns them as IPv4. In `64:ff9b:1::/48` (RFC
+    8215) each network chooses the position of the IPv4 address, so there are several.
+    """
+    if version == 4:
+        return (Embedded(4, LOOPBACK_4, 32),) if value == 0 else ()
+    if value <= LOOPBACK_6:
+        return (Embedded(6, LOOPBACK_6, 128), _LOOPBACK) if value == 0 else ()
+    found = tuple(Embedded(4, inner, bits) for inner, bits in _inner(value))
+    return (*found, _LOOPBACK) if any(inner.value == 0 for inner in found) else found
+
+
+_LOOPBACK = Embedded(4, LOOPBACK_4, 128)
+_LOW = 0xFFFFFFFF
+
+
+def _inner(value: int) -> list[tuple[int, int]]:
+    """Return the IPv4 addresses in an IPv6 address, each with the number of bits that mark its form."""
+    upper = value >> 32
+    if upper in _TRANSLATED:
+        return [(value & _LOW, 96)]
+    if value >> 80 == 0x0064FF9B0001:
+        return [(one, 48) for one in dict.fromkeys(_local_translated(value)) if one >> 24]
+    if value >> 112 == 0x2002:  # 6to4, RFC 3056
+        return [(value >> 80 & _LOW, 16)]
+    if value >> 96 == 0x20010000:  # Teredo, RFC 4380: the server, and the client with inverted bits
+        return [(~value & _LOW, 32), (value >> 64 & _LOW, 32)]
+    if upper & 0xFCFFFFFF == 0x00005EFE:  # ISATAP, RFC 5214: in the lower half, after any prefix
+        return [(value & _LOW, 96)]
+    return []
+
+
+_TRANSLATED = frozenset(
+    (
+        0,  # ::a.b.c.d, RFC 4291 section 2.5.5.1
+        0xFFFF,  # ::ffff:a.b.c.d, section 2.5.5.2
+        0xFFFF0000,  # ::ffff:0:a.b.c.d, RFC 2765
+        0x0064FF9B << 64,  # 64:ff9b::a.b.c.d, RFC 6052
+    )
+)
+
+
+def _local_translated(value: int) -> tuple[int, ...]:
+    """Return the addresses by RFC 6052 section 2.2, with prefixes of 96, 48, 56 and 64 bits; bits 64 to 71 are skipped."""
+    return (
+        value & _LOW,
+        (value >> 64 & 0xFFFF) << 16 | value >> 40 & 0xFFFF,
+        (value >> 64 & 0xFF) << 24 | value >> 32 & 0xFFFFFF,
+        value >> 24 & _LOW,
+    )
+
+
+# --- Address ranges to which links, redirects and name servers must not lead a crawler -----------------------------
+# The ranges are those of the IANA special-purpose address registries (RFC 6890 and successors) and the metadata services of large
+# clouds. They are listed here because the results of the `ipaddress` module differ between Python versions.
+
+
+class Reach(Enum):
+    """Who may have requests sent to an address."""
+
+    PUBLIC = "public"
+    INTERNAL = "internal"
+    """This machine, private networks, and reserved ranges: only hosts that the configuration names."""
+    METADATA = "metadata"
+    """Link-local and cloud metadata: nobody, unless an address rule allows it."""
+
+
+_METADATA = (
+    "169.254.0.0/16",  # link-local, and the metadata service of most clouds
+    "100.100.100.200",  # Alibaba
+    "168.63.129.16",  # Azure, in a public range
+    "192.0.0.192",  # Oracle
+    "fe80::/10",
+    "fd00:c1::/32",  # Oracle
+    "fd00:ec2::/64",  # Amazon
+    "fd20:ce::254",  # Google
+    "fd00:42::42",  # Scaleway
+)
+_INTERNAL = (
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",  # shared address space of providers
+    "127.0.0.0/8",
+    "172.16.0.0/12",
+    "192.0.0.0/24",
+    "192.0.2.0/24",
+    "192.88.99.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/3",  # multicast and reserved
+    "2001::/23",  # protocol assignments, Teredo
+    "2001:db8::/32",
+    "3fff::/20",
+)
+_GLOBAL_IPV6 = 0b001
+"""The upper three bits of all public IPv6 addresses (2000::/3)."""
+
+
+def reach(version: int, value: int) -> Reach:
+    """Return who may have requests sent to an address, given as by `address_value`.
+
+    An address that embeds an IPv4 address has the most restricted reach of the two; in `::a.b.c.d`, `64:ff9b::a.b.c.d` and 6to4
+    only the embedded address counts.
+    """
+    if version == 4 and value:  # most addresses embed no other one
+        return _reach_of(version, value)
+    kinds = [_reach_of(one.version, one.value) for one in embedded(version, value)]
+    if not kinds or (value >> 32 not in _OPEN_TRANSLATORS and value >> 112 != _6TO4):
+        kinds.append(_reach_of(version, value))
+    return next(kind for kind in (Reach.METADATA, Reach.INTERNAL, Reach.PUBLIC) if kind in kinds)
+
+
+def _reach_of(version: int, value: int) -> Reach:
+    if _metadata.match_value(version, value):
+        return Reach.METADATA
+    if _internal.match_value(version, value) or (version == 6 and value >> 125 != _GLOBAL_IPV6):
+        return Reach.INTERNAL
+    return Reach.PUBLIC
+
+
+_OPEN_TRANSLATORS = frozenset((0, 0x0064FF9B << 64))
+"""The upper 96 bits of ::a.b.c.d and 64:ff9b::a.b.c.d."""
+_6TO4 = 0x2002
+
+
+def _compiled(networks: tuple[str, ...]) -> AddressMatcher:
+    rules = []
+    for network in networks:
+        version, value, mask = address_target(network)
+        full = (1 << (32 if version == 4 else 128)) - 1
+        mask = full if mask is None else mask
+        rules.append(AddressRule(RuleAction.FORBID, version, value & mask, mask, RuleRef("", 0, network)))
+    return AddressMatcher(rules)
+
+
+_metadata = _compiled(_METADATA)
+_internal = _compiled(_INTERNAL)

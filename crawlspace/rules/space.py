@@ -7,19 +7,20 @@ URL.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from hashlib import blake2b
 from typing import NamedTuple, Protocol
 
 from crawlspace.cache import Recent
 from crawlspace.decision import NO_ACTIONS, Actions, Decision, Reason, Step, Verdict
 from crawlspace.document import is_generic
-from crawlspace.rules.address import AddressMatcher, address_value
-from crawlspace.rules.content_hash import content_hash
+from crawlspace.rules.address import AddressMatcher, Reach, address_value, reach
 from crawlspace.rules.crawl_rules import CrawlRules, Rule, RuleAction
-from crawlspace.rules.domain import DomainMatcher
+from crawlspace.rules.domain import DomainMatcher, NamedHosts
 from crawlspace.rules.limits import (
     Limits,
     extension,
@@ -29,9 +30,7 @@ from crawlspace.rules.limits import (
     path_depth,
     repeats_segments,
 )
-from crawlspace.rules.named_hosts import NamedHosts
 from crawlspace.rules.prefix import PrefixMatcher
-from crawlspace.rules.private_networks import Reach, reach
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, join, parse
 
@@ -458,3 +457,45 @@ def _limits_of_scope(
 def _no_limit(reason: Reason) -> Check:
     """Return a check for the trace of a limit that is not set."""
     return Check(reason, lambda _: None, is_of_host=True)
+
+
+# --- The hash of rules and limits: a change of the hash means that decisions may change ----------------------------
+
+
+def content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, object]) -> str:
+    """Return the hash. Comments, blanks, spelling and line numbers have no effect; the order of rules of one type has."""
+    content = {
+        "format": 1,
+        "domain": _Texts(rules.domain),
+        "prefix": _Texts(rules.prefix),
+        "address": _Texts(rules.address),
+        "limits": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(limits).items()},
+        **beside,
+    }
+    hashed = blake2b(digest_size=16)
+    for text in _as_json(content):
+        hashed.update(text.encode())
+    return hashed.hexdigest()
+
+
+class _Texts(NamedTuple):
+    """The rules of one list as a list of texts, generated one at a time."""
+
+    rules: Sequence[Rule]
+
+
+def _as_json(content: Mapping[str, object]) -> Iterator[str]:
+    """Yield the parts of `json.dumps` of a mapping, keys sorted."""
+    before = "{"
+    for key in sorted(content):
+        value = content[key]
+        yield f"{before}{json.dumps(key)}: "
+        before = ", "
+        if isinstance(value, _Texts):
+            yield "["
+            for number, rule in enumerate(value.rules):
+                yield f"{', ' if number else ''}{json.dumps(f'{rule.action} {rule.target}')}"
+            yield "]"
+        else:
+            yield json.dumps(value, sort_keys=True)
+    yield "}"

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from crawlspace.access.logins import Logins
 from crawlspace.clock import FakeClock
-from crawlspace.config.site_access import SiteAccess
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
 from crawlspace.runtime.access.middleware import SiteAccessMiddleware
-from crawlspace.runtime.access.renewal import Renewal
-from crawlspace.runtime.access.session_check import Download
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.status import Status
@@ -84,12 +80,14 @@ class LoggingIn:
         logins = engine.logins
         self._web, self._chance, self._left = web, chance, _MOST_ENDS
         starts = [start.url.text for start in engine.collection.start_urls]
-        self._middleware = _Middleware(
+        self._middleware = SiteAccessMiddleware(
             logins,
-            _Renewal(logins, web, clock),
+            log_in=lambda access: LogIn(access, self._send, logins.places(access)).session(),
             download=self._download,
             starts=lambda access: [url for url in starts if logins.is_of(url, access)],
+            sleep=self._wait,
         )
+        self._clock = clock
         self._sent: dict[int, Request | Exception] = {}
 
     def send(self, fetch: FetchPage) -> None:
@@ -126,6 +124,17 @@ class LoggingIn:
             sent = self._carried(found)
         raise AssertionError(f"{state.url} is requested again and again")
 
+    async def _send(self, request: Request) -> Response:
+        """Send a request of a log-in."""
+        answer = self._web.answer(request.url, session=_session(request), logs_in=request.method == "POST", is_of_page=False)
+        if answer.failure:
+            raise LogInFailedError(answer.failure, refused=False)
+        return response_of(request, answer)
+
+    async def _wait(self, _: float) -> None:
+        """Wait for a process that was killed while it logged in."""
+        self._clock.advance(_CLAIM_S)
+
     def _carried(self, request: Request) -> Request | Exception:
         try:
             _finished(self._middleware.process_request(request))
@@ -144,51 +153,6 @@ class LoggingIn:
         found = await found if isinstance(found, Coroutine) else found
         assert isinstance(found, Response)
         return found
-
-
-class _Middleware(SiteAccessMiddleware):
-    """Carries sessions, and sees where nobody is logged in."""
-
-    def __init__(
-        self, logins: Logins, renewal: Renewal, *, download: Download, starts: Callable[[SiteAccess], Iterable[str]]
-    ) -> None:
-        super().__init__(logins, download=download, starts=starts)
-        self._renewal = renewal
-
-
-class _Renewal(Renewal):
-    """Logs in on this thread."""
-
-    def __init__(self, logins: Logins, web: Web, clock: FakeClock) -> None:
-        super().__init__(logins, None, is_stopping=lambda: False)  # type: ignore[arg-type]
-        self._web, self._clock = web, clock
-
-    async def _renewed(self, access: SiteAccess, site: str) -> None:
-        sessions, logins = self._sessions, self._logins
-        if sessions.reload(access):
-            return
-        if not sessions.begin(access):  # a process was killed that did
-            self._clock.advance(_CLAIM_S)
-            return
-        try:
-            if sessions.reload(access) or logins.is_refused_by_now(site):
-                return
-            if (wait_s := sessions.next_login_in(access)) > 0:
-                logins.too_often(site, wait_s)
-                return
-            found = await LogIn(access, self._sends, logins.places(access)).session()
-            sessions.took(access, found.content, landed=found.landed if logins.is_of(found.landed, access) else "")
-            logins.took(site)
-        except LogInFailedError as error:
-            (logins.refused if error.refused else logins.failed)(site, str(error))
-        finally:
-            sessions.end(access)
-
-    async def _sends(self, request: Request) -> Response:
-        answer = self._web.answer(request.url, session=_session(request), logs_in=request.method == "POST", is_of_page=False)
-        if answer.failure:
-            raise LogInFailedError(answer.failure, refused=False)
-        return response_of(request, answer)
 
 
 def response_of(request: Request, answer: Answer) -> HtmlResponse:

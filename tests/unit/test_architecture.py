@@ -61,7 +61,6 @@ MANY_IMPORTS = {
     "crawlspace.crawl.engine": "is the façade of a running crawl",
     "crawlspace.crawl.startup": "brings all parts of a store in line and builds the engine",
     "crawlspace.importers.ibm.collection": "puts all parts of an imported configuration together",
-    "crawlspace.runtime.access.requests": "sends log-ins as pages are sent; goes with one package for log-ins",
     "crawlspace.runtime.browser.crawl_browser": "connects the browser to the crawl",
     "crawlspace.runtime.components.scheduler": "connects Scrapy to the engine",
     "crawlspace.runtime.session.replay_process": "runs the parts of a crawl in a process of its own",

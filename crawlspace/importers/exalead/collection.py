@@ -4,21 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from crawlspace.errors import ConfigError, did_you_mean
 from crawlspace.frontier.source_weights import NAME as WEIGHTS
-from crawlspace.importers.exalead.fetcher import fetcher_options, is_fetcher
-from crawlspace.importers.exalead.named_hosts import accepted_hosts
-from crawlspace.importers.exalead.options import CONFIRMED, OPTIONS, THROTTLE_MS, mime_types, throttle
+from crawlspace.importers.exalead.options import (
+    CONFIRMED,
+    OPTIONS,
+    THROTTLE_MS,
+    fetcher_options,
+    is_fetcher,
+    mime_types,
+    queue_weights,
+    throttle,
+)
 from crawlspace.importers.exalead.roots import Roots
-from crawlspace.importers.exalead.rules import imported_rules
-from crawlspace.importers.exalead.scheduler import queue_weights
+from crawlspace.importers.exalead.rules import accepted_hosts, imported_rules
 from crawlspace.importers.exalead.xml import COMMENT, Attribute, ConfigElement, ExaleadCrawler
-from crawlspace.importers.outcomes import Translate, Translation, WrongValue, lost, setting, whole, yes_or_no
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.rules_xml import document
-from crawlspace.importers.settings_file import SettingsFile
-from crawlspace.importers.start_urls import start_lines
-from crawlspace.importers.written import ImportedCollection
+from crawlspace.importers.files import ImportedCollection, SettingsFile, heading, imported_collection, xml_document
+from crawlspace.importers.translation import (
+    Fate,
+    ImportReport,
+    Translate,
+    Translation,
+    WrongValue,
+    lost,
+    setting,
+    translated,
+    unknown,
+    whole,
+    yes_or_no,
+)
 from crawlspace.parsing import duration
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.text import printable, quoted
@@ -51,7 +64,9 @@ class _ExaleadImport:
         self._name = name
         self._defaults = defaults
         self._syntax = syntax or RegexSyntax(str(defaults[_REGEX]))
-        self._settings = SettingsFile(_heading(report.file, crawler))
+        what = f"The crawler {printable(crawler.name)}" if crawler.name else "Rules"
+        self._heading = heading(f"{what} of Exalead CloudView", "import-exalead", report.file)
+        self._settings = SettingsFile(self._heading)
         if syntax is not None:
             self._settings.set({_REGEX: syntax.value}, "as asked for by --regex")
         self._attributes = {} if crawler.has_rules_only else crawler.node.attributes
@@ -78,8 +93,7 @@ class _ExaleadImport:
         of_roots = roots.rules_xml(accept=accept, follows_roots=self._follows_roots())
         of_file = imported_rules(self._rules, self._report, syntax=self._syntax)
         self._settings.set({"CRAWLSPACE_HOST_CASE_SENSITIVE": False}, "Exalead compares hosts without regard to capitals")
-        heading = _heading(self._report.file, self._crawler)
-        rules_xml = document(
+        rules_xml = xml_document(
             f"From {self._report.file}, by scrapy import-exalead: its rules, each with its line.", [*of_roots, *of_file]
         )
         allowed = roots.crawl_rules()
@@ -88,11 +102,16 @@ class _ExaleadImport:
                 "# Hosts that rules of rules.xml accept: they may have private addresses.",
                 *(f"allow domain {host}" for host in hosts),
             ]
-        crawl_rules = f"{heading}\n" + "".join(f"{line}\n" for line in allowed)
-        files = {"crawl.rules": crawl_rules, "rules.xml": rules_xml, "settings.py": self._settings.text()}
-        settings = {**self._defaults, **self._settings.values, _REGEX: self._syntax.value}
-        starts = start_lines(list(roots.starts()), files, settings, self._report, refused="refused by the rules")
-        return ImportedCollection({"start_urls.txt": heading + "".join(starts), **files}, self._report)
+        return imported_collection(
+            self._settings,
+            allowed,
+            rules_xml,
+            list(roots.starts()),
+            self._report,
+            heading=self._heading,
+            effective={**self._defaults, **self._settings.values, _REGEX: self._syntax.value},
+            refused="refused by the rules",
+        )
 
     # --- elements ----------------------------------------------------------------------------------------------------
 
@@ -105,7 +124,7 @@ class _ExaleadImport:
             elif attribute.name == "verbose":
                 self._translate(attribute, name, OPTIONS["verbose"])
             else:
-                self._add(attribute.line, name, _unknown(attribute.name, ["version", "verbose"]))
+                self._add(attribute.line, name, unknown(attribute.name, ["version", "verbose"]))
 
     def _beside(self, element: ConfigElement) -> None:
         """Report an element outside of all crawlers, or read it where it has the settings of this one's fetcher."""
@@ -114,7 +133,7 @@ class _ExaleadImport:
         elif element.name == "Rules":
             self._add(element.line, element.name, lost("these Rules are in no Crawler"), is_recalled=False)
         else:
-            self._add(element.line, element.name, _unknown(element.name, ["Crawler", "Fetcher"]))
+            self._add(element.line, element.name, unknown(element.name, ["Crawler", "Fetcher"]))
 
     def _of_rules_only(self, node: ConfigElement) -> None:
         """Read a file without a Crawler: the topmost Rules; all else is reported."""
@@ -123,7 +142,7 @@ class _ExaleadImport:
             return
         holds_rules = any(node.named("Rules"))
         if not holds_rules:
-            self._add(node.line, node.name, _unknown(node.name, ["Rules", "Crawler"]))
+            self._add(node.line, node.name, unknown(node.name, ["Rules", "Crawler"]))
             return
         for attribute in node.attributes.values():
             self._add(
@@ -150,7 +169,7 @@ class _ExaleadImport:
             elif child.name == "CrawlSchedulerConfig":
                 self._weights(child)
             elif child.name == "CustomCrawlConfig":
-                reason = "its processors are programs of CloudView; a spider's document() and pipelines are the places for yours (docs/collections.md)"
+                reason = "its processors are programs of CloudView; a spider's xml_document() and pipelines are the places for yours (docs/collections.md)"
                 self._add(child.line, name, lost(reason), is_recalled=False)
             elif is_fetcher(child):
                 self._fetcher(child)
@@ -160,7 +179,7 @@ class _ExaleadImport:
                     self._add(attribute.line, f"{name}/{attribute.name}", lost("what it is for is not known"))
                 self._parts(child, f"{name}/")
             else:
-                self._add(child.line, name, _unknown(child.name, [*PARTS, "Fetcher"]))
+                self._add(child.line, name, unknown(child.name, [*PARTS, "Fetcher"]))
 
     def _weights(self, config: ConfigElement) -> None:
         found, weights = queue_weights(config)
@@ -191,13 +210,10 @@ class _ExaleadImport:
         elif name in OPTIONS:
             self._translate(attribute, name, OPTIONS[name])
         else:
-            self._add(attribute.line, name, _unknown(name, [*OPTIONS, *OWN_OPTIONS]))
+            self._add(attribute.line, name, unknown(name, [*OPTIONS, *OWN_OPTIONS]))
 
     def _translate(self, attribute: Attribute, name: str, translate: Translate) -> None:
-        try:
-            translation = translate([attribute.value.strip()], self._defaults)
-        except (WrongValue, ConfigError) as error:
-            translation = lost(f"its value cannot be used: {error}")
+        translation = translated(translate, [attribute.value.strip()], self._defaults)
         self._settings.set(translation.settings, f"{self._report.file}:{attribute.line}: {printable(name)}")
         self._add(attribute.line, name, translation)
 
@@ -295,8 +311,9 @@ class _ExaleadImport:
         return self._is_on("defaultFollowRoots") and not self._is_on("defaultFollow", usual=True)
 
     def _add(self, line: int, name: str, translation: Translation, *, is_recalled: bool | None = None) -> None:
-        recalled = translation.is_recalled and name not in CONFIRMED if is_recalled is None else is_recalled
-        self._report.add(line, name, translation.fate, translation.text, is_recalled=recalled)
+        self._report.add_translation(
+            line, name, translation, is_recalled=name not in CONFIRMED if is_recalled is None else is_recalled
+        )
 
 
 OWN_OPTIONS: Mapping[str, Callable[[_ExaleadImport, Sequence[str]], Translation]] = {
@@ -310,16 +327,3 @@ OWN_OPTIONS: Mapping[str, Callable[[_ExaleadImport, Sequence[str]], Translation]
     "smartRefreshMaxAgeS": lambda self, values: self._refresh("smartRefreshMaxAgeS", values),
 }
 """Attributes that depend on others."""
-
-
-def _unknown(name: str, known: Sequence[str]) -> Translation:
-    reason = f"{quoted(name)} is not known: {did_you_mean(name, known, 'it may be of another version')}"
-    return Translation(Fate.NO_COUNTERPART, reason, is_recalled=False)
-
-
-def _heading(file: str, crawler: ExaleadCrawler) -> str:
-    what = f"The crawler {printable(crawler.name)}" if crawler.name else "Rules"
-    return (
-        f"# {what} of Exalead CloudView, by `scrapy import-exalead`.\n"
-        f"# A comment names the place in {file} from which the line below it comes.\n"
-    )

@@ -12,13 +12,10 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import quoteattr
 
 from crawlspace.errors import RuleFileError, did_you_mean
-from crawlspace.importers.crawl_rules import without_effect
 from crawlspace.importers.exalead.xml import Attribute, ConfigElement
-from crawlspace.importers.lists import WrittenValue
-from crawlspace.importers.outcomes import Translation, WrongValue, lost, yes_or_no
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.rules_xml import rule as xml_rule
-from crawlspace.importers.start_urls import ImportedStart, start_url
+from crawlspace.importers.files import ImportedStart, rules_without_effect, start_url, xml_rule
+from crawlspace.importers.reading import WrittenValue
+from crawlspace.importers.translation import Fate, ImportReport, Translation, WrongValue, lost, yes_or_no
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.text import printable, quoted
 from crawlspace.urls import Url
@@ -86,7 +83,7 @@ class Roots:
             place = f"# {self._report.file}:{root.site_line}: Root/site"
             rules += [(f"allow prefix {url}", place) for url in _site(root.url)]
         rules += [("forbid prefix http://*", ""), ("forbid prefix https://*", "")]
-        idle = without_effect([written for written, _ in rules])
+        idle = rules_without_effect([written for written, _ in rules])
         lines: list[str] = []
         before = ""
         for number, (written, place) in enumerate(rules):

@@ -12,8 +12,8 @@ from xml.sax.saxutils import quoteattr
 
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
 from crawlspace.importers.exalead.xml import COMMENT, Attribute, ConfigElement
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.rules_xml import comment
+from crawlspace.importers.files import xml_comment
+from crawlspace.importers.translation import Fate, ImportReport
 from crawlspace.rules.xml.elements import ACTIONS, CONDITIONS
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
@@ -66,7 +66,7 @@ class _RulesImport:
         waiting: list[str] = []
         for child in rules.children:
             if child.name == COMMENT:
-                waiting.append(f"{indent}  {comment(child.text.strip())}")
+                waiting.append(f"{indent}  {xml_comment(child.text.strip())}")
             elif child.name == "Rules" and not child.is_foreign:
                 found += [*waiting, *self.lines(child, f"{indent}  ")]
                 waiting = []
@@ -74,10 +74,10 @@ class _RulesImport:
                 rule = self._usable(child, name)
                 if rule is not None:
                     kept += 1
-                    place = f"{indent}  {comment(f'{self._report.file}:{child.line}')}"
+                    place = f"{indent}  {xml_comment(f'{self._report.file}:{child.line}')}"
                     found += [*waiting, place, *(f"{indent}  {line}" for line in _written(rule))]
                 else:
-                    found += [*waiting, f"{indent}  {comment(f'{self._report.file}:{child.line}: a Rule that is left out')}"]
+                    found += [*waiting, f"{indent}  {xml_comment(f'{self._report.file}:{child.line}: a Rule that is left out')}"]
                 waiting = []
             else:
                 meant = did_you_mean(child.name, ("Rule", "Rules"), "Rules holds Rule")
@@ -188,7 +188,7 @@ def _parts(element: ConfigElement) -> Iterator[tuple[int, str]]:
     foreign = ' xmlns="urn:other"' if element.is_foreign else ""
     start = f"{_tag(element.name, element.attributes)}{foreign}"
     if element.text.strip():
-        yield element.line, f"{start}>{comment('')}{_text(element.text)}"
+        yield element.line, f"{start}>{xml_comment('')}{_text(element.text)}"
     elif not element.elements:
         yield element.line, f"{start}/>"
         return
@@ -206,7 +206,7 @@ def _text(text: str) -> str:
 def _written(element: ConfigElement, indent: str = "") -> Iterator[str]:
     """Yield the lines of a rule, with its comments."""
     if element.name == COMMENT:
-        yield f"{indent}{comment(element.text.strip())}"
+        yield f"{indent}{xml_comment(element.text.strip())}"
     elif not element.children:
         yield f"{indent}{_tag(element.name, element.attributes)}/>"
     else:
@@ -214,3 +214,40 @@ def _written(element: ConfigElement, indent: str = "") -> Iterator[str]:
         for child in element.children:
             yield from _written(child, f"{indent}  ")
         yield f"{indent}</{element.name}>"
+
+
+# --- The hosts that accepting rules name. crawl.rules allows them by name, because only such hosts may have private addresses ---
+
+_HOST = re.compile(r"[\w.-]+", re.ASCII)
+_SITE = re.compile(r"https?://([\w.-]+)(?::\d+)?/", re.ASCII | re.IGNORECASE)
+
+
+def accepted_hosts(rules: Sequence[ConfigElement]) -> list[str]:
+    """Return the targets of domain rules for the hosts that rules with Accept name, each once."""
+    return list(dict.fromkeys(host for one in rules for host in _of_rules(one)))
+
+
+def _of_rules(rules: ConfigElement) -> Iterator[str]:
+    for child in rules.elements:
+        if child.name == "Rules":
+            yield from _of_rules(child)
+        elif child.name == "Rule" and any(one.name == "Accept" for one in child.elements):
+            for condition in child.elements:
+                yield from _of_condition(condition)
+
+
+def _of_condition(condition: ConfigElement) -> Iterator[str]:
+    """Yield the hosts that a condition names, and not those that it leaves out."""
+    values = [condition.attributes[key].value for key in ("val", "value") if key in condition.attributes]
+    attributes = {key: one.value for key, one in condition.attributes.items()}
+    if condition.name in {"And", "Or"}:
+        for child in condition.elements:
+            yield from _of_condition(child)
+    elif condition.name == "Domain" and values and _HOST.fullmatch(values[0]):
+        yield from (values[0].lower(), f"*.{values[0].lower()}")
+    elif condition.name == "Host" or (condition.name == "Atom" and attributes.get("field") == "host"):
+        is_whole = attributes.get("kind", "exact") == "exact"
+        yield from (value.lower() for value in values if is_whole and _HOST.fullmatch(value))
+    elif condition.name == "Url" or (condition.name == "Atom" and attributes.get("field") == "url"):
+        is_beginning = attributes.get("kind", "exact") in {"exact", "prefix"}
+        yield from (site[1].lower() for value in values if is_beginning and (site := _SITE.match(value)))

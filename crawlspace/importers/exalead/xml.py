@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
-from crawlspace.importers.xml_reading import XmlReading
+from crawlspace.importers.reading import XmlReading
 from crawlspace.rules.xml.parser import MAX_DEPTH
 from crawlspace.text import quoted
 

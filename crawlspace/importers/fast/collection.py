@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from crawlspace.errors import ConfigError, did_you_mean
+from crawlspace.importers.access import form_login, proxies
 from crawlspace.importers.fast import options as fast_options
-from crawlspace.importers.fast.access import site_login
-from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, SECTIONS
-from crawlspace.importers.fast.rules import FastLists, space_files
-from crawlspace.importers.fast.sections import READERS
-from crawlspace.importers.fast.values import LISTS, ListedValue
+from crawlspace.importers.fast.options import CRAWLMODE, NOT_YET, OPTIONS, READERS, SECTIONS, site_login
+from crawlspace.importers.fast.rules import LISTS, FastLists, ListedValue, space_files
 from crawlspace.importers.fast.xml import FastOption, FastSection
-from crawlspace.importers.lists import ListFiles, WrittenValue
-from crawlspace.importers.logins import form_login
-from crawlspace.importers.outcomes import Translate, Translation, WrongValue, lost, number, setting, whole, yes_or_no
-from crawlspace.importers.proxies import proxies
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.rules_xml import document
-from crawlspace.importers.settings_file import SettingsFile
-from crawlspace.importers.start_urls import ImportedStart, start_lines, start_url
-from crawlspace.importers.written import ImportedCollection
+from crawlspace.importers.files import (
+    ImportedCollection,
+    ImportedStart,
+    SettingsFile,
+    heading,
+    imported_collection,
+    start_url,
+    xml_document,
+)
+from crawlspace.importers.reading import ListFiles, WrittenValue
+from crawlspace.importers.translation import (
+    Fate,
+    ImportReport,
+    Translate,
+    Translation,
+    WrongValue,
+    lost,
+    number,
+    setting,
+    translated,
+    unknown,
+    whole,
+    yes_or_no,
+)
 from crawlspace.text import printable, quoted
 
 DELAY_S = 60
@@ -46,7 +58,8 @@ class _FastImport:
         self._list_files = lists
         self._name = name
         self._defaults = defaults
-        self._settings = SettingsFile(_heading(report.file, section))
+        self._heading = heading(f"The collection {printable(section.name)} of FAST's web crawler", "import-fast", report.file)
+        self._settings = SettingsFile(self._heading)
         self._starts: list[tuple[str, WrittenValue]] = []
         self._options = {option.name: option for option in section.options}
 
@@ -70,13 +83,16 @@ class _FastImport:
             self._settings.set({"CRAWLSPACE_DEFAULT_ACCEPT": False}, "only what a rule of rules.xml accepts is crawled")
         self._settings.set({"CRAWLSPACE_HOST_CASE_SENSITIVE": False}, "FAST compares hosts without regard to capitals")
         self._settings.set(setting(self._defaults, "CRAWLSPACE_RULES_XML_REGEX", "escaped").settings, "rules.xml is written so")
-        heading = _heading(self._report.file, self._section)
-        rules = f"{heading}\n" + "".join(f"{line}\n" for line in space.crawl_rules)
-        rules_xml = document(f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.", space.rules_xml)
-        files = {"crawl.rules": rules, "rules.xml": rules_xml, "settings.py": self._settings.text()}
-        settings = {**self._defaults, **self._settings.values}
-        starts = start_lines(list(self._imported_starts()), files, settings, self._report, refused="refused, as by FAST")
-        return ImportedCollection({"start_urls.txt": heading + "".join(starts), **files}, self._report)
+        return imported_collection(
+            self._settings,
+            space.crawl_rules,
+            xml_document(f"From {self._report.file}, by scrapy import-fast: what crawl.rules cannot say.", space.rules_xml),
+            list(self._imported_starts()),
+            self._report,
+            heading=self._heading,
+            effective={**self._defaults, **self._settings.values},
+            refused="refused, as by FAST",
+        )
 
     # --- options -----------------------------------------------------------------------------------------------------
 
@@ -95,21 +111,15 @@ class _FastImport:
             if option.name == "info":
                 self._settings.heading += f"# {printable(option.text)}\n"
         else:
-            self._add(option.line, option.name, _unknown(option.name, [*OPTIONS, *OWN_OPTIONS, "start_uris", "start_uri_files"]))
+            self._add(option.line, option.name, unknown(option.name, [*OPTIONS, *OWN_OPTIONS, "start_uris", "start_uri_files"]))
 
     def _translate(self, option: FastOption, name: str, translate: Translate) -> None:
         """Translate an option by a function, set what it sets, and report it under a name."""
-        translation = self._translated([value.text for value in option.values], translate)
+        translation = translated(translate, [value.text for value in option.values], self._defaults)
         if translation.fate is Fate.NO_COUNTERPART and option.name in NOT_YET and not translation.settings:
             translation = Translation(Fate.NOT_YET, translation.text)
         self._settings.set(translation.settings, f"{self._report.file}:{option.line}: {printable(name)}")
         self._add(option.line, name, translation)
-
-    def _translated(self, values: Sequence[str], translate: Translate) -> Translation:
-        try:
-            return translate(values, self._defaults)
-        except (WrongValue, ConfigError) as error:
-            return lost(f"its value cannot be used: {error}")
 
     def _meta_robots(self, values: Sequence[str]) -> Translation:
         obeys = yes_or_no(values)
@@ -181,13 +191,13 @@ class _FastImport:
                 if option.name in CRAWLMODE:
                     self._translate(option, f"{name}/{option.name}", CRAWLMODE[option.name])
                 else:
-                    self._add(option.line, f"{name}/{option.name}", _unknown(option.name, CRAWLMODE))
+                    self._add(option.line, f"{name}/{option.name}", unknown(option.name, CRAWLMODE))
         elif name in READERS:
             self._rows(section)
         elif name in SECTIONS:
             self._add(section.line, name, SECTIONS[name]([], self._defaults))
         elif name not in LISTS:
-            self._add(section.line, name, _unknown(name, [*LISTS, *READERS, *SECTIONS, "passwd", "crawlmode"]))
+            self._add(section.line, name, unknown(name, [*LISTS, *READERS, *SECTIONS, "passwd", "crawlmode"]))
         for nested in section.sections if section.kind == "section" and name not in {*LISTS, *SECTIONS} else ():
             self._add(nested.line, f"{name}/{nested.name}", lost("it is no section that belongs here"))
         for element in section.unknown:
@@ -277,8 +287,7 @@ class _FastImport:
                 yield ImportedStart(name, value.line, url, is_recalled=recalled, is_reported=not is_of_file)
 
     def _add(self, line: int, name: str, translation: Translation) -> None:
-        recalled = translation.is_recalled and name not in fast_options.CONFIRMED
-        self._report.add(line, name, translation.fate, translation.text, is_recalled=recalled)
+        self._report.add_translation(line, name, translation, is_recalled=name not in fast_options.CONFIRMED)
 
 
 OWN_OPTIONS = {
@@ -298,15 +307,3 @@ _OF_SITES = {
     "use_javascript": ("render", lambda values: "always" if yes_or_no(values) else "never"),
 }
 """Options that may differ between sites, with their keys in CRAWLSPACE_SITES."""
-
-
-def _unknown(name: str, known: Sequence[str] | Mapping[str, object]) -> Translation:
-    reason = f"{quoted(name)} is not known: {did_you_mean(name, known, 'it may be of another version')}"
-    return Translation(Fate.NO_COUNTERPART, reason, is_recalled=False)
-
-
-def _heading(file: str, section: FastSection) -> str:
-    return (
-        f"# The collection {printable(section.name)} of FAST's web crawler, by `scrapy import-fast`.\n"
-        f"# A comment names the place in {file} from which the line below it comes.\n"
-    )

@@ -5,11 +5,16 @@ An option that is in no table is reported as not known. Values of such options a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from crawlspace.importers.outcomes import (
+from crawlspace.errors import SettingError
+from crawlspace.frontier.delay_schedule import read_timetable
+from crawlspace.importers.access import SiteLogin, basic_login, ntlm
+from crawlspace.importers.fast.xml import FastOption, FastSection
+from crawlspace.importers.translation import (
     NO_LIMIT_OF_REPEATED_SEGMENTS,
     Defaults,
+    Fate,
     Translate,
     Translation,
     WrongValue,
@@ -29,7 +34,8 @@ from crawlspace.importers.outcomes import (
     whole,
     yes_or_no,
 )
-from crawlspace.importers.report import Fate
+from crawlspace.state.error_policy import read_error_rules
+from crawlspace.text import printable
 from crawlspace.urls import DEFAULT_PORTS
 
 CONFIRMED = frozenset({"start_uris", "start_uri_files", "delay", "refresh", "max_sites", "max_inter_docs"})
@@ -222,3 +228,102 @@ SECTIONS: Mapping[str, Translate] = {
     "adaptive": never("each page is fetched as often as it changes where CRAWLSPACE_REFRESH_CYCLE is not set"),
     "rss": later("feeds are planned; the addresses in it are not crawled"),
 }
+
+
+# --- Sections of FAST's configuration whose options together are one setting: errors, delays by the time of the week, link tags ---
+
+Rows = tuple[Sequence[tuple[FastOption, Translation]], Mapping[str, object]]
+"""What becomes of each option, and the setting of all that were translated."""
+
+_TAGS = {"a": "a", "area": "area", "frame": "frame", "iframe": "iframe", "link": "link", "meta": "meta", "meta_refresh": "meta"}
+"""Those whose links can be followed, by FAST's names."""
+
+
+def _errors(section: FastSection, _: Defaults) -> Rows:
+    name = "CRAWLSPACE_HTTP_ERRORS"
+
+    def read(option: FastOption, found: Mapping[str, object]) -> object:
+        value = _values(option)
+        read_error_rules({**found, option.name: value})
+        return value
+
+    return _each(section, name, read)
+
+
+def _delays(section: FastSection, _: Defaults) -> Rows:
+    name = "CRAWLSPACE_VARIABLE_DELAY"
+
+    def read(option: FastOption, found: Mapping[str, object]) -> object:
+        text = _values(option)
+        value: object = "suspend" if text.lower() == "suspend" else number([text])
+        read_timetable(name, {**found, option.name: value}, zone=None)
+        return value
+
+    return _each(section, name, read)
+
+
+def _each(section: FastSection, name: str, read: Callable[[FastOption, Mapping[str, object]], object]) -> Rows:
+    found: dict[str, object] = {}
+    rows: list[tuple[FastOption, Translation]] = []
+    for option in section.options:
+        try:
+            value = read(option, found)
+        except (WrongValue, SettingError) as error:
+            rows.append((option, lost(f"it cannot be used: {error}")))
+            continue
+        found[option.name] = value
+        rows.append((option, Translation(Fate.TRANSLATED, f"{printable(option.name)!r}: {value!r} in {name}")))
+    return rows, {name: found} if found else {}
+
+
+def _values(option: FastOption) -> str:
+    return one_value([value.text for value in option.values])
+
+
+def _link_tags(section: FastSection, defaults: Defaults) -> Rows:
+    name = "CRAWLSPACE_LINK_TAGS"
+    usual = defaults[name]
+    assert isinstance(usual, list)
+    tags: dict[str, bool] = {}
+    rows: list[tuple[FastOption, Translation]] = []
+    for option in section.options:
+        tag = _TAGS.get(option.name.lower())
+        try:
+            wanted = yes_or_no([value.text for value in option.values])
+        except WrongValue as error:
+            rows.append((option, lost(f"its value cannot be used: {error}")))
+            continue
+        if tag is None:
+            reason = "no link is taken from it" if option.name.lower() != "base" else "it is obeyed, and is no link"
+            rows.append((option, lost(reason) if wanted else Translation(Fate.DEFAULT, reason)))
+            continue
+        tags[tag] = tags.get(tag, False) or wanted
+        is_usual = wanted == (tag in usual)
+        text = f"{tag} {'is' if wanted else 'is not'} in {name}"
+        rows.append((option, Translation(Fate.DEFAULT if is_usual else Fate.TRANSLATED, text)))
+    kept = [tag for tag in usual if tags.get(tag, True)]
+    return rows, {} if kept == usual else {name: kept}
+
+
+READERS: Mapping[str, Callable[[FastSection, Defaults], Rows]] = {
+    "http_errors": _errors,
+    "variable_delay": _delays,
+    "link_extraction": _link_tags,
+}
+
+
+# --- FAST's log-ins. Passwords become references to the environment; they are neither written nor printed ----------
+
+_SCHEMES = ("basic", "digest", "ntlm", "auto")
+
+
+def site_login(name: str, value: str, *, collection: str) -> SiteLogin:
+    """Return the log-in of a `passwd`: `name` is the beginning of URLs, `value` user:password[:realm[:scheme]]."""
+    user, colon, rest = value.partition(":")
+    if not colon or not user:
+        return SiteLogin("", text="its value is not user:password: write the log-in of the site into CRAWLSPACE_SITES")
+    last = rest.rpartition(":")[2].lower()
+    scheme = last if last in _SCHEMES else "auto"
+    if scheme == "ntlm":
+        return ntlm()
+    return basic_login(name, user, collection=collection, kind="digest" if scheme == "digest" else "basic")

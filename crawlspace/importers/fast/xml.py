@@ -15,8 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
-from crawlspace.importers.lists import WrittenValue
-from crawlspace.importers.xml_reading import XmlReading
+from crawlspace.importers.reading import WrittenValue, XmlReading
 from crawlspace.text import quoted
 
 MAX_DEPTH = 20

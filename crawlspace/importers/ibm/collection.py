@@ -8,22 +8,15 @@ from typing import TypeVar
 
 from crawlspace.config.files import read_bytes, read_text
 from crawlspace.errors import Mistake, RuleFileError
-from crawlspace.importers.ibm.folder import FolderFile, Part
+from crawlspace.importers.access import form_login
+from crawlspace.importers.expressions import Untranslatable
+from crawlspace.importers.files import ImportedCollection, ImportedStart, SettingsFile, start_lines, start_url, xml_document
+from crawlspace.importers.ibm.folder import FolderFile, Part, PropertyFile, read_properties, read_xml_properties, rows
 from crawlspace.importers.ibm.follow_index import FollowIndexRule, condition, parse_follow_index, with_effect, xml_lines
 from crawlspace.importers.ibm.options import known
-from crawlspace.importers.ibm.properties import PropertyFile, read_properties, read_xml_properties
-from crawlspace.importers.ibm.rows import rows
 from crawlspace.importers.ibm.settings import IbmSettings
-from crawlspace.importers.lists import WrittenValue
-from crawlspace.importers.logins import form_login
-from crawlspace.importers.outcomes import NO_LIMIT_OF_REPEATED_SEGMENTS, Translation, lost, setting
-from crawlspace.importers.regexps import Untranslatable
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.rules_xml import document
-from crawlspace.importers.settings_file import SettingsFile
-from crawlspace.importers.start_urls import ImportedStart, start_lines, start_url
-from crawlspace.importers.written import ImportedCollection
-from crawlspace.importers.xml_reading import MAX_SIZE
+from crawlspace.importers.reading import MAX_SIZE, WrittenValue
+from crawlspace.importers.translation import NO_LIMIT_OF_REPEATED_SEGMENTS, Fate, ImportReport, Translation, lost, setting
 from crawlspace.rules.crawl_rules import CrawlRules, DomainRule, parse_crawl_rules, parse_global_rules
 from crawlspace.text import counted, printable, without_credentials
 
@@ -95,7 +88,7 @@ class _IbmImport:
         files = {"crawl.rules": self._crawl_rules(*rules or ("", CrawlRules()))}
         if shared is not None:
             files["global.rules"] = self._global_rules(*shared)
-        files["rules.xml"] = document(
+        files["rules.xml"] = xml_document(
             f"From {self._report.file}, by scrapy import-ibm: what is indexed, and whose links are followed.",
             self._follow_index(follow_index),
         )

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from crawlspace.errors import Mistake, RuleFileError, did_you_mean
-from crawlspace.importers.conditions import atom, expression_atom
-from crawlspace.importers.rules_xml import comment
-from crawlspace.importers.rules_xml import rule as xml_rule
+from crawlspace.importers.expressions import atom, expression_atom
+from crawlspace.importers.files import xml_comment, xml_rule
 from crawlspace.rules.crawl_rules import MAX_MISTAKES, AddressRule, DomainRule, PrefixRule, RuleAction, parse_crawl_rules
 from crawlspace.rules.xml.model import Field, Kind, Norm
 from crawlspace.text import quoted
@@ -128,7 +127,7 @@ def _xml_rule(rules: Sequence[tuple[FollowIndexRule, str]], action: str, *, file
     places = [f"{file}:{one.line}: {one.text}" for one, _ in rules]
     if len(rules) == 1:
         return xml_rule(places, rules[0][1], [f"<{action}/>"])
-    parts = [f"      {comment(place)}\n      {condition}" for place, (_, condition) in zip(places, rules, strict=True)]
+    parts = [f"      {xml_comment(place)}\n      {condition}" for place, (_, condition) in zip(places, rules, strict=True)]
     return xml_rule([], "\n".join(["<Or>", *parts, "    </Or>"]), [f"<{action}/>"])
 
 

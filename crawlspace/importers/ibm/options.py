@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from crawlspace.errors import did_you_mean
-from crawlspace.importers.outcomes import (
+from crawlspace.importers.translation import (
     Defaults,
+    Fate,
     Translate,
     Translation,
     WrongValue,
@@ -23,7 +24,6 @@ from crawlspace.importers.outcomes import (
     setting,
     whole,
 )
-from crawlspace.importers.report import Fate
 from crawlspace.text import quoted
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}

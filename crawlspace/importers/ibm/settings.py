@@ -7,16 +7,23 @@ from typing import NamedTuple
 
 from crawlspace.config.sites import NAME as SITES
 from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
-from crawlspace.errors import ConfigError, UsageError
-from crawlspace.importers.ibm.folder import FolderFile, Part
+from crawlspace.errors import UsageError
+from crawlspace.importers.access import basic_login, proxies, variable
+from crawlspace.importers.files import SettingsFile
+from crawlspace.importers.ibm.folder import (
+    BasicLogin,
+    FolderFile,
+    Part,
+    Property,
+    PropertyFile,
+    SiteCookie,
+    basic_logins,
+    cookies,
+    rows,
+    soft_error,
+)
 from crawlspace.importers.ibm.options import BY_NAME, PROXY, IbmOption, known, not_known, values_of
-from crawlspace.importers.ibm.properties import Property, PropertyFile
-from crawlspace.importers.ibm.rows import BasicLogin, SiteCookie, basic_logins, cookies, rows, soft_error
-from crawlspace.importers.logins import basic_login
-from crawlspace.importers.outcomes import Translation, WrongValue, lost
-from crawlspace.importers.proxies import proxies, variable
-from crawlspace.importers.report import Fate, ImportReport
-from crawlspace.importers.settings_file import SettingsFile
+from crawlspace.importers.translation import Fate, ImportReport, Translation, WrongValue, lost, translated
 from crawlspace.parsing import duration
 from crawlspace.text import counted, printable, quoted
 
@@ -189,10 +196,7 @@ class IbmSettings:
         if not values and not option.is_none_set:
             translation = Translation(Fate.DEFAULT, "it is empty")
         else:
-            try:
-                translation = option.translate(values, self._defaults)
-            except (WrongValue, ConfigError) as error:
-                translation = lost(f"its value cannot be used: {error}")
+            translation = translated(option.translate, values, self._defaults)
         self._options[option.name] = _PropertyPlace(file, one.line, is_used=bool(values) and not translation.fate.is_lost)
         self._settings.set(translation.settings, f"{file}:{one.line}: {printable(one.name)}")
         self._add(file, one.line, one.name, translation, is_recalled=not option.is_documented)
@@ -250,8 +254,7 @@ class IbmSettings:
             self._add(place.file, place.line, _INTERVALS[name], translation, is_recalled=False)
 
     def _add(self, file: str, line: int, name: str, translation: Translation, *, is_recalled: bool = True) -> None:
-        recalled = is_recalled and translation.is_recalled
-        self._report.add(line, name, translation.fate, translation.text, is_recalled=recalled, file=file)
+        self._report.add_translation(line, name, translation, is_recalled=is_recalled, file=file)
 
 
 def _cookie_login(collection: str, site: str, names: Sequence[str], sign: str) -> Mapping[str, object]:

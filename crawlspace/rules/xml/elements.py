@@ -11,7 +11,6 @@ from typing import TypeVar
 from crawlspace.decision import Render, RuleRef
 from crawlspace.document import Document, packed
 from crawlspace.errors import did_you_mean
-from crawlspace.rules.url_spelling import BadValue
 from crawlspace.rules.xml.model import (
     Action,
     ActionKind,
@@ -28,8 +27,8 @@ from crawlspace.rules.xml.model import (
     RegexSyntax,
 )
 from crawlspace.rules.xml.positions import Element, Mistakes
-from crawlspace.rules.xml.standard_values import read_in, syntax_of
-from crawlspace.rules.xml.values import TooLarge, program_size
+from crawlspace.rules.xml.spelling import BadValue
+from crawlspace.rules.xml.values import TooLarge, program_size, read_in, syntax_of
 from crawlspace.text import quoted
 
 SHORTCUTS = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -12,22 +10,21 @@ from scrapy import Request
 
 from crawlspace.access.digest import DigestLogin, schemes
 from crawlspace.content.html import extract
-from crawlspace.runtime.access.jar import SessionCookies
-from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError
-from crawlspace.runtime.access.requests import LoginRequests
-from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogInFailedError, Tell, carry_session
+from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.headers import location_of
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
+    from crawlspace.runtime.access.client import LoginClient
     from crawlspace.urls import Url
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What a site has answered; `failed` says why it has not."""
+    """The answer of a site to a log-in; `failed` is why there is none."""
 
     status: int = 0
     location: str = ""
@@ -57,45 +54,33 @@ class Tried:
         return ", ".join(parts)
 
 
-def try_login(
-    url: Url,
-    access: SiteAccess,
-    *,
-    sending: LoginRequests,
-    allows: Callable[[str, int], bool],
-    tell: Callable[[str], object],
-) -> Tried:
+async def try_login(url: Url, access: SiteAccess, *, client: LoginClient, allows: Allows, tell: Tell) -> Tried:
     """Log in where that gives a session, and request a URL, without following a redirect. Raises SettingError."""
-    request, session = Request(url.text), None
+    request, session, carries = Request(url.text), None, access.carries(url.scheme)
     try:
-        if access.carries(url.scheme):
-            for name, value in access.headers().items():
-                request.headers[name] = value
+        if carries:
+            request.headers.update(access.headers())
             if access.kind == "negotiate":
                 request.meta[NEGOTIATE] = True
             if access.session is not None:
-                session = sending.log_in(access, allows, tell)
-                carry(request, access, session.content)
-        response = sending.get(request)
-        if access.kind == "digest" and response.status == HTTPStatus.UNAUTHORIZED and access.carries(url.scheme):
+                session = await client.log_in(access, allows, tell)
+                carry_session(request, access, session.content)
+        response = await client.get(request)
+        offered = response.headers.getlist(b"WWW-Authenticate") if response.status == HTTPStatus.UNAUTHORIZED else []
+        if carries and access.kind == "digest" and offered:
             digest = DigestLogin(access.user, access.password())
-            asked = digest.take([value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")], answered="")
-            if asked is not None:
-                request.headers["Authorization"] = digest.authorization("GET", url.text, asked)
-                response = sending.get(request)
+            if (challenge := digest.take([value.decode("latin-1") for value in offered], answered="")) is not None:
+                request.headers["Authorization"] = digest.authorization("GET", url.text, challenge)
+                response = await client.get(request)
     except LogInFailedError as error:
         return Tried(failed=printable(str(error)))
     kind = (response.headers.get(b"Content-Type") or b"").decode("latin-1").partition(";")[0].strip()
-    title = extract(response.body, url=url.text, charset=getattr(response, "encoding", None)).title if kind == "text/html" else ""
-    location = location_of(response.headers.get(b"Location"))
-    sign = LoggedOut(access.session).sign(response) if access.session is not None else ""
-    asks = tuple(schemes(response.headers.getlist(b"WWW-Authenticate"))) if response.status == HTTPStatus.UNAUTHORIZED else ()
-    return Tried(response.status, location, kind, title, sign=sign, session=session, asks=asks)
-
-
-def carry(request: Request, access: SiteAccess, content: str) -> None:
-    """Set a session on a request."""
-    if access.session is not None and access.session.client is not None:
-        request.headers["Authorization"] = f"Bearer {json.loads(content)['token']}"
-    else:
-        SessionCookies(content).add_to(request)
+    return Tried(
+        response.status,
+        location_of(response.headers.get(b"Location")),
+        kind,
+        extract(response.body, url=url.text, charset=getattr(response, "encoding", None)).title if kind == "text/html" else "",
+        sign="" if access.session is None else LoggedOut(access.session).sign(response),
+        session=session,
+        asks=tuple(schemes(response.headers.getlist(b"WWW-Authenticate"))) if response.status == HTTPStatus.UNAUTHORIZED else (),
+    )

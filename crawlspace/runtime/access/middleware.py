@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 from http import HTTPStatus
 from itertools import islice
 from time import monotonic
@@ -14,12 +14,11 @@ from scrapy.http import TextResponse
 from crawlspace.access.digest import DigestLogin
 from crawlspace.access.sessions import LookedOut
 from crawlspace.cache import Recent
-from crawlspace.config.proxies.table import Proxies
 from crawlspace.frontier.robots import RobotsVerdict
-from crawlspace.runtime.access.renewal import Renewal
-from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
-from crawlspace.runtime.access.session_check import SessionCheck
-from crawlspace.runtime.access.signs import LoggedOut
+from crawlspace.runtime.access.client import LoginClient, guard_of_logins
+from crawlspace.runtime.access.log_in import LoggedIn, carry_session
+from crawlspace.runtime.access.pages import LoggedOut
+from crawlspace.runtime.access.renewal import Renewal, SessionCheck
 from crawlspace.runtime.components.requests import (
     CARRIED,
     CHECK,
@@ -42,7 +41,7 @@ from crawlspace.runtime.http.tls import TlsOptions
 from crawlspace.urls import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -51,11 +50,9 @@ if TYPE_CHECKING:
     from crawlspace.access.digest import Challenge
     from crawlspace.access.logins import Logins
     from crawlspace.access.sessions import Carried
-    from crawlspace.config.rendering import BrowserSettings
-    from crawlspace.config.site_access import SiteAccess
-    from crawlspace.runtime.access.session_check import Download
+    from crawlspace.config.access import SiteAccess
+    from crawlspace.runtime.access.renewal import Download
     from crawlspace.runtime.components.requests import OfPage
-    from crawlspace.runtime.http.resolver import Guard
     from crawlspace.urls import Url
 
 SITES = 10_000
@@ -65,6 +62,11 @@ ANONYMOUS = 0
 """The value of CHECK for a request without a session."""
 
 
+async def _not_in_a_crawl(_: object) -> Any:
+    """Raise NotAsked, where there is no crawl that could send a request."""
+    raise NotAsked
+
+
 class SiteAccessMiddleware:
     """For pages, robots.txt and requests of a spider's own. A redirect makes a request of its own, so that its target's host counts."""
 
@@ -72,34 +74,37 @@ class SiteAccessMiddleware:
         self,
         logins: Logins,
         *,
-        proxies: Proxies | None = None,
-        user_agent: str = "",
-        tls: TlsOptions | None = None,
-        guard: Guard | None = None,
-        browser: BrowserSettings | None = None,
-        is_stopping: Callable[[], bool] = lambda: False,
-        download: Download | None = None,
+        log_in: Callable[[SiteAccess], Awaitable[LoggedIn]] = _not_in_a_crawl,
+        download: Download = _not_in_a_crawl,
         starts: Callable[[SiteAccess], Iterable[str]] = lambda _: (),
+        is_stopping: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         """`download` sends a request through all middlewares; `starts` returns start URLs of an entry."""
         self._logins = logins
         self._is_stopping = is_stopping
-        self._signs: dict[str, LoggedOut] = {}
         self._digests: Recent[str, DigestLogin] = Recent(SITES)
         self._challenges: Recent[tuple[str, int | str], tuple[Challenge, bool]] = Recent(SITES)
         """What requests are made once more to answer, by site and what they are for, and whether they have answered one before."""
-        if logins.have_sessions:
-            proxies = proxies or Proxies(logins.sites)
-            sending = LoginRequests(user_agent, logins.sites, proxies, tls or TlsOptions(), guard, browser=browser)
-            self._renewal = Renewal(logins, sending, is_stopping=is_stopping)
-            self._signs = {one.pattern: LoggedOut(one.session) for one in logins.accesses if one.session is not None}
-            self._check = SessionCheck(logins.sessions, self._signs, download or _no_download, starts)
+        self._signs = {one.pattern: LoggedOut(one.session) for one in logins.accesses if one.session is not None}
+        self._renewal = Renewal(logins, log_in, is_stopping=is_stopping, sleep=sleep)
+        self._check = SessionCheck(logins.sessions, self._signs, download, starts)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         session = getattr(crawler.spider, "session", None)
         if session is None or not session.logins:
             raise NotConfigured
+
+        collection, logins = session.collection, session.logins
+        tls, guard = TlsOptions.from_settings(crawler.settings), guard_of_logins(session.space.at_connect)
+        client = LoginClient(collection.user_agent, logins.sites, collection.proxies, tls, guard, browser=collection.browser)
+
+        def is_stopping() -> bool:
+            return not crawler.crawling
+
+        async def log_in(access: SiteAccess) -> LoggedIn:
+            return await client.log_in(access, logins.places(access), is_stopping=is_stopping)
 
         async def download(request: Request) -> Response:
             assert crawler.engine is not None
@@ -108,26 +113,15 @@ class SiteAccessMiddleware:
             return await crawler.engine.download_async(request)
 
         def may_start(url: Url, access: SiteAccess) -> bool:
-            if session.collection.sites.of(url.host, url.port).access is not access or not access.carries(url.scheme):
+            if logins.sites.of(url.host, url.port).access is not access or not access.carries(url.scheme):
                 return False
-            robots = session.robots
-            return not session.collection.robots_obey or robots.ask(url.text, site=url.site) is RobotsVerdict.ALLOWED
+            return not collection.robots_obey or session.robots.ask(url.text, site=url.site) is RobotsVerdict.ALLOWED
 
         def starts(access: SiteAccess) -> Iterable[str]:
-            urls = (start.url for start in session.collection.start_urls)
+            urls = (start.url for start in collection.start_urls)
             return islice((url.text for url in urls if may_start(url, access)), MOST_STARTS)
 
-        return cls(
-            session.logins,
-            proxies=session.collection.proxies,
-            user_agent=session.collection.user_agent,
-            tls=TlsOptions.from_settings(crawler.settings),
-            guard=guard_of_logins(session.space.at_connect),
-            browser=session.collection.browser,
-            is_stopping=lambda: not crawler.crawling,
-            download=download,
-            starts=starts,
-        )
+        return cls(logins, log_in=log_in, download=download, starts=starts, is_stopping=is_stopping)
 
     def process_request(self, request: Request) -> Coroutine[Any, Any, None] | None:
         """Set what the request carries; where it needs a session that is not there, it waits for one."""
@@ -254,31 +248,22 @@ class SiteAccessMiddleware:
         self._carry(request, access, await self._renewal.session(access, site))
 
     def _carry(self, request: Request, access: SiteAccess, carried: Carried) -> None:
-        assert access.session is not None
-        if access.session.client is not None:
-            request.headers["Authorization"] = f"Bearer {json.loads(carried.content)['token']}"
-        else:
-            of_browser = request.headers.get(b"Cookie") if RESOURCE in request.meta else None
-            self._renewal.cookies(access, carried).add_to(request)
-            if of_browser:
-                request.headers[b"Cookie"] = _with_others(request.headers.get(b"Cookie") or b"", of_browser)
+        has_token = access.session is not None and access.session.has_token
+        of_browser = request.headers.get(b"Cookie") if RESOURCE in request.meta else None
+        header = carry_session(request, access, carried.content, None if has_token else self._renewal.cookies(access, carried))
+        if of_browser and not has_token:
+            request.headers[b"Cookie"] = _with_others(request.headers.get(b"Cookie") or b"", of_browser)
         request.meta[SESSION] = access.pattern, carried.number, monotonic()
-        header = "Cookie" if access.session.client is None else "Authorization"
         set_access(request, [*request.meta.get(CARRIED, ()), header])
 
     def _shown(self, request: Request, response: Response, access: SiteAccess, number: int) -> None:
         """Keep the cookies that a page has set."""
         carried = self._logins.sessions.current(access)
-        if access.session is None or access.session.client is not None or carried is None or carried.number != number:
+        if access.session is None or access.session.has_token or carried is None or carried.number != number:
             return
         cookies = self._renewal.cookies(access, carried)
         if cookies.take_from(response, request):
             self._logins.sessions.changed(access, cookies.dumped())
-
-
-async def _no_download(_: Request) -> Response:
-    """There is no crawl that could send it."""
-    raise NotAsked
 
 
 def _with_others(header: bytes, others: bytes) -> bytes:

@@ -1,45 +1,61 @@
-"""The sessions that the requests of a crawl carry: whoever needs one that is not there waits while one of them logs in."""
+"""The sessions that the requests of a crawl carry: whether one is alive, and who logs in where there is none."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred
-from twisted.internet.threads import deferToThread
+from scrapy import Request
+from scrapy.http.request import NO_CALLBACK
 
+from crawlspace.access.sessions import CheckPage
 from crawlspace.errors import SettingError
-from crawlspace.runtime.access.jar import SessionCookies
+from crawlspace.runtime.access.cookies import SessionCookies
 from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError, LogInStoppedError
-from crawlspace.runtime.access.requests import LoginRequests
+from crawlspace.runtime.components.requests import CHECK, SLOT
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from scrapy.http import Response
 
     from crawlspace.access.logins import Logins
-    from crawlspace.access.sessions import Carried
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.access.sessions import Carried, Sessions
+    from crawlspace.config.access import SiteAccess
+    from crawlspace.runtime.access.pages import LoggedOut
 
 logger = logging.getLogger(__name__)
 
-_LOOK_EVERY_S = 0.5
-_PATIENCE = 600
-"""Looks at what another worker does that logs in."""
+Download = Callable[[Request], Awaitable["Response"]]
+"""Sends a request through all middlewares; raises where there is no answer."""
+_RECHECK_S, _RECHECKS = 0.5, 600
+"""Of a session that another worker is about to renew."""
+_MOST_PAGES = 3
+"""Pages that are tried to find out whether a session is alive."""
+_HIDDEN = range(300, 500)
+"""Statuses of a page that a session shows, where they are the answer without one: they keep it from who is not logged in."""
 
 
 class Renewal:
     """Logs in when there is no session, once for all requests that wait for it."""
 
-    def __init__(self, logins: Logins, sending: LoginRequests, *, is_stopping: Callable[[], bool]) -> None:
-        self._logins = logins
-        self._is_stopping = is_stopping
-        self._sessions = logins.sessions
-        self._sending = sending
-        self._waiting: dict[str, list[Deferred[None]]] = {}
+    def __init__(
+        self,
+        logins: Logins,
+        log_in: Callable[[SiteAccess], Awaitable[LoggedIn]],
+        *,
+        is_stopping: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        """`log_in` raises LogInFailedError, LogInStoppedError and SettingError."""
+        self._logins, self._sessions = logins, logins.sessions
+        self._log_in, self._is_stopping, self._sleep = log_in, is_stopping, sleep
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._cookies: dict[str, tuple[int, SessionCookies]] = {}
 
     def cookies(self, access: SiteAccess, carried: Carried) -> SessionCookies:
@@ -52,62 +68,134 @@ class Renewal:
 
     async def session(self, access: SiteAccess, site: str) -> Carried:
         """Return a session, after logging in if there is none. Raises NotAsked where that fails for now, and LoggedOutError for good."""
-        for _ in range(_PATIENCE):
-            carried = self._sessions.current(access)
-            if carried is not None:
-                return carried
-            if self._logins.is_paused(site):
-                raise LoggedOutError(f"nobody can log in to {site}")
-            if self._logins.wait_s(site) or self._is_stopping():
-                raise NotAsked
-            waiting = self._waiting.get(access.pattern)
-            if waiting is not None:
-                turn: Deferred[None] = Deferred()
-                waiting.append(turn)
-                await maybe_deferred_to_future(turn)
-                continue
-            self._waiting[access.pattern] = []
-            try:
-                await self._renewed(access, site)
-            finally:
-                for turn in self._waiting.pop(access.pattern):
-                    turn.callback(None)
+        for _ in range(_RECHECKS):
+            async with self._locks[access.pattern]:
+                if (carried := self._sessions.current(access)) is not None:
+                    return carried
+                if self._logins.is_paused(site):
+                    raise LoggedOutError(f"nobody can log in to {site}")
+                if self._logins.wait_s(site) or self._is_stopping():
+                    raise NotAsked
+                await self._renew(access, site)
         raise NotAsked
 
-    async def _renewed(self, access: SiteAccess, site: str) -> None:
-        if self._sessions.reload(access):
+    async def _renew(self, access: SiteAccess, site: str) -> None:
+        sessions, logins = self._sessions, self._logins
+        if sessions.reload(access):
             return
-        if not self._sessions.begin(access):  # another worker logs in
-            await maybe_deferred_to_future(_after(_LOOK_EVERY_S))
+        if not sessions.begin(access):  # another worker logs in
+            await self._sleep(_RECHECK_S)
             return
         try:
-            if self._sessions.reload(access) or self._logins.is_refused_by_now(site):  # it has meanwhile
+            if sessions.reload(access) or logins.is_refused_by_now(site):  # by another worker, meanwhile
                 return
-            if (wait_s := self._sessions.next_login_in(access)) > 0:
-                self._logins.too_often(site, wait_s)
+            if (wait_s := sessions.next_login_in(access)) > 0:
+                logins.too_often(site, wait_s)
                 return
-            found = await maybe_deferred_to_future(deferToThread(self._log_in, access))
-            landed = found.landed if self._logins.is_of(found.landed, access) else ""
-            self._sessions.took(access, found.content, lasts_s=found.lasts_s, landed=landed)
-            self._logins.took(site)
+            found = await self._log_in(access)
+            landed = found.landed if logins.is_of(found.landed, access) else ""
+            sessions.took(access, found.content, lasts_s=found.lasts_s, landed=landed)
+            logins.took(site)
             logger.info("logged in by %s: %s", access.where, access.sentence)
         except LogInStoppedError:
             logger.info("the log-in of %s was ended, because the crawl ends", access.where)
         except LogInFailedError as error:
-            (self._logins.refused if error.refused else self._logins.failed)(site, printable(str(error)))
+            (logins.refused if error.refused else logins.failed)(site, printable(str(error)))
         except SettingError as error:
-            self._logins.refused(site, printable(str(error)))
+            logins.refused(site, printable(str(error)))
         except Exception as error:
             logger.exception("the log-in of %s has failed, through a fault of ours: please report it", access.where)
-            self._logins.failed(site, printable(f"{type(error).__name__}: {error}"))
+            logins.failed(site, printable(f"{type(error).__name__}: {error}"))
         finally:
-            self._sessions.end(access)
-
-    def _log_in(self, access: SiteAccess) -> LoggedIn:
-        return self._sending.log_in(access, self._logins.places(access), is_stopping=self._is_stopping)
+            sessions.end(access)
 
 
-def _after(seconds: float) -> Deferred[None]:
-    turn: Deferred[None] = Deferred()
-    call_later(seconds, lambda: turn.callback(None))
-    return turn
+@dataclass(slots=True)
+class _Checked:
+    """A session that was checked: when its page was requested, and whether it is alive; None: not known."""
+
+    number: int
+    at: float
+    is_alive: bool | None
+
+
+@dataclass(slots=True, eq=False)
+class SessionCheck:
+    """Finds out whether a session is alive, by a page that is shown with it and not without.
+
+    One answer is for all requests of an entry that were sent before the page was requested.
+    """
+
+    sessions: Sessions
+    signs: dict[str, LoggedOut]
+    """By entry."""
+    download: Download
+    starts: Callable[[SiteAccess], Iterable[str]] = lambda _: ()
+    """Returns start URLs of an entry, to be tried where no page is known."""
+    _locks: defaultdict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    _checked: dict[str, _Checked] = field(default_factory=dict)
+
+    async def is_alive(self, access: SiteAccess, number: int, *, url: str, sent: float) -> bool | None:
+        """Return whether a session is alive with which a request for `url` was sent at that time; None: there is no page to see it by."""
+        async with self._locks[access.pattern]:
+            last = self._checked.get(access.pattern)
+            if last is not None and last.number == number and last.at > sent:
+                return last.is_alive
+            if not self.sessions.is_current(access, number):
+                return None
+            checked = _Checked(number, monotonic(), None)
+            checked.is_alive = await self._check(access, number, url)
+            self._checked[access.pattern] = checked
+            return checked.is_alive
+
+    async def _check(self, access: SiteAccess, number: int, url: str) -> bool | None:
+        pages = [page for page in self._pages(access) if page.url != url]
+        for page in pages[:_MOST_PAGES]:
+            if not page.is_private and not await self._is_private(access, page.url):
+                continue
+            is_shown = await self._is_shown(access, page.url, number)
+            if is_shown:
+                self.sessions.shown(access, page.url, number, url=page.url)
+                return True
+            if is_shown is None:  # it has gone, say
+                self.sessions.drop_page(access, page.url)
+            elif page.session == number or page.is_named:
+                return False
+            else:  # it may not be for this user any more
+                self.sessions.looks_out(access, page.url)
+        return None
+
+    def _pages(self, access: SiteAccess) -> list[CheckPage]:
+        known = self.sessions.pages_to_check(access)
+        urls = {page.url for page in known}
+        return known + [
+            CheckPage(url) for url in self.starts(access) if url not in urls and not self.sessions.is_public(access, url)
+        ]
+
+    async def _is_private(self, access: SiteAccess, url: str) -> bool:
+        """Return whether a page is not shown to who is not logged in."""
+        response = await self._fetch(url, 0)
+        if response is None or response.status >= 500 or response.status == 429:
+            self.sessions.drop_page(access, url)
+            return False
+        is_private = response.status in _HIDDEN or bool(self.signs[access.pattern].sign(response))
+        self.sessions.note_page(access, url, is_private=is_private)
+        return is_private
+
+    async def _is_shown(self, access: SiteAccess, url: str, number: int) -> bool | None:
+        """Return whether a page is shown with a session; None where its answer has another reason."""
+        response = await self._fetch(url, number)
+        if response is None:
+            return None
+        if self.signs[access.pattern].sign(response):
+            return False
+        return True if 200 <= response.status < 300 else None
+
+    async def _fetch(self, url: str, number: int) -> Response | None:
+        meta = {CHECK: number, "download_slot": SLOT, "dont_obey_robotstxt": True}
+        for _ in range(2):  # a kept connection may have been closed
+            try:
+                return await self.download(Request(url, callback=NO_CALLBACK, dont_filter=True, meta=dict(meta)))
+            except Exception as error:  # noqa: BLE001 - whatever a download raises
+                logger.debug("%s tells nothing about the session: %s", url, error)
+        return None

@@ -13,8 +13,7 @@ from crawlspace.cache import Recent
 from crawlspace.config.site_tls import SiteTls
 from crawlspace.decision import Reason
 from crawlspace.frontier.robots import RobotsVerdict
-from crawlspace.runtime.access.browser_cookies import cookies_for_page
-from crawlspace.runtime.access.jar import SessionCookies, kept_cookies
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_for_page, kept_cookies
 from crawlspace.runtime.browser.forward_proxy import ForwardProxy, TabPage, make_certificate
 from crawlspace.runtime.browser.loopback_proxy import connected
 from crawlspace.runtime.browser.process import BrowserProcess
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.access.sessions import KeptCookie
-    from crawlspace.config.rendering import SiteRendering
+    from crawlspace.config.sites import SiteRendering
     from crawlspace.rules.domain import DomainMatcher
     from crawlspace.runtime.browser.loopback_proxy import Streams
     from crawlspace.runtime.browser.tab import Dom

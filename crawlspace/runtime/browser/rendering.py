@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawlspace.config.session_login import SessionLogin
+    from crawlspace.config.access import SessionLogin
     from crawlspace.crawl.rendering import Rendering
     from crawlspace.runtime.browser.crawl_browser import CrawlBrowser
     from crawlspace.runtime.browser.resources import Loads
@@ -148,7 +148,7 @@ class RenderingMiddleware:
         login = self._session_login(request)
         if login is None or url == request.url:
             return ""
-        from crawlspace.runtime.access.signs import LoggedOut  # noqa: PLC0415 - half a second, which only log-ins with sessions need
+        from crawlspace.runtime.access.pages import LoggedOut  # noqa: PLC0415 - half a second, which only log-ins with sessions need
 
         return url if LoggedOut(login).is_login_address(url) and not LoggedOut(login).is_login_address(request.url) else ""
 

@@ -21,7 +21,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
 from crawlspace.document import essence
-from crawlspace.rules.named_hosts import public_suffix
+from crawlspace.rules.domain import public_suffix
 from crawlspace.runtime.components.requests import RESOURCE, SLOT, OfPage
 from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse

@@ -26,7 +26,7 @@ from scrapy.utils.log import configure_logging
 
 from crawlspace.config.collection import collection_folder
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError, first_of_each_file
-from crawlspace.importers.written import ImportedCollection, difference, write_files
+from crawlspace.importers.files import ImportedCollection, difference, write_files
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding
 from crawlspace.runtime.components.loader import collection_settings, default_values

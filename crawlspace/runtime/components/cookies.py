@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.utils.httpobj import urlparse_cached
 
-from crawlspace.rules.named_hosts import is_address
+from crawlspace.rules.domain import is_address
 from crawlspace.runtime.components.scrapy_internals import CookieHook, cookies_by_path
 from crawlspace.runtime.http.cookies import is_public_suffix
 
@@ -99,6 +99,30 @@ def jar_domain(host: str) -> str:
     return host if "." in host or ":" in host else f"{host}.local"
 
 
+def jar_cookie(
+    name: str, value: str | None, domain: str, path: str, *, secure: bool, expires: int | None, rest: dict[str, str]
+) -> Cookie:
+    """Return a cookie for Python's jar; `domain` begins with a dot where hosts below it get it, too."""
+    return Cookie(
+        version=0,
+        name=name,
+        value=value,
+        port=None,
+        port_specified=False,
+        domain=jar_domain(domain),
+        domain_specified=domain.startswith("."),
+        domain_initial_dot=domain.startswith("."),
+        path=path,
+        path_specified=True,
+        secure=secure,
+        expires=expires,
+        discard=expires is None,
+        comment=None,
+        comment_url=None,
+        rest=rest,
+    )
+
+
 def _cookie(header: str, url: str, now: float) -> Cookie | None:
     """Return the cookie of a header; None where a browser takes none."""
     if _CONTROL.search(header):
@@ -119,23 +143,13 @@ def _cookie(header: str, url: str, now: float) -> Cookie | None:
     if domain is None:
         return None
     path = given.get("path", "")
-    expires = _expires(given, now)
-    return Cookie(
-        version=0,
-        name=name,
-        value=value if equals else None,
-        port=None,
-        port_specified=False,
-        domain=f".{domain}" if domain else jar_domain(host),
-        domain_specified=bool(domain),
-        domain_initial_dot=bool(domain),
-        path=path if path.startswith("/") else _folder(parts.path),
-        path_specified=path.startswith("/"),
+    return jar_cookie(
+        name,
+        value if equals else None,
+        f".{domain}" if domain else host,
+        path if path.startswith("/") else _folder(parts.path),
         secure="secure" in given,
-        expires=expires,
-        discard=expires is None,
-        comment=None,
-        comment_url=None,
+        expires=_expires(given, now),
         rest={key: given[key.lower()] for key in ("HttpOnly", "SameSite") if key.lower() in given},
     )
 

@@ -19,7 +19,7 @@ from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.crawl.timed.steps import STEP_EVERY_S
 from crawlspace.errors import ConfigError, StoreError
 from crawlspace.model import Candidate, Source, UrlState
-from crawlspace.rules.xml.exported import what_is_not_read
+from crawlspace.rules.xml.parser import what_is_not_read
 from crawlspace.runtime.components.archived_responses import ArchiveWork
 from crawlspace.runtime.components.files import FileReading
 from crawlspace.runtime.components.loader import spider_code

@@ -9,7 +9,7 @@ from crawlspace import settings as defaults
 from crawlspace.config.collection import Collection, load_collection, read_settings_file
 from crawlspace.importers.exalead.collection import translate_exalead
 from crawlspace.importers.exalead.xml import read_crawl_config
-from crawlspace.importers.written import ImportedCollection, write_files
+from crawlspace.importers.files import ImportedCollection, write_files
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding
 from crawlspace.rules.xml.model import RegexSyntax

@@ -8,7 +8,7 @@ from crawlspace import settings as defaults
 from crawlspace.config.collection import Collection, load_collection, read_settings_file
 from crawlspace.importers.fast.collection import translate_fast
 from crawlspace.importers.fast.xml import read_fast_xml
-from crawlspace.importers.written import ImportedCollection, write_files
+from crawlspace.importers.files import ImportedCollection, write_files
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from crawlspace import settings as defaults
 from crawlspace.config.collection import Collection, load_collection, read_settings_file
+from crawlspace.importers.files import ImportedCollection, write_files
 from crawlspace.importers.ibm.collection import translate_ibm
 from crawlspace.importers.ibm.folder import list_folder
-from crawlspace.importers.written import ImportedCollection, write_files
 from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding
 

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from crawlspace.importers.report import Fate
-from crawlspace.importers.written import ImportedCollection
+from crawlspace.importers.files import ImportedCollection
+from crawlspace.importers.translation import Fate
 from crawlspace.rules.xml.model import RegexSyntax
 from tests.unit.importers.exalead_imports import imported_from
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.importers.exalead.rules import flipped
-from crawlspace.importers.report import Fate
-from crawlspace.importers.written import ImportedCollection
+from crawlspace.importers.files import ImportedCollection
+from crawlspace.importers.translation import Fate
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.rules.xml.parser import parse_rules_xml
 from tests.unit.importers.exalead_imports import imported_from

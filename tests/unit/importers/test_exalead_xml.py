@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.errors import RuleFileError
 from crawlspace.importers.exalead.xml import read_crawl_config
-from crawlspace.importers.xml_reading import MAX_SIZE
+from crawlspace.importers.reading import MAX_SIZE
 from tests.unit.importers.exalead_imports import imported_from
 
 V21 = "exa:com.exalead.mercury.mami.crawl.v21"

@@ -9,8 +9,8 @@ import pytest
 
 from crawlspace.importers.fast.collection import translate_fast
 from crawlspace.importers.fast.xml import read_fast_xml
-from crawlspace.importers.report import Fate
-from crawlspace.importers.written import ImportedCollection
+from crawlspace.importers.files import ImportedCollection
+from crawlspace.importers.translation import Fate
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS as BUILT_IN
 from tests.unit.importers.fast_imports import CORPUS, DEFAULTS, imported
 

@@ -8,7 +8,7 @@ import pytest
 
 from crawlspace.errors import RuleFileError
 from crawlspace.importers.fast.xml import read_fast_xml
-from crawlspace.importers.xml_reading import MAX_SIZE
+from crawlspace.importers.reading import MAX_SIZE
 
 WRONG = [
     (b"", "a.xml:1:1: the file is not well-formed XML: no element found"),

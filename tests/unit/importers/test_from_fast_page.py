@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 from crawlspace.importers.fast.collection import OWN_OPTIONS, translate_fast
-from crawlspace.importers.fast.options import OPTIONS, SECTIONS
-from crawlspace.importers.fast.sections import READERS
-from crawlspace.importers.fast.values import LISTS
+from crawlspace.importers.fast.options import OPTIONS, READERS, SECTIONS
+from crawlspace.importers.fast.rules import LISTS
 from crawlspace.importers.fast.xml import PARTS, read_fast_xml
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits

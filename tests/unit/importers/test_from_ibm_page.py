@@ -7,10 +7,10 @@ from pathlib import Path
 
 from crawlspace.config.collection import load_collection, read_settings_file
 from crawlspace.crawl.startup import build_space
+from crawlspace.importers.files import ImportedCollection, write_files
 from crawlspace.importers.ibm.collection import translate_ibm
 from crawlspace.importers.ibm.folder import list_folder
 from crawlspace.importers.ibm.options import BY_NAME, PROXY
-from crawlspace.importers.written import ImportedCollection, write_files
 from crawlspace.urls import parse
 from tests.conftest import assert_same
 from tests.unit.importers.ibm_imports import DEFAULTS

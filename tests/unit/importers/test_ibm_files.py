@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from crawlspace.errors import ConfigError, CrawlspaceError, RuleFileError, UsageError
+from crawlspace.importers.files import ImportedCollection, difference, write_files
 from crawlspace.importers.ibm.folder import Part, list_folder, part_of
-from crawlspace.importers.report import Fate
-from crawlspace.importers.written import ImportedCollection, difference, write_files
+from crawlspace.importers.translation import Fate
 from crawlspace.rules.xml.parser import parse_rules_xml
 from tests.unit.importers.ibm_imports import CORPUS, imported, made_of
 

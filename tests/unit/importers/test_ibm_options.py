@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.importers.ibm.options import BY_NAME, PROXY, known
-from crawlspace.importers.report import Fate
+from crawlspace.importers.translation import Fate
 from tests.unit.importers.ibm_imports import CORPUS, imported, made_of
 from tests.unit.importers.test_ibm_files import report, settings_of
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import re2
 
-from crawlspace.importers.regexps import Untranslatable, translated
+from crawlspace.importers.expressions import Untranslatable, translated
 from crawlspace.rules.xml.model import Expression, Field, Kind, Norm
 from crawlspace.rules.xml.values import read_value
 

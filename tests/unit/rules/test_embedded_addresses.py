@@ -7,11 +7,9 @@ import ipaddress
 import pytest
 
 from crawlspace.decision import Reason
-from crawlspace.rules.address import address_value
+from crawlspace.rules.address import Reach, address_value, embedded, reach
 from crawlspace.rules.crawl_rules import parse_crawl_rules
-from crawlspace.rules.embedded_addresses import embedded
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.private_networks import Reach, reach
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.urls import parse
 

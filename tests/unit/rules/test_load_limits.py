@@ -16,10 +16,9 @@ from crawlspace.lint import crawl_rules as lint
 from crawlspace.lint.crawl_rules import lint_rules
 from crawlspace.lint.rules_xml import lint_action_rules
 from crawlspace.rules import crawl_rules
-from crawlspace.rules.content_hash import content_hash
 from crawlspace.rules.crawl_rules import parse_crawl_rules
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.space import CrawlSpace, content_hash
 from crawlspace.rules.xml import elements
 from crawlspace.rules.xml.parser import parse_rules_xml
 from tests.growth import is_linear

@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from crawlspace.cache import RecentByWeight
-from crawlspace.rules.xml.comparisons import AtomMatcher, ExpressionSet
+from crawlspace.rules.xml.comparisons import AtomMatcher, ExpressionSet, required_texts
 from crawlspace.rules.xml.model import Atom, Expression, Field, Kind, Norm, Range
-from crawlspace.rules.xml.required_texts import required_texts
 from crawlspace.urls import parse
 from tests.unit.rules.xml.test_matcher import expressions
 

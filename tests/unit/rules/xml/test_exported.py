@@ -9,8 +9,7 @@ import pytest
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import ConfigError, Mistake, RuleFileError
 from crawlspace.lint.collection import lint_collection
-from crawlspace.rules.xml.exported import what_is_not_read
-from crawlspace.rules.xml.parser import parse_rules_xml
+from crawlspace.rules.xml.parser import parse_rules_xml, what_is_not_read
 from tests.unit.lint.linted import DEFAULTS
 
 RULES = '<Rules><Rule><Path val="/a/"/><NoIndex/></Rule><Rule><Path val="/"/><Accept/></Rule></Rules>'

@@ -10,11 +10,9 @@ from scrapy.http import Response
 
 from crawlspace.access.logins import entry_hosts_of
 from crawlspace.access.sessions import KeptCookie
-from crawlspace.config.rendering import NO_RENDERING
-from crawlspace.config.sites import SiteSettings, SiteTable
+from crawlspace.config.sites import NO_RENDERING, SiteSettings, SiteTable
 from crawlspace.rules.limits import Limits
-from crawlspace.runtime.access.browser_cookies import cookies_for_page, cookies_of_entry
-from crawlspace.runtime.access.jar import SessionCookies
+from crawlspace.runtime.access.cookies import SessionCookies, cookies_for_page, cookies_of_entry
 from tests.unit.runtime.access.test_log_in import access_of
 
 FAR = 4_000_000_000
@@ -70,7 +68,7 @@ def test_where_cookies_of_the_browser_go(pattern: str, given: dict[str, object],
     if url is None:
         return
     first = SessionCookies()
-    first.load_kept(kept)
+    first.load(kept)
     request = Request(url)
     SessionCookies(first.dumped()).add_to(request)
     assert (request.headers.get("Cookie") == b"sid=v") == is_sent

@@ -9,13 +9,13 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from crawlspace.config.proxies.table import Proxies
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
+from crawlspace.config.proxies import Proxies
 from crawlspace.config.sites import SiteSettings, SiteTable
 from crawlspace.decision import Decision, Reason
 from crawlspace.rules.limits import Limits
+from crawlspace.runtime.access.client import LoginClient, guard_of_logins
 from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
-from crawlspace.runtime.access.requests import LoginRequests, guard_of_logins
 from crawlspace.runtime.http.resolver import Guard
 
 LOGIN = "https://wiki.example.com/login"
@@ -99,7 +99,7 @@ def test_errors_of_the_client_show_no_query() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with pytest.raises(LogInFailedError) as raised:
-        login_requests().get(Request(f"{nobody}/login?pw=s3cret"))
+        asyncio.run(login_client().get(Request(f"{nobody}/login?pw=s3cret")))
     assert str(raised.value) == f"{nobody} cannot be reached: connection refused"
 
 
@@ -119,10 +119,10 @@ def test_address_rules_hold_for_log_ins(reason: Reason | None, why: str) -> None
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with pytest.raises(LogInFailedError) as raised:
-        login_requests(guard).get(Request(nobody))
+        asyncio.run(login_client(guard).get(Request(nobody)))
     assert str(raised.value) == f"{nobody} cannot be reached: {why}"
 
 
-def login_requests(guard: Guard | None = None) -> LoginRequests:
+def login_client(guard: Guard | None = None) -> LoginClient:
     sites = SiteTable(SiteSettings(0, 1, Limits()), {})
-    return LoginRequests("a", sites, Proxies(sites, environment={}), guard=guard)
+    return LoginClient("a", sites, Proxies(sites, environment={}), guard=guard)
