@@ -3,6 +3,7 @@
 #   make PYTHON=python3.13 env     another Python than `python3`
 #   make PIP_FLAGS=--no-index …    further options for pip
 #   make HISTORIES=2000 test-histories
+#   make LONG="crash secrets" test-long
 #   make FUZZ_SECONDS=60 FUZZ_TARGETS="html robots" fuzz
 
 PYTHON ?= python3
@@ -11,6 +12,7 @@ PIP_FLAGS ?=
 FUZZ_SECONDS ?= 300
 FUZZ_TARGETS ?=
 HISTORIES ?= 100
+LONG ?=
 
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes $(PIP_FLAGS)
@@ -20,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev browser demo test test-histories test-servers test-browser lint compiled bench fuzz lock clean python broken
+.PHONY: help env env-dev browser demo test test-histories test-long test-servers test-browser lint compiled bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
@@ -28,6 +30,8 @@ help:
 	@echo "make test    build .venv with the developers' tools; lint, types and all tests"
 	@echo "make test-histories"
 	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis, as many with a search server)"
+	@echo "make test-long"
+	@echo "             what takes too long for make test: kills, outages, faults of a search server, bounds of memory (LONG='crash secrets': these alone)"
 	@echo "make test-servers"
 	@echo "             the tests of the sinks on a real OpenSearch, Elasticsearch and Solr, of proxies on a Squid and of log-ins on nginx and by Kerberos, which they start (needs a JDK, 17 or newer, Maven, squid, nginx, a KDC and Apache: CONTRIBUTING.md)"
 	@echo "make browser add to .venv what renders pages in a browser (Chromium itself is not in it)"
@@ -101,6 +105,9 @@ test-histories: env-dev
 	@PYTHONHASHSEED=0 $(RUN) -m tests.long.histories --first 1000 --count "$(HISTORIES)"
 	@PYTHONHASHSEED=0 $(RUN) -m tests.long.histories --first 2000 --count "$$(( $(HISTORIES) / 4 ))" --store redis
 	@PYTHONHASHSEED=0 $(RUN) -m tests.long.histories --first 3000 --count "$$(( $(HISTORIES) / 4 ))" --sink opensearch
+
+test-long: env-dev
+	@PYTHONHASHSEED=0 $(RUN) -m tests.long.run $(LONG)
 
 test-servers: env-dev
 	@$(RUN) -m tests.real_servers.run

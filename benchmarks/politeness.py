@@ -17,8 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.collection import BenchCollection
-from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, tail
-from benchmarks.processor import ProcessorWaits
+from benchmarks.measure import BenchmarkFailed, Cost, ProcessorWaits, Row, finish, tail
 from benchmarks.serve import PageServer, Reply, Request
 
 TARGET = 0.95

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.baseline_playwright import PAGES
+from benchmarks.baselines import RENDERED_AT_ONCE
 from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import SCRAPY, BenchmarkFailed, Row, finish, median_ratio, say, start, tail
 from benchmarks.serve import folder_server
@@ -199,7 +199,7 @@ def _ours(site: ScriptSite, mode: str, memory_mib: int) -> TreeCost:
     collection = BenchCollection(folder)
     settings: Mapping[str, object] = {
         "CRAWLSPACE_RENDER": mode,
-        "CRAWLSPACE_BROWSER_PAGES": PAGES,
+        "CRAWLSPACE_BROWSER_PAGES": RENDERED_AT_ONCE,
         "CRAWLSPACE_BROWSER_MEMORY": memory_mib << 20,
     }
     collection.write(start_urls=[f"{site.origin}/p/0.html"], rules="", settings=settings)
@@ -210,7 +210,15 @@ def _ours(site: ScriptSite, mode: str, memory_mib: int) -> TreeCost:
 
 def _playwright(site: ScriptSite, folder: str) -> TreeCost:
     items, log = site.folder / "theirs.jsonl", site.folder / "theirs.log"
-    command = [sys.executable, "-m", "benchmarks.baseline_playwright", f"{site.origin}/p/0.html", str(items), find_program("")]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.baselines",
+        "playwright",
+        f"{site.origin}/p/0.html",
+        str(items),
+        find_program(""),
+    ]
     cost = tree_cost(command, environment={"PYTHONPATH": folder}, log=log)
     _check(site, items, log)
     return cost

@@ -38,14 +38,13 @@ NAMES = (
     "shared_speed",
     "shared_politeness",
     "shared_memory",
-    "refresh",
-    "archive",
+    "recrawl",
     "reconcile",
-    "fold",
     "files",
     "sink_speed",
     "sink_crawl",
 )
+"""In the order of the page. `links` takes long and `rendering` needs a browser: both are run alone."""
 _PAGE = PROJECT / "docs" / "benchmarks.md"
 _BEGIN, _END = "<!-- results: written by python -m benchmarks.run -->", "<!-- end of results -->"
 _HEADING = re.compile(r"^### `(\w+)`$", re.MULTILINE)
@@ -127,7 +126,7 @@ def _filled(page: str, results: dict[str, list[object]], away: dict[str, str]) -
     day = datetime.now(UTC).date().isoformat()
     for name, rows in results.items():
         sections[name] = f"{day}, {machine()}{away[name]}\n\n{_table(rows)}"
-    ordered = [name for name in NAMES if name in sections]
+    ordered = sorted(sections, key=lambda name: NAMES.index(name) if name in NAMES else len(NAMES))
     body = "".join(f"\n### `{name}`\n\n{sections[name].strip()}\n" for name in ordered)
     return f"{head}{_BEGIN}\n{body}\n{_END}{foot}"
 

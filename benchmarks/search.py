@@ -1,7 +1,7 @@
 """How well and how fast the embedded index finds: `python -m benchmarks.search [--kept] [--documents N] [--misses]`.
 
 The documents are manuals that Debian packages, in English, German, Japanese, Chinese and Korean, an index for each; `apt-get` downloads
-them once. `search_sets/queries.tsv` has queries with the one page that is right, made by `benchmarks.search_queries`. Half of them are
+them once. `search_sets/queries.tsv` has queries with the one page that is right, made by `benchmarks.manuals`. Half of them are
 `kept` until a change of the ranking is finished: without `--kept` only the others are asked. `search_sets/words.tsv` has words of
 languages that are written without spaces; each has to find the pages that have it. Where a page has it is taken from lxml's text of the
 page, not from the project's own parser.

@@ -25,8 +25,8 @@ from statistics import median, quantiles
 
 import redis
 
+from benchmarks.collection import redis_server
 from benchmarks.measure import BenchmarkFailed, Row, finish, say, taken_away_s
-from benchmarks.shared_crawl import redis_server
 from benchmarks.store import NOW, page
 from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.redis.store import RedisStore

@@ -18,13 +18,11 @@ from pathlib import Path
 
 import redis
 
-from benchmarks.baseline_scrapy_redis import start_key
-from benchmarks.collection import BenchCollection
-from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, run, say, tail
+from benchmarks.baselines import START_KEY
+from benchmarks.collection import BenchCollection, SharedCollection, redis_server
+from benchmarks.measure import BenchmarkFailed, Cost, ProcessorWaits, Row, finish, run, say, tail
 from benchmarks.politeness import TOLERANCE_S, endless_page, gap_row, hosts, rate_row, shortest_gaps, steady_rate
-from benchmarks.processor import ProcessorWaits
 from benchmarks.serve import PageServer, Request
-from benchmarks.shared_crawl import SharedCollection, redis_server
 
 _NAME = "shared polite"
 _START_S = 12.0
@@ -84,8 +82,8 @@ def _scrapy_redis(folder: Path, port: int, workers: int, options: argparse.Names
     client.flushall()
     log = folder / "worker-0.log"
     with PageServer(endless_page, hosts(10, options.sites)) as server:
-        client.lpush(start_key(), *(f"{origin}/0.html" for origin in server.origins))
-        command = [sys.executable, "-m", "benchmarks.baseline_scrapy_redis", f"redis://127.0.0.1:{port}/0"]
+        client.lpush(START_KEY, *(f"{origin}/0.html" for origin in server.origins))
+        command = [sys.executable, "-m", "benchmarks.baselines", "scrapy-redis", f"redis://127.0.0.1:{port}/0"]
         command += [str(options.delay), str(options.sites), str(options.seconds)]
         one = partial(
             run, command, limit_s=options.seconds + _START_S

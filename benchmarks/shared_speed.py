@@ -19,11 +19,10 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from benchmarks.collection import BenchCollection
+from benchmarks.collection import BenchCollection, SharedCollection, Sites, redis_server, start_urls
 from benchmarks.measure import BenchmarkFailed, Cost, Row, finish, median_ratio, say, tail
 from benchmarks.politeness import hosts
 from benchmarks.serve import PageServer
-from benchmarks.shared_crawl import SharedCollection, Sites, redis_server, start_urls
 from benchmarks.whole_crawl import Ground, our_crawl, site_served
 
 _NAME = "shared speed"

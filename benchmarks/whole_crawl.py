@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import TypedDict
 
-from benchmarks.baseline_crawlspider import CONCURRENCY
+from benchmarks.baselines import CONCURRENCY
 from benchmarks.collection import BenchCollection
 from benchmarks.measure import PROJECT, BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, tail
 from benchmarks.serve import folder_server
@@ -201,7 +201,7 @@ def _crawl_spider(ground: Ground, *options: str) -> Cost:
     """Run the CrawlSpider and check that it has written all pages. (It writes its start page twice when a link leads back to it.)"""
     items, log = ground.folder / "items.jsonl", ground.folder / "crawlspider.log"
     items.unlink(missing_ok=True)
-    cost = run([sys.executable, "-m", "benchmarks.baseline_crawlspider", ground.start_url, str(items), *options], log=log)
+    cost = run([sys.executable, "-m", "benchmarks.baselines", "crawlspider", ground.start_url, str(items), *options], log=log)
     urls: set[str] = set()
     if items.exists():
         with items.open("rb") as lines:  # one by one: this process's memory would count for its forked children

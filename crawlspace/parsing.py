@@ -36,14 +36,14 @@ def optional_integer(name: str, value: object, *, low: int | None = None, high: 
     return integer(name, value, low=low, high=high)
 
 
-def seconds(name: str, value: object) -> float:
-    """Return a number of seconds above 0, without a unit, as in Scrapy's settings. Raises SettingError."""
+def positive(name: str, value: object) -> float:
+    """Return a number above 0, without a unit, as in Scrapy's settings. Raises SettingError."""
     try:
         number = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else 0.0
     except (ValueError, OverflowError):
         number = 0.0
     if not (isfinite(number) and number > 0):
-        raise SettingError(f"{name} is {quoted(value)}; it must be a number of seconds above 0, without a unit")
+        raise SettingError(f"{name} is {quoted(value)}; it must be a number above 0, without a unit")
     return number
 
 

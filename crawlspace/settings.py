@@ -1,13 +1,16 @@
-"""The Scrapy project's settings: every default once, each with a line on its effect.
+"""The settings of the Scrapy project: each is written here once, with its type and bounds, its default and what it means.
 
-A collection overrides them in its own `settings.py`; `-s NAME=VALUE` on the command line overrides both.
-Durations of CRAWLSPACE_ settings are seconds, or text with a unit: "90s", "30m", "12h", "7d". Scrapy's own are numbers.
+Scrapy reads their defaults as names of this module. docs/settings.md has the same, and a test compares them. A collection
+overrides settings in its own `settings.py`; `-s NAME=VALUE` on the command line overrides both.
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field, structs
 
 
 def in_project(folder: str) -> str:
@@ -19,56 +22,473 @@ def in_project(folder: str) -> str:
     return folder
 
 
-# --- Scrapy: where things are -------------------------------------------------------------------------------------
-BOT_NAME = "crawlspace"
-SPIDER_MODULES = ["spiders"]
-NEWSPIDER_MODULE = "spiders"
-COMMANDS_MODULE = "crawlspace.commands"
-SPIDER_LOADER_CLASS = "crawlspace.runtime.components.loader.CollectionLoader"
-SCHEDULER = "crawlspace.runtime.components.scheduler.FrontierScheduler"
-DOWNLOADER = "crawlspace.runtime.components.downloader.FrontierDownloader"
-TWISTED_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
-ASYNCIO_EVENT_LOOP = "uvloop.Loop" if os.name == "posix" else None
-TWISTED_DNS_RESOLVER = "crawlspace.runtime.http.resolver.GuardedResolver"
-LOG_FORMATTER = "crawlspace.runtime.components.logformat.QuietLogFormatter"
-ITEM_PROCESSOR = "crawlspace.runtime.components.pipelines.PagePipelines"
-STATS_DUMP = False
+def seconds(low: float) -> Meta:
+    """Return the bound of a duration: a number of seconds, or text with a unit as in "90s", "30m", "12h", "7d"."""
+    return Meta(ge=low, extra={"unit": "s"})
 
-# --- Scrapy: how a page is requested ------------------------------------------------------------------------------
-USER_AGENT = "crawlspace/0.1"
-# robots.txt is obeyed; turning it off also turns off meta robots, unless CRAWLSPACE_META_ROBOTS is set apart.
-ROBOTSTXT_OBEY = True
-# Seconds between two requests to a site (one host and port).
-DOWNLOAD_DELAY = 1
-CONCURRENT_REQUESTS = 32
-# Concurrent requests to one site; 1 for a site with a delay, unless CRAWLSPACE_SITES sets another number.
-CONCURRENT_REQUESTS_PER_DOMAIN = 8
-# Seconds until a request times out, body included.
-DOWNLOAD_TIMEOUT = 60
-# Bytes of a body, both as sent and decompressed; a larger one gives status 615.
-DOWNLOAD_MAXSIZE = 16 * 1024 * 1024
-DOWNLOAD_WARNSIZE = 0
-DOWNLOAD_FAIL_ON_DATALOSS = True
-DOWNLOAD_VERIFY_CERTIFICATES = True
-DOWNLOAD_DELAY_JITTER = 0
-# Retries within a run after a temporary failure.
-RETRY_TIMES = 2
-# HTTP codes that are retried within a run, as a list; None = 5xx and 429.
-RETRY_HTTP_CODES = None
-# Redirects in a row that are followed.
-REDIRECT_MAX_TIMES = 10
-# Links away from a start URL; 0 = no limit.
-DEPTH_LIMIT = 0
-# Characters of a URL.
-URLLENGTH_LIMIT = 2083
-COOKIES_ENABLED = False
-TELNETCONSOLE_ENABLED = False
-# Scrapy would let anybody with its token run Python in the crawler.
-REMOTE_CONTROL_ENABLED = False
-# A page is one item, so one task for each response is enough; Scrapy starts this many for each.
-CONCURRENT_ITEMS = 1
-# Bytes of bodies at which Scrapy requests nothing more; files wait for their text meanwhile, those over 1 MB on disk.
-SCRAPER_SLOT_MAX_ACTIVE_SIZE = 64 * 1024 * 1024
+
+Words = Annotated[tuple[str, ...], Meta(extra={"separators": ", |"})]
+"""A list, or text with commas, blanks or bars."""
+Listed = Annotated[tuple[str, ...], Meta(extra={"separators": ","})]
+"""A list, or text with commas; what it holds may have blanks."""
+Count = Annotated[int, Meta(ge=1)]
+Whole = Annotated[int, Meta(ge=0)]
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """Settings that belong together, as in a section of docs/settings.md. What is an `object` is read by its own function."""
+
+
+class PlacesSection(Section, frozen=True):
+    """Where things are."""
+
+    CRAWLSPACE_COLLECTIONS_DIR: object = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
+    """Folder that holds a folder for each collection. The environment variable of that name sets it."""
+    CRAWLSPACE_DATA_DIR: object = os.environ.get("CRAWLSPACE_DATA_DIR") or in_project("data")
+    """Folder in which each collection gets a folder for its store and index. The environment variable of that name sets it."""
+    CRAWLSPACE_GLOBAL_RULES: str = ""
+    """File of the [global crawl space](rules.md#the-global-crawl-space). Empty: `global.rules` in the collection's folder,
+    else the one beside the collections, else none."""
+    CRAWLSPACE_START_URLS: Listed = ()
+    """Start URLs beside those of the files, as a list or separated by commas. A spider class's `start_urls` come in here."""
+    CRAWLSPACE_START_URL_FILES: Listed = ()
+    """[Files of start URLs](collections.md#start-urls) beside `start_urls.txt`, by name or pattern, as a list or separated by
+    commas: `["partners.txt", "lists/*.txt"]`. A relative name counts from the collection's folder."""
+
+
+class SpaceLimitsSection(Section, frozen=True):
+    """Limits of the crawl space."""
+
+    CRAWLSPACE_SCHEMES: Annotated[tuple[Literal["http", "https"], ...], Meta(min_length=1)] = ("http", "https")
+    """Schemes that are crawled. Only these two are possible."""
+    CRAWLSPACE_FOLLOW_QUERY_STRINGS: bool = True
+    """Whether a URL with a `?` and something behind it is crawled."""
+    CRAWLSPACE_EXCLUDE_EXTENSIONS: object = ""
+    """File extensions that are not crawled: a list, or text separated by `|`, a comma or a blank. Empty: the built-in list of
+    images, audio, video, archives, programs, fonts, styles and scripts (`crawlspace/rules/limits.py`). `"+log -ps"`: the
+    built-in list, with `log` and without `ps`; all have a sign, or none has. `"none"`: no extension is excluded. The
+    extension is that of the path, without the query."""
+    CRAWLSPACE_MIME_TYPES: Words = (
+        "text/html",
+        "application/xhtml+xml",
+        "text/plain",
+        "text/xml",
+        "application/xml",
+        "application/pdf",
+        "application/x-pdf",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        "application/vnd.openxmlformats-officedocument.presentationml.template",
+        "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+        "application/vnd.ms-word.document.macroenabled.12",
+        "application/vnd.ms-excel.sheet.macroenabled.12",
+        "application/vnd.ms-powerpoint.presentation.macroenabled.12",
+        "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
+        "application/vnd.ms-excel",
+        "application/vnd.oasis.opendocument.text",
+        "application/vnd.oasis.opendocument.text-template",
+        "application/vnd.oasis.opendocument.spreadsheet",
+        "application/vnd.oasis.opendocument.spreadsheet-template",
+        "application/vnd.oasis.opendocument.presentation",
+        "application/vnd.oasis.opendocument.presentation-template",
+        "application/epub+zip",
+        "application/rtf",
+        "application/x-rtf",
+        "text/rtf",
+        "text/csv",
+        "application/csv",
+    )
+    """Document types that are taken. `text/*` stands for all that begin so. Those of the default are read as what they are,
+    and what has a [converter](files.md#converters); of others you would get the bytes as text."""
+    CRAWLSPACE_MAX_PATH_DEPTH: Whole | None = None
+    """Slashes in the path after the first one: `/a` has 0, `/a/b/c.html` has 2. `None`: no limit."""
+    CRAWLSPACE_FOLLOW_OFFSITE_LINKS: bool = True
+    """`False`: only the hosts of the start URLs are crawled, whatever the rules allow."""
+    CRAWLSPACE_INDEX_ENTIRE_SITE: bool = False
+    """`True`: only the folders of the start URLs, and what is below them. (The name is an old one and means the contrary.)"""
+    CRAWLSPACE_MAX_REPEATED_SEGMENTS: Count = 3
+    """How often one path segment may come in a path. Keeps the crawl out of `/a/a/a/a/…`."""
+    CRAWLSPACE_MAX_URLS_PER_HOST: Count | None = None
+    """URLs of one host, all ports together; what is missing (404, 410) or out of the crawl space does not count. `None`: no
+    limit. What a smaller limit has excluded returns at the next start once there is room, oldest first. Pages with refused
+    links always get an unconditional GET, so that these are found again."""
+    CRAWLSPACE_HOST_CASE_SENSITIVE: bool = True
+    """Whether domain rules, and `norm="none"` in rules.xml, compare with the host as it is written in the link, capitals
+    included."""
+
+
+class SpellingsSection(Section, frozen=True):
+    """Spellings of one page."""
+
+    CRAWLSPACE_URL_SORT_QUERY: bool = False
+    """Whether the parameters of a query are sorted by name. Those of one name keep their order."""
+    CRAWLSPACE_URL_DROP_PARAMETERS: Words = ()
+    """Parameters of a query that are dropped, by name, capitals included: `["sessionid", "utm_*"]`."""
+    CRAWLSPACE_URL_DROP_PATH_PARAMETERS: Words = (
+        "jsessionid",
+        "phpsessid",
+        "sid",
+        "sessid",
+        "sessionid",
+        "session_id",
+        "aspsessionid*",
+        "bv_sessionid",
+        "cfid",
+        "cftoken",
+        "oscsid",
+        "(S())",
+    )
+    """Session ids in a path that are dropped: parameters after a semicolon by name, capitals or not, up to the next `;` or
+    `/`, so that `/a;jsessionid=1F` is `/a`. `"(S())"` stands for the path segments of ASP.NET without cookies, such as
+    `/(S(lit3py55))/`. Other parameters, such as `;v=1`, stay. `[]` leaves all paths as they are."""
+    CRAWLSPACE_URL_TRAILING_SLASH: Literal["keep", "add", "remove"] = "keep"
+    """The slash at the end of a path. `"add"`: where the last segment has no dot. `"remove"`: everywhere but after the host."""
+    CRAWLSPACE_URL_FOLD_WWW: Literal["keep", "add", "remove"] = "keep"
+    """`www.` at the beginning of a host. `"add"`: to each host with a dot that does not begin with it; best set for single
+    sites, because hosts such as `docs.example.com` get it, too. `"remove"`: where a dot is left."""
+
+
+class SitesSection(Section, frozen=True):
+    """Sites."""
+
+    CRAWLSPACE_SITES: object = field(default_factory=dict)
+    """What holds for single sites; see [collections](collections.md#single-sites)."""
+    CRAWLSPACE_PROXY: object = None
+    """The [proxy](logins.md#proxies) of all sites: a URL, `env:NAME` or `file:PATH` with one, a dict with `url`, `user` and
+    `password`, or `"direct"` for none. `None`: the proxies of the environment (`http_proxy`, `https_proxy`, `no_proxy`)."""
+    CRAWLSPACE_NO_PROXY: Words = ()
+    """Hosts that are requested [without a proxy](logins.md#proxies): `["intranet.example.com", "*.example.org",
+    "10.0.0.0/8"]`, or text with commas."""
+    CRAWLSPACE_CREDENTIAL_HOSTS: Words = ()
+    """Hosts that get those of Scrapy's `DEFAULT_REQUEST_HEADERS` that [carry credentials](security.md#tls-and-credentials), as
+    patterns of domain rules: `["wiki.example.com", "*.intranet.example.com"]`. Empty: the hosts of the start URLs."""
+    CRAWLSPACE_META_ROBOTS: bool | None = None
+    """Whether `meta name=robots`, `X-Robots-Tag` and `rel=nofollow` are obeyed. `None`: as `ROBOTSTXT_OBEY`."""
+    CRAWLSPACE_ROBOTS_TTL: Annotated[float, seconds(60)] = 86_400.0
+    """How long a robots.txt that was read is believed."""
+    CRAWLSPACE_ROBOTS_DELAY_MAX: Annotated[float, seconds(0)] = 60.0
+    """The longest delay that a robots.txt may ask for (`Crawl-delay`, `Request-rate`). 0: what it asks for is not heeded."""
+    CRAWLSPACE_VARIABLE_DELAY: object = field(default_factory=dict)
+    """Delays by the time of the week; see [politeness](politeness.md)."""
+    CRAWLSPACE_TIMEZONE: object = ""
+    """Time zone of those times, and of a [schedule](#schedules), such as `Europe/Berlin`. Empty: this machine's."""
+    CRAWLSPACE_MAX_SITES: Count | None = None
+    """Sites that are crawled at a time. `None`: all that there are."""
+    CRAWLSPACE_SHARE_ADDRESS_DELAY: bool = False
+    """Whether sites at one address keep the delay among them; see [politeness](politeness.md#hosts-on-one-address)."""
+    CRAWLSPACE_BACKOFF_MAX: Annotated[float, seconds(0)] = 60.0
+    """From the third failure in a row on a site rests for `CRAWLSPACE_RETRY_WAIT`, twice as long with each further one, up to
+    this."""
+    CRAWLSPACE_MAX_SITE_FAILURES: Annotated[int, Meta(ge=3)] = 20
+    """Failures in a row after which a site is given up until the next start, or for an hour where the crawl goes on."""
+    CRAWLSPACE_SITE_GIVE_UP: Annotated[float, seconds(1)] = 60.0
+    """A site is given up, too, when it has given no answer at all for so long, to three requests or more."""
+    CRAWLSPACE_SOURCE_WEIGHTS: object = field(default_factory=dict)
+    """How often each source is picked from, in proportion; what is not named keeps its weight: user 10000, redir 2000, index
+    1000, index_follow 100, follow 10, refresh 1. 0 pauses a source."""
+
+
+class RenderingSection(Section, frozen=True):
+    """Rendering in a browser."""
+
+    CRAWLSPACE_RENDER: Literal["never", "always", "auto"] = "never"
+    """Which pages are rendered: `"never"` any, `"always"` all, `"auto"` those whose HTML seems to be without its content."""
+    CRAWLSPACE_RENDER_HOSTS: Words = ()
+    """Hosts that rendered pages may load scripts and data from, besides those that the domain rules admit: patterns as in
+    domain rules."""
+    CRAWLSPACE_RENDER_WAIT_FOR: str = ""
+    """A CSS selector: a page is complete as soon as something on it matches. Empty: as soon as nothing more is loaded."""
+    CRAWLSPACE_HASH_ROUTES: bool = False
+    """Whether [routes behind #](rendering.md#routes-behind-) of rendered pages, such as `#/about` and `#!about`, are URLs of
+    their own. Without it, what stands behind `#` is left off."""
+    CRAWLSPACE_BROWSER: str = ""
+    """Path or name of the browser, a Chromium, also of [log-ins in the browser](logins.md#in-the-browser). Empty: the first of
+    `chromium`, `chromium-browser`, `google-chrome`, `google-chrome-stable` and `chrome` that is found."""
+    CRAWLSPACE_BROWSER_PAGES: Annotated[int, Meta(ge=1, le=64)] = 4
+    """Pages that are rendered at a time."""
+    CRAWLSPACE_BROWSER_TIMEOUT: Annotated[float, seconds(1)] = 30.0
+    """The longest that rendering one page may take."""
+    CRAWLSPACE_BROWSER_MAX_PAGES: Count = 500
+    """Pages after which the browser is replaced by a new one."""
+    CRAWLSPACE_BROWSER_MEMORY: Annotated[int, Meta(ge=256 * 1024 * 1024)] = 1536 * 1024 * 1024
+    """Bytes of memory of the browser, all its processes together, at which it is ended; it is replaced a little before."""
+
+
+class RulesXmlSection(Section, frozen=True):
+    """rules.xml."""
+
+    CRAWLSPACE_DEFAULT_ACCEPT: bool = True
+    """Whether a URL is crawled that no rule of [rules.xml](rules_xml.md) matches."""
+    CRAWLSPACE_DEFAULT_INDEX: bool = True
+    """Whether it is indexed."""
+    CRAWLSPACE_DEFAULT_FOLLOW: bool = True
+    """Whether its links are followed."""
+    CRAWLSPACE_RULES_XML_REGEX: Literal["escaped", "standard"] = "escaped"
+    """How values of rules.xml are read: with `"escaped"`, a backslash gives a special character its meaning; with
+    `"standard"`, they are [usual expressions](rules_xml.md#usual-expressions)."""
+    CRAWLSPACE_METADATA_ALONG_LINKS: bool = True
+    """Whether the fields that rules add to a page (`AddMeta`) are inherited by the pages it links to, one link far."""
+
+
+class LifecycleSection(Section, frozen=True):
+    """The life of a URL."""
+
+    CRAWLSPACE_LEASE_S: Annotated[float, seconds(10)] = 600
+    """How long a URL may be out for fetching before it comes back by itself."""
+    CRAWLSPACE_STORE_URL: str = ""
+    """Where the states of URLs are kept. Empty: in a file of the collection's data folder. `"redis://host:6379/0"` (or
+    `rediss://`, `unix://`): on a Redis server, where several machines crawl the collection together. `"redis"`: on the
+    server that scrapy-redis's settings name (`REDIS_URL`, `REDIS_HOST`, `REDIS_PORT`, `REDIS_DB`, `REDIS_PARAMS`).
+    `"env:NAME"` and `"file:PATH"`: the URL is in that variable of the environment, or file."""
+    CRAWLSPACE_SESSION_KEY: str = ""
+    """The key, as `"env:NAME"` or `"file:PATH"`, under which the [sessions of log-ins](logins.md#when-a-session-has-ended) are
+    encrypted. Without one a shared store keeps none, and each worker logs in for itself; a file of the data folder keeps
+    them as they are."""
+    CRAWLSPACE_WORKER_TIMEOUT: Annotated[float, seconds(5)] = 30.0
+    """On a shared store: a worker that has not reported for so long has expired: the others get its sites and URLs."""
+    CRAWLSPACE_RETRY_WAIT: Annotated[float, seconds(0)] = 5.0
+    """Wait before the first retry. Each further one waits twice as long."""
+    CRAWLSPACE_MAX_TEMPORARY_ERRORS: Count = 5
+    """Runs in a row that end in a temporary error before a page counts as gone. A success begins the count anew."""
+    CRAWLSPACE_HTTP_ERRORS: object = field(default_factory=dict)
+    """What becomes of errors, by code or class; see [errors by code](#errors-by-code)."""
+    CRAWLSPACE_SOFT_ERRORS: object = field(default_factory=list)
+    """Pages that are errors although they answer 200; see [soft error pages](#soft-error-pages)."""
+    CRAWLSPACE_REFRESH_MIN: Annotated[float, seconds(1)] = 86_400.0
+    """The shortest time until a page is fetched again."""
+    CRAWLSPACE_REFRESH_MAX: Annotated[float, seconds(1)] = 30 * 86_400.0
+    """The longest time until a page is fetched again. A new page waits for the mean of the two."""
+    CRAWLSPACE_START_REFRESH: Annotated[float, seconds(1)] | None = None
+    """The time until a start URL is fetched again, so that new pages are found soon. `None`: `CRAWLSPACE_REFRESH_MIN`. At most
+    `CRAWLSPACE_REFRESH_MAX`."""
+    CRAWLSPACE_REDISCOVER: bool = True
+    """After a change of rules or settings that loosens a check, the start URLs and all pages of which that check refused links
+    are due at once, so that the next run finds what came into reach; `scrapy plan` says how many requests that is. Links of
+    archived pages are judged again without a request. `False`: each waits for its own time."""
+    CRAWLSPACE_CONTINUOUS: bool = False
+    """`True`: the crawl goes on when nothing is left to do, and waits for what is due next. `False`: it ends then, and fetches
+    each URL once, however soon it is due again; only retries, URLs that a person asks for, and pages whose link depth or
+    inherited metadata changed after they were fetched are fetched again."""
+    CRAWLSPACE_SMART_REFRESH: bool = True
+    """`False`: a page that was fetched is not due by its age; see [smart refresh](#smart-refresh)."""
+    CRAWLSPACE_REFRESH_SCHEDULE: object = ""
+    """Times at which all known URLs are put into source index, to be fetched again: a cron expression, such as `"0 2 * *
+    sun"`; see [schedules](#schedules). Empty: there are none."""
+    CRAWLSPACE_REFRESH_CYCLE: object = 0
+    """Minutes from the beginning of one cycle to that of the next, or a cron expression, at whose times cycles begin. In a
+    cycle everything known is fetched once, whatever the intervals above are. 0: no cycles."""
+    CRAWLSPACE_REFRESH_MODE: Literal["scratch", "append", "prioritized", "soft"] = "append"
+    """What the beginning of a cycle does; see [cycles](#cycles)."""
+
+
+class FinishSection(Section, frozen=True):
+    """The end of a crawl."""
+
+    CRAWLSPACE_ON_FINISH: object = ""
+    """A command that gets the summary of each `scrapy crawl`: see [below](#a-command-at-the-end). Text, split into words as by
+    a shell, or a list of words."""
+    CRAWLSPACE_ON_FINISH_TIMEOUT: Annotated[float, seconds(1)] = 60.0
+    """How long it may take before it is ended, with all that it has started."""
+
+
+class DeletionsSection(Section, frozen=True):
+    """Deletions."""
+
+    CRAWLSPACE_MAX_DELETIONS: Whole = 100
+    """Deletions that are never too many."""
+    CRAWLSPACE_ORPHANS: object = "keep"
+    """What becomes of URLs to which no way leads any more from a start URL: `"keep"` them while they answer, or `"delete:3"`
+    to delete them, with their documents, at the end of the third run that finds them so. More than a run may delete at once
+    are held, all of them."""
+    CRAWLSPACE_MAX_DELETIONS_PERCENT: Annotated[int, Meta(ge=0, le=100)] = 10
+    """Share of the indexed documents, in per cent, that is never too many to delete. Too many at once are more than both.
+    The rest of a run's, and all of a change of the rules, is held until it is approved."""
+    CRAWLSPACE_HOST_FETCHES: Annotated[int, Meta(ge=1, le=60)] = 20
+    """How many fetches of a site are its last ones."""
+    CRAWLSPACE_HOST_FAILURES_PERCENT: Annotated[int, Meta(ge=1, le=100)] = 50
+    """A failure that may be the host's deletes a page only while fewer than this share of the site's last fetches failed."""
+
+
+class ContentSection(Section, frozen=True):
+    """Content."""
+
+    CRAWLSPACE_LINK_TAGS: Words = ("a", "area", "frame", "iframe", "link", "meta")
+    """Elements whose links are followed. `link` is for next, prev, alternate and canonical, without alternates for programs
+    such as feeds; the canonical page of a `Link` header too; `meta` is its refresh. Pairs such as `img@src` add [attributes
+    of your own](collections.md#links-in-other-attributes)."""
+    CRAWLSPACE_MAX_LINKS: Count = 10_000
+    """Links taken from one page; the others are left out."""
+    CRAWLSPACE_CHECKSUM_CUT_OFF: Whole = 0
+    """Bytes from the start of the text that count when pages are compared. 0: all."""
+    CRAWLSPACE_CHECKSUM_TITLE: bool = True
+    """Whether pages with the same text and different titles are different documents. A title that changes is sent to the index
+    either way."""
+
+
+class FilesSection(Section, frozen=True):
+    """Files."""
+
+    CRAWLSPACE_FILE_MAXSIZE: Count = 100 * 1024 * 1024
+    """Bytes of a file. A larger one is found by its name only. `DOWNLOAD_MAXSIZE` is for pages."""
+    CRAWLSPACE_FILE_PROCESSES: Annotated[int, Meta(ge=1, le=64)] = 1
+    """Processes that read files."""
+    CRAWLSPACE_FILE_TIMEOUT: Annotated[float, seconds(1)] = 30.0
+    """The longest that reading one file may take."""
+    CRAWLSPACE_FILE_MEMORY: Annotated[int, Meta(ge=64 * 1024 * 1024)] = 512 * 1024 * 1024
+    """Bytes of memory that such a process may take for reading."""
+    CRAWLSPACE_FOLLOW_FILE_LINKS: bool = False
+    """Whether hyperlinks in files are followed."""
+    CRAWLSPACE_CONVERTERS: object = field(default_factory=dict)
+    """What reads other types: `{"application/msword": "antiword -m UTF-8.txt {file}"}`; see [converters](files.md#converters)."""
+
+
+class ArchiveSection(Section, frozen=True):
+    """Archive."""
+
+    CRAWLSPACE_ARCHIVE: bool = True
+    """Whether what is fetched is kept as WARC files."""
+    CRAWLSPACE_ARCHIVE_DIR: str = ""
+    """Folder that holds a folder with the files of each collection, such as one that several machines share. Empty: `archive`
+    in the collection's data folder."""
+    CRAWLSPACE_ARCHIVE_MAX_BYTES: Annotated[int, Meta(ge=1_000_000)] | None = None
+    """Bytes of the archive of a collection. Above it, superseded records are dropped, then the oldest pages. `None`: no limit."""
+
+
+class IndexSection(Section, frozen=True):
+    """Index."""
+
+    CRAWLSPACE_SINKS: object = field(default_factory=dict)
+    """The indexes that documents are sent to: options by name, each with a `type`; see [sinks](sinks.md). Empty: the embedded
+    index alone, `index.db` in the collection's data folder."""
+    CRAWLSPACE_MAX_BACKLOG: Annotated[int, Meta(ge=100)] = 10_000
+    """Orders that a sink has not taken yet, at which the crawl waits for it; what waits for a server that does not answer is
+    dropped then, and sent from the archive later."""
+    CRAWLSPACE_INLINE_MAX_BYTES: Annotated[int, Meta(ge=1_000)] | None = 10_000_000
+    """Bytes of text (as UTF-8) above which a document is sent to servers and files [without its
+    text](sinks.md#large-documents), and with its place in the archive. `None`: no limit."""
+    CRAWLSPACE_CONTENT_URL: str = ""
+    """URL that such a document can be had at, with `{id}` or `{url}` in it, and `{collection}`:
+    `https://console.example.com/content/{id}`. Empty: it has none."""
+
+
+class RequestsSection(Section, frozen=True):
+    """How sites are requested."""
+
+    USER_AGENT: Annotated[str, Meta(min_length=1)] = "crawlspace/0.1"
+    """The name given to the sites, and the one looked for in robots.txt. Add an address where you can be reached."""
+    ROBOTSTXT_OBEY: bool = True
+    """Whether robots.txt is obeyed. `False` turns off meta robots too, unless `CRAWLSPACE_META_ROBOTS` is `True`."""
+    DOWNLOAD_DELAY_JITTER: int = 0
+    """No random part is added to the delay."""
+    CONCURRENT_REQUESTS: Count = 32
+    """Requests at a time, all sites together."""
+    DOWNLOAD_TIMEOUT: Annotated[float, Meta(gt=0)] = 60
+    """Seconds until a request is given up, body included (613): a number such as `0.5`, as for `DOWNLOAD_DELAY`."""
+    DOWNLOAD_MAXSIZE: Whole = 16 * 1024 * 1024
+    """Bytes of a body, as sent and after decompression. More is 615."""
+    DOWNLOAD_WARNSIZE: int = 0
+    """No warnings about large bodies."""
+    DOWNLOAD_FAIL_ON_DATALOSS: bool = True
+    """A body that is cut short is an error (615), not a document."""
+    DOWNLOAD_VERIFY_CERTIFICATES: bool = True
+    """TLS certificates must be valid (else 614)."""
+    COOKIES_ENABLED: bool = False
+    """Cookies are neither kept nor sent; some sites [redirect for ever](reasons.md#redirects) then. `True`: as Scrapy keeps
+    them, with the list of public suffixes that is installed with it; none is fetched."""
+
+
+class DelaysSection(Section, frozen=True):
+    """How often a site is requested, in the table of `RequestsSection`."""
+
+    DOWNLOAD_DELAY: Annotated[float, seconds(0)] = 1
+    """Seconds between two requests to a site (one host and port). Write a number: Scrapy reads it too and knows no units."""
+    CONCURRENT_REQUESTS_PER_DOMAIN: Count = 8
+    """Requests at a time to one site without a delay. A site with a delay gets one at a time."""
+
+
+class BoundsSection(Section, frozen=True):
+    """Bounds."""
+
+    RETRY_TIMES: Annotated[int, Meta(ge=0, le=100)] = 2
+    """Tries after the first one in a run, for failures that may pass."""
+    RETRY_HTTP_CODES: object = None
+    """HTTP codes that are tried again in a run, from 400 to 599, and no others; `CRAWLSPACE_HTTP_ERRORS` comes before it.
+    `None`: 5xx and 429."""
+    REDIRECT_MAX_TIMES: Whole = 10
+    """Redirects in a row that are followed."""
+
+
+class UrlBoundsSection(Section, frozen=True):
+    """Bounds of URLs, in the table of `BoundsSection`."""
+
+    DEPTH_LIMIT: Whole = 0
+    """Links away from a start URL. 0: no limit."""
+    URLLENGTH_LIMIT: Annotated[int, Meta(ge=16, le=65_536)] = 2083
+    """Characters of a URL in normal form."""
+
+
+class ScrapySection(Section, frozen=True):
+    """How Scrapy runs."""
+
+    BOT_NAME: str = "crawlspace"
+    """Name of the project."""
+    SPIDER_MODULES: Words = ("spiders",)
+    """Where spider classes are looked for."""
+    NEWSPIDER_MODULE: str = "spiders"
+    """Where `scrapy genspider` puts one."""
+    COMMANDS_MODULE: str = "crawlspace.commands"
+    """Where our commands are."""
+    SPIDER_LOADER_CLASS: str = "crawlspace.runtime.components.loader.CollectionLoader"
+    """Makes each collection a spider."""
+    SCHEDULER: str = "crawlspace.runtime.components.scheduler.FrontierScheduler"
+    """Returns the URLs that the frontier leases."""
+    DOWNLOADER: str = "crawlspace.runtime.components.downloader.FrontierDownloader"
+    """Sends the requests of the frontier without a queue."""
+    TWISTED_REACTOR: str = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
+    """The asyncio event loop."""
+    ASYNCIO_EVENT_LOOP: str | None = "uvloop.Loop" if os.name == "posix" else None
+    """A faster event loop, where there is one (not on Windows)."""
+    TWISTED_DNS_RESOLVER: str = "crawlspace.runtime.http.resolver.GuardedResolver"
+    """Holds the address rules at connect time, for each collection of a process its own. A crawl does not start with another
+    one."""
+    LOG_FORMATTER: str = "crawlspace.runtime.components.logformat.QuietLogFormatter"
+    """Messages for single pages are made at level DEBUG only."""
+    ITEM_PROCESSOR: str = "crawlspace.runtime.components.pipelines.PagePipelines"
+    """Gives item pipelines the document of each page. A crawl does not start with another one."""
+    STATS_DUMP: bool = False
+    """The stats are not logged at the end; `-s STATS_DUMP=True` does. See [stats](stats.md)."""
+    TELNETCONSOLE_ENABLED: bool = False
+    """No telnet console."""
+    REMOTE_CONTROL_ENABLED: bool = False
+    """No remote control: it would let whoever has its token run Python in the crawler."""
+    FEED_EXPORT_ENCODING: str = "utf-8"
+    """Exports are in UTF-8; Scrapy's default would escape what is not ASCII."""
+    FEED_STORAGES: object = field(
+        default_factory=lambda: {
+            "": "crawlspace.runtime.components.exports.FeedFile",
+            "file": "crawlspace.runtime.components.exports.FeedFile",
+        }
+    )
+    """A file that is overwritten (`-O`, `"overwrite": True`) is [replaced as a whole](collections.md#exports). Keep both where
+    you add a storage."""
+    FEED_EXPORTERS: object = field(
+        default_factory=lambda: {
+            "jsonlines": "crawlspace.runtime.components.exports.JsonLinesExporter",
+            "jsonl": "crawlspace.runtime.components.exports.JsonLinesExporter",
+            "jl": "crawlspace.runtime.components.exports.JsonLinesExporter",
+        }
+    )
+    """JSON lines of documents, written at once."""
+    CONCURRENT_ITEMS: int = 1
+    """A page is one item, so one task for each page is enough."""
+    SCRAPER_SLOT_MAX_ACTIVE_SIZE: int = 67108864
+    """Bytes of bodies at which Scrapy requests nothing more. Files wait in their callback until they are read; those over 1 MB
+    are on disk, and count as nothing."""
+
+
 DOWNLOAD_HANDLERS = {
     "http": "crawlspace.runtime.http.handler.CurlDownloadHandler",
     "https": "crawlspace.runtime.http.handler.CurlDownloadHandler",
@@ -76,16 +496,6 @@ DOWNLOAD_HANDLERS = {
     "data": None,
     "s3": None,
     "ftp": None,
-}
-
-# As Scrapy's own template has it.
-FEED_EXPORT_ENCODING = "utf-8"
-# A file that is overwritten (-O) is replaced as a whole, at the end.
-FEED_STORAGES = {"": "crawlspace.runtime.components.exports.FeedFile", "file": "crawlspace.runtime.components.exports.FeedFile"}
-FEED_EXPORTERS = {
-    "jsonlines": "crawlspace.runtime.components.exports.JsonLinesExporter",
-    "jsonl": "crawlspace.runtime.components.exports.JsonLinesExporter",
-    "jl": "crawlspace.runtime.components.exports.JsonLinesExporter",
 }
 
 DOWNLOADER_MIDDLEWARES = {
@@ -135,252 +545,54 @@ EXTENSIONS = {
     "crawlspace.runtime.session.progress.Progress": 0,
 }
 
-# --- folders of collections and their data ------------------------------------------------------------------------
-# Folder that holds a folder for each collection.
-CRAWLSPACE_COLLECTIONS_DIR = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
-# Folder that holds a folder for each collection's store and index.
-CRAWLSPACE_DATA_DIR = os.environ.get("CRAWLSPACE_DATA_DIR") or in_project("data")
-# Files of start URLs beside start_urls.txt: ["partners.txt", "lists/*.txt"]; relative names count from the collection's folder.
-CRAWLSPACE_START_URL_FILES = []
-# File of the global crawl space; empty = global.rules in the collection's folder, else in the folder of the collections.
-CRAWLSPACE_GLOBAL_RULES = ""
 
-# --- limits of the crawl space ------------------------------------------------------------------------------------
-# Schemes that are crawled.
-CRAWLSPACE_SCHEMES = ["http", "https"]
-# Whether a link with a query string is followed.
-CRAWLSPACE_FOLLOW_QUERY_STRINGS = True
-# Extensions that are not fetched, as a list or separated by "|"; empty text = the built-in list, "none" = none, "+log -ps" = the built-in
-# list with log and without ps.
-CRAWLSPACE_EXCLUDE_EXTENSIONS = ""
-# Document types that are accepted; "text/*" is allowed.
-CRAWLSPACE_MIME_TYPES = [
-    "text/html",
-    "application/xhtml+xml",
-    "text/plain",
-    "text/xml",
-    "application/xml",
-    "application/pdf",
-    "application/x-pdf",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "application/vnd.openxmlformats-officedocument.presentationml.template",
-    "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
-    "application/vnd.ms-word.document.macroenabled.12",
-    "application/vnd.ms-excel.sheet.macroenabled.12",
-    "application/vnd.ms-powerpoint.presentation.macroenabled.12",
-    "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
-    "application/vnd.ms-excel",
-    "application/vnd.oasis.opendocument.text",
-    "application/vnd.oasis.opendocument.text-template",
-    "application/vnd.oasis.opendocument.spreadsheet",
-    "application/vnd.oasis.opendocument.spreadsheet-template",
-    "application/vnd.oasis.opendocument.presentation",
-    "application/vnd.oasis.opendocument.presentation-template",
-    "application/epub+zip",
-    "application/rtf",
-    "application/x-rtf",
-    "text/rtf",
-    "text/csv",
-    "application/csv",
-]
-# Slashes in the path after the site root; None = no limit.
-CRAWLSPACE_MAX_PATH_DEPTH = None
-# Whether links to hosts other than those of the start URLs are followed (rules permitting).
-CRAWLSPACE_FOLLOW_OFFSITE_LINKS = True
-# Whether only URLs in the folder of a start URL, or below it, are crawled.
-CRAWLSPACE_INDEX_ENTIRE_SITE = False
-# How often a path segment may occur in one path.
-CRAWLSPACE_MAX_REPEATED_SEGMENTS = 3
-# Known URLs of one host; None = no limit.
-CRAWLSPACE_MAX_URLS_PER_HOST = None
-# Whether domain rules compare the host as written in the link, with its case.
-CRAWLSPACE_HOST_CASE_SENSITIVE = True
+class OfScrapySection(Section, frozen=True):
+    """Settings that collections read and that keep Scrapy's defaults."""
 
-# --- URLs: spellings of one page's address that are folded into one URL -------------------------------------------------
-# Whether the parameters of a query are sorted by name.
-CRAWLSPACE_URL_SORT_QUERY = False
-# Parameters that are dropped, such as ["sessionid", "utm_*"].
-CRAWLSPACE_URL_DROP_PARAMETERS = []
-# Session ids in the path that are dropped: names after a semicolon, capitals or not, as in /a;jsessionid=1F; "(S())" stands for
-# ASP.NET's path segments such as /(S(lit3py55))/. [] leaves all paths as they are.
-CRAWLSPACE_URL_DROP_PATH_PARAMETERS = [
-    "jsessionid",
-    "phpsessid",
-    "sid",
-    "sessid",
-    "sessionid",
-    "session_id",
-    "aspsessionid*",
-    "bv_sessionid",
-    "cfid",
-    "cftoken",
-    "oscsid",
-    "(S())",
-]
-# The slash at the end of a path: "keep" it as in the link, "add" it where the path does not end like a file, or "remove" it.
-CRAWLSPACE_URL_TRAILING_SLASH = "keep"
-# `www.` at the beginning of a host: "keep" it as in the link, "add" or "remove" it.
-CRAWLSPACE_URL_FOLD_WWW = "keep"
+    AUTOTHROTTLE_ENABLED: bool = False
+    AUTOTHROTTLE_START_DELAY: Annotated[float, seconds(0)] = 5
+    AUTOTHROTTLE_MAX_DELAY: Annotated[float, seconds(0)] = 60
+    AUTOTHROTTLE_TARGET_CONCURRENCY: Annotated[float, Meta(gt=0)] = 1
+    AUTOTHROTTLE_DEBUG: bool = False
+    HTTPPROXY_AUTH_ENCODING: str = "latin-1"
+    HTTPPROXY_ENABLED: bool = True
+    METAREFRESH_ENABLED: bool = True
+    REDIRECT_ENABLED: bool = True
+    RETRY_ENABLED: bool = True
+    ROBOTSTXT_USER_AGENT: str = ""
 
-# --- sites --------------------------------------------------------------------------------------------------------
-# Settings of single sites: {"host pattern": {"delay": 2, "concurrency": 1, …}}; the first match applies.
-CRAWLSPACE_SITES = {}
-# Hosts that receive the credentials in DEFAULT_REQUEST_HEADERS, as patterns of domain rules; empty = hosts of the start URLs.
-CRAWLSPACE_CREDENTIAL_HOSTS = []
-# The proxy of all sites: a URL, a reference to one (env:NAME, file:PATH), {"url": …, "user": …, "password": "env:NAME"}, or "direct" for
-# none; None = the proxies of the environment (http_proxy, https_proxy, no_proxy).
-CRAWLSPACE_PROXY = None
-# Hosts that are requested without a proxy: ["intranet.example.com", "*.example.org", "10.0.0.0/8"], or text with commas.
-CRAWLSPACE_NO_PROXY = []
-# Whether meta robots and X-Robots-Tag are obeyed; None = as ROBOTSTXT_OBEY.
-CRAWLSPACE_META_ROBOTS = None
-# How long a robots.txt is cached.
-CRAWLSPACE_ROBOTS_TTL = "1d"
-# The longest delay between two requests that is taken from a robots.txt (Crawl-delay, Request-rate).
-CRAWLSPACE_ROBOTS_DELAY_MAX = "60s"
-# Delays by time of the week: {"Mon-Fri 09:00-17:00": 20, "Sun 02:00-04:00": "suspend"}; DOWNLOAD_DELAY at other times.
-CRAWLSPACE_VARIABLE_DELAY = {}
-# Time zone of CRAWLSPACE_VARIABLE_DELAY, such as "Europe/Berlin"; empty = this machine's.
-CRAWLSPACE_TIMEZONE = ""
-# Sites crawled at the same time; None = no limit.
-CRAWLSPACE_MAX_SITES = None
-# Whether sites with the same IP address share one delay; sites without a delay are not affected.
-CRAWLSPACE_SHARE_ADDRESS_DELAY = False
-# From the third failure in a row on, a site is paused for CRAWLSPACE_RETRY_WAIT, doubled with each failure, at most this long.
-CRAWLSPACE_BACKOFF_MAX = "60s"
-# Failures in a row after which a site is paused until the next start, or for an hour in a continuous crawl.
-CRAWLSPACE_MAX_SITE_FAILURES = 20
-# A site that has not answered for this long, and to three requests at least, is given up for the run.
-CRAWLSPACE_SITE_GIVE_UP = "60s"
-# Relative weights of the sources: {"refresh": 10}; 0 pauses a source, others keep their weight.
-CRAWLSPACE_SOURCE_WEIGHTS = {}
 
-# --- rendering in a browser (docs/rendering.md) -------------------------------------------------------------------------
-# Which pages are rendered: "never", "always", or "auto": those whose HTML seems to be without its content.
-CRAWLSPACE_RENDER = "never"
-# Hosts that rendered pages may load scripts and data from, besides those of the domain rules: patterns of domain rules.
-CRAWLSPACE_RENDER_HOSTS = []
-# CSS selector that a rendered page is complete with; empty = it is when nothing more is loaded.
-CRAWLSPACE_RENDER_WAIT_FOR = ""
-# Whether routes behind # of rendered pages, such as #/about and #!about, are URLs of their own.
-CRAWLSPACE_HASH_ROUTES = False
-# Path or name of the browser, a Chromium; empty = the first of several names that is found.
-CRAWLSPACE_BROWSER = ""
-# Pages rendered at a time.
-CRAWLSPACE_BROWSER_PAGES = 4
-# The longest that rendering one page may take.
-CRAWLSPACE_BROWSER_TIMEOUT = "30s"
-# Pages after which the browser is replaced.
-CRAWLSPACE_BROWSER_MAX_PAGES = 500
-# Bytes of memory of the browser at which it is replaced.
-CRAWLSPACE_BROWSER_MEMORY = 1536 * 1024 * 1024
+sections = (
+    *(
+        PlacesSection,
+        SpaceLimitsSection,
+        SpellingsSection,
+        SitesSection,
+        RenderingSection,
+        RulesXmlSection,
+        LifecycleSection,
+        FinishSection,
+        DeletionsSection,
+        ContentSection,
+        FilesSection,
+        ArchiveSection,
+        IndexSection,
+    ),
+    *(RequestsSection, DelaysSection, BoundsSection, UrlBoundsSection, ScrapySection),
+)
+"""In the order of docs/settings.md."""
 
-# --- rules.xml ----------------------------------------------------------------------------------------------------
-# Values before the first rule of rules.xml: whether a URL is crawled, whether it is indexed, and whether its links are followed.
-CRAWLSPACE_DEFAULT_ACCEPT = True
-CRAWLSPACE_DEFAULT_INDEX = True
-CRAWLSPACE_DEFAULT_FOLLOW = True
-# How values of rules.xml are read: "escaped" (a backslash gives a special character its meaning) or "standard" (as in RE2).
-CRAWLSPACE_RULES_XML_REGEX = "escaped"
-# Whether the pages that a page links to inherit the metadata that rules add to it (AddMeta); one link far.
-CRAWLSPACE_METADATA_ALONG_LINKS = True
 
-# --- the life of a URL --------------------------------------------------------------------------------------------
-# Seconds until the lease of a URL that is being fetched expires and it becomes available again.
-CRAWLSPACE_LEASE_S = 600
-# Where the states of URLs are stored: empty = a file in the collection's data folder; "redis://host:6379/0" = a Redis server, for
-# several machines; "redis" = the server of scrapy-redis's settings (REDIS_URL, REDIS_HOST, REDIS_PARAMS ...); "env:NAME" or
-# "file:PATH" = the URL is in the environment or a file.
-CRAWLSPACE_STORE_URL = ""
-# The key under which the sessions of log-ins are encrypted, as "env:NAME" or "file:PATH". Without one a shared store (STORE_URL) keeps none,
-# and each worker logs in for itself; a file of the collection's data folder keeps them as they are.
-CRAWLSPACE_SESSION_KEY = ""
-# On a shared store: a worker that has not reported for this long expires, and other workers get its sites.
-CRAWLSPACE_WORKER_TIMEOUT = "30s"
-# Wait before the first retry; doubled with each further one.
-CRAWLSPACE_RETRY_WAIT = "5s"
-# Runs in a row that end in a temporary error before a page counts as gone.
-CRAWLSPACE_MAX_TEMPORARY_ERRORS = 5
-# Treatment of errors, by code or class: {"404": "DELETE", "5xx": "DELETE:10, RETRY:3", "ttl": "KEEP"}; empty = defaults.
-CRAWLSPACE_HTTP_ERRORS = {}
-# Error pages with status 200: rows of URL pattern, title pattern, text pattern, and the status code to use instead.
-CRAWLSPACE_SOFT_ERRORS = []
-# Bounds of the time until a page is fetched again.
-CRAWLSPACE_REFRESH_MIN = "1d"
-CRAWLSPACE_REFRESH_MAX = "30d"
-# Time until a start URL is fetched again; None = CRAWLSPACE_REFRESH_MIN.
-CRAWLSPACE_START_REFRESH = None
-# After a change that loosens a check: whether start URLs, and pages of which that check refused links, are due at once.
-CRAWLSPACE_REDISCOVER = True
-# Whether the crawl waits for the next due URL when nothing is left to do, instead of ending.
-CRAWLSPACE_CONTINUOUS = False
-# Whether a page is due again after an interval of its own, which follows how often it changes.
-CRAWLSPACE_SMART_REFRESH = True
-# When all known URLs are fetched again, in source index: a cron expression in CRAWLSPACE_TIMEZONE, such as "0 2 * * sun"; "" = at no such time.
-CRAWLSPACE_REFRESH_SCHEDULE = ""
-# Minutes between the starts of two cycles, each of which fetches every known URL once, or a cron expression; 0 = no cycles.
-CRAWLSPACE_REFRESH_CYCLE = 0
-# What the start of a cycle does: "scratch", "append", "prioritized" or "soft".
-CRAWLSPACE_REFRESH_MODE = "append"
+def _shown(default: object) -> object:
+    """Return a default as Scrapy has it: a list for a tuple, text with a unit for a duration that is written as a float."""
+    if isinstance(default, float):
+        return f"{default / 86_400:g}d" if default >= 86_400 else f"{default:g}s"
+    return list(default) if isinstance(default, tuple) else default
 
-# A command that gets the summary of each `scrapy crawl` as JSON on its standard input: text or a list; it is run without a shell.
-CRAWLSPACE_ON_FINISH = ""
-# The longest that it may take.
-CRAWLSPACE_ON_FINISH_TIMEOUT = "60s"
 
-# --- deletions ----------------------------------------------------------------------------------------------------
-# The deletion limit, for a run or a change of the rules, is exceeded when both are: this number, and this share of the index.
-CRAWLSPACE_MAX_DELETIONS = 100
-CRAWLSPACE_MAX_DELETIONS_PERCENT = 10
-# URLs that no way leads to any more from a start URL: "keep" them while they answer, or "delete:3" after three runs.
-CRAWLSPACE_ORPHANS = "keep"
-# A failure that may be the host's deletes a page only while less than this share of the site's last fetches failed.
-CRAWLSPACE_HOST_FAILURES_PERCENT = 50
-# Number of last fetches that CRAWLSPACE_HOST_FAILURES_PERCENT counts, from 1 to 60.
-CRAWLSPACE_HOST_FETCHES = 20
+globals().update({name: _shown(value) for section in sections for name, value in structs.asdict(section()).items()})
 
-# --- content ------------------------------------------------------------------------------------------------------
-# Elements whose links are followed, and attributes that hold more of them: "img@src", "*@data-url" for any element.
-CRAWLSPACE_LINK_TAGS = ["a", "area", "frame", "iframe", "link", "meta"]
-# Links taken from one page.
-CRAWLSPACE_MAX_LINKS = 10_000
-# Bytes of the normalised text that the checksum covers; 0 = all.
-CRAWLSPACE_CHECKSUM_CUT_OFF = 0
-# Whether pages with the same text and different titles are different documents.
-CRAWLSPACE_CHECKSUM_TITLE = True
 
-# --- files: PDF, office documents and the like ---------------------------------------------------------------------
-# Bytes of a file; a larger one is found by its name only.
-CRAWLSPACE_FILE_MAXSIZE = 100 * 1024 * 1024
-# Processes that read files.
-CRAWLSPACE_FILE_PROCESSES = 1
-# The longest that reading one file may take.
-CRAWLSPACE_FILE_TIMEOUT = "30s"
-# Bytes of memory that a process may take for reading files.
-CRAWLSPACE_FILE_MEMORY = 512 * 1024 * 1024
-# Whether hyperlinks in files are followed.
-CRAWLSPACE_FOLLOW_FILE_LINKS = False
-# What prints the text of other types: {"application/msword": "antiword -m UTF-8.txt {file}", "image/*": "http://tika.example.com/tika"}.
-CRAWLSPACE_CONVERTERS = {}
-
-# --- archive ------------------------------------------------------------------------------------------------------
-# Whether what is fetched is kept as WARC files.
-CRAWLSPACE_ARCHIVE = True
-# Folder that holds a folder with the files of each collection; empty = archive in the collection's data folder.
-CRAWLSPACE_ARCHIVE_DIR = ""
-# Bytes of a collection's archive; above it, superseded records are dropped, then the oldest pages. None = no limit.
-CRAWLSPACE_ARCHIVE_MAX_BYTES = None
-
-# --- index --------------------------------------------------------------------------------------------------------
-# The indexes that documents are sent to: options by name, with a "type" (docs/sinks.md). Empty = the embedded full-text index alone.
-CRAWLSPACE_SINKS = {}
-# Number of unacknowledged orders of a sink at which the crawl waits for it, or marks it for a reindex if it is unavailable.
-CRAWLSPACE_MAX_BACKLOG = 10_000
-# Bytes of text of a document above which it is sent without its text, with its place in the archive; None = no limit.
-CRAWLSPACE_INLINE_MAX_BYTES = 10_000_000
-# URL that such a document can be had at: "https://console.example.com/content/{id}"; {url} and {collection} too. Empty = it has none.
-CRAWLSPACE_CONTENT_URL = ""
+def __getattr__(name: str) -> object:
+    """Tell type checkers that there are names beside those that are written here. Raises AttributeError."""
+    raise AttributeError(name)

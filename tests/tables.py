@@ -6,13 +6,35 @@ python -m tests.tables          # writes them anew
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from crawlspace.config.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
 from crawlspace.outcome import OutcomeKind
+from crawlspace.settings import (
+    ArchiveSection,
+    BoundsSection,
+    ContentSection,
+    DelaysSection,
+    DeletionsSection,
+    FilesSection,
+    FinishSection,
+    IndexSection,
+    LifecycleSection,
+    PlacesSection,
+    RenderingSection,
+    RequestsSection,
+    RulesXmlSection,
+    ScrapySection,
+    SitesSection,
+    SpaceLimitsSection,
+    SpellingsSection,
+    UrlBoundsSection,
+)
 from tests.command_line import ROOT
 from tests.integration.test_scrapy_components import WORKS
 from tests.integration.test_tutorials import ADAPTIONS
 from tests.integration.test_two_collections import CASES
+from tests.setting_tables import setting_rows
 from tests.unit.runtime.http.test_failures import TABLE as FAILURES
 from tests.unit.state.test_lifecycle import DAY, FORGOTTEN
 from tests.unit.state.test_lifecycle import TABLE as OUTCOMES
@@ -87,6 +109,22 @@ TABLES: dict[tuple[str, str], Callable[[], Rows]] = {
     ("docs/scrapy.md", "without-effect"): settings_without_effect,
     ("docs/scrapy.md", "with-differences"): settings_with_differences,
     ("docs/scrapy.md", "spider-attributes"): spider_attributes,
+    ("docs/settings.md", "places"): partial(setting_rows, PlacesSection),
+    ("docs/settings.md", "space-limits"): partial(setting_rows, SpaceLimitsSection),
+    ("docs/settings.md", "spellings"): partial(setting_rows, SpellingsSection),
+    ("docs/settings.md", "sites"): partial(setting_rows, SitesSection),
+    ("docs/settings.md", "rendering"): partial(setting_rows, RenderingSection),
+    ("docs/settings.md", "rules-xml"): partial(setting_rows, RulesXmlSection),
+    ("docs/settings.md", "lifecycle"): partial(setting_rows, LifecycleSection),
+    ("docs/settings.md", "finish"): partial(setting_rows, FinishSection),
+    ("docs/settings.md", "deletions"): partial(setting_rows, DeletionsSection),
+    ("docs/settings.md", "content"): partial(setting_rows, ContentSection),
+    ("docs/settings.md", "files"): partial(setting_rows, FilesSection),
+    ("docs/settings.md", "archive"): partial(setting_rows, ArchiveSection),
+    ("docs/settings.md", "index"): partial(setting_rows, IndexSection),
+    ("docs/settings.md", "requests"): partial(setting_rows, RequestsSection, DelaysSection),
+    ("docs/settings.md", "bounds"): partial(setting_rows, BoundsSection, UrlBoundsSection),
+    ("docs/settings.md", "scrapy"): partial(setting_rows, ScrapySection),
 }
 """By page and the name in its markers."""
 

@@ -1,4 +1,4 @@
-"""The log-ins of a collection's sites: which have been refused, so that nothing more is asked of these sites until that can have changed.
+"""The log-ins of a collection's sites: what requests carry, and which log-ins are refused or fail, so that their sites are paused.
 
 A refused log-in is noted in the store, so that no other worker and no later run tries it again: accounts get locked. It may be tried again
 when its secrets are others, or when `scrapy login` has seen it work.
@@ -13,15 +13,15 @@ from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from secrets import token_bytes
-from typing import Self
+from typing import Self, TypeVar
 
 import msgspec
 
 from crawlspace.access.sessions import MOST_LOGINS, Sessions, kept_sessions, mark_of, next_login_at
 from crawlspace.clock import Clock
+from crawlspace.config.access import CERTIFICATE, SiteAccess
 from crawlspace.config.collection import Collection
-from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import CERTIFICATE, SiteAccess
+from crawlspace.config.secrets import Seal
 from crawlspace.config.sites import SiteTable
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.frontier.frontier import Frontier
@@ -31,16 +31,18 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
 logger = logging.getLogger(__name__)
 
+_Noted = TypeVar("_Noted")
+
 REFUSED = "refused_logins"
 """Meta: the refused log-ins, by their entries of CRAWLSPACE_SITES."""
 WAITING = "waiting_logins"
-"""Meta: the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
+"""Meta: the log-ins that fail for now, by their entries of CRAWLSPACE_SITES."""
 WANTED = "wanted_logins"
-"""Meta: the sites that ask for a log-in which they do not get, with the schemes that they offer."""
+"""Meta: the sites that ask for a log-in which requests do not carry, with the schemes that they offer."""
 _MOST_WANTED = 100
 _LONGEST_WAIT_S = 1_800.0
 _MOST_FAILURES = 4
-"""Attempts in a row that failed for no reason of the log-in, after which a run that ends gives its sites up."""
+"""In a row, which refused nothing, after which a run that ends gives the sites up."""
 
 
 class RefusedLogin(msgspec.Struct, frozen=True):
@@ -57,13 +59,13 @@ class RefusedLogin(msgspec.Struct, frozen=True):
     def sentence(self, pattern: str) -> str:
         """Return what it means; `pattern` is the entry of CRAWLSPACE_SITES."""
         return (
-            f"the log-in of CRAWLSPACE_SITES[{quoted(pattern)}] is refused by {self.site} ({self.why}): nothing is asked of its sites and"
-            " their URLs wait, until it is another one or `scrapy login` has seen it work"
+            f"the log-in of CRAWLSPACE_SITES[{quoted(pattern)}] is refused by {self.site} ({self.why}): nothing is requested from its sites"
+            " and their URLs wait, until it is another one or `scrapy login` has seen it work"
         )
 
 
 class WaitingLogin(msgspec.Struct, frozen=True):
-    """A log-in that nobody can make for now, though it was not refused, as where a server does not answer."""
+    """A log-in that fails for now, though it was not refused, as where a server does not answer."""
 
     since: int
     """Unix time, in seconds."""
@@ -78,16 +80,16 @@ class WaitingLogin(msgspec.Struct, frozen=True):
 
 
 def often_sentence(pattern: str, until: float) -> str:
-    """Return what it means that log-ins of an entry of CRAWLSPACE_SITES have succeeded too often."""
+    """Return the sentence for log-ins of an entry of CRAWLSPACE_SITES that have succeeded too often."""
     return (
         f"CRAWLSPACE_SITES[{quoted(pattern)}] has logged in {MOST_LOGINS} times within an hour, because its sessions end so soon: nothing is"
-        f" asked of its sites and their URLs wait, until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}; a link that logs out may"
+        f" requested from its sites and their URLs wait, until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}; a link that logs out may"
         " be the reason (forbid it), or a session that is good for one address or one request only"
     )
 
 
 class Logins:
-    """What requests to sites carry, and the sites that are not to be asked. Raises StoreError, but waits for a server that is away."""
+    """Raises StoreError; a store that is unreachable for now is written later."""
 
     def __init__(
         self,
@@ -101,8 +103,8 @@ class Logins:
     ) -> None:
         """Raises SettingError for a secret that cannot be read.
 
-        `seal`: for sessions, of a store that nobody shares if it is left out. `retry_wait_s`: before the second attempt of a log-in that
-        failed for no reason of its own; `ends`: whether the run does, so that it gives up after some.
+        `seal`: for sessions; by default that of a store that is not shared. `retry_wait_s`: before the second attempt of a log-in that
+        failed and was not refused; `ends`: whether the run does, so that it gives up after some.
         """
         self.sites = sites
         self._store = store
@@ -117,12 +119,12 @@ class Logins:
             seal.check()
         self.sessions = Sessions(store, clock, seal or Seal())
         self._waits: dict[str, float] = {}
-        """Until when nobody tries to log in, by entry, after an attempt that failed for no reason of its own. Monotonic, in seconds."""
+        """Until when no log-in is tried after one that failed, by entry. Monotonic, in seconds."""
+        self._reasons: dict[str, str] = {}
+        """Why none is tried, by entry."""
         self._failures: dict[str, int] = {}
         self._wanted: dict[str, list[str]] = {}
         """The sites that have asked for a log-in in this run, with what they offer."""
-        self._reasons: dict[str, str] = {}
-        """Why nobody tries to log in, by entry."""
         self._retry_wait_s = retry_wait_s
         self._ends = ends
         self._paused: set[str] = set()
@@ -133,7 +135,7 @@ class Logins:
         self._refused: dict[str, RefusedLogin] = {}
         self._refused = self._read()
         if self._outdated:
-            note_refused(store, self._refused)
+            _note(store, REFUSED, self._refused)
         for pattern, one in self._refused.items():
             logger.warning("%s", one.sentence(pattern))
 
@@ -153,21 +155,16 @@ class Logins:
     def accesses(self) -> list[SiteAccess]:
         return self.sites.accesses
 
-    @property
-    def have_sessions(self) -> bool:
-        """Whether any log-in gives a session."""
-        return any(access.session is not None for access in self.accesses)
-
     def entry(self, pattern: str) -> SiteAccess:
-        """Return what an entry of CRAWLSPACE_SITES has."""
+        """Return the log-in and headers of an entry of CRAWLSPACE_SITES."""
         return next(access for access in self.accesses if access.pattern == pattern)
 
     def places(self, access: SiteAccess) -> Callable[[str, int], bool]:
-        """Return what tells whether a log-in may lead to a host and port."""
+        """Return a function that returns whether a log-in may lead to a host and port."""
         return places_of(self.sites, access)
 
     def is_of(self, url: str, access: SiteAccess) -> bool:
-        """Return whether a request for a URL carries what an entry has."""
+        """Return whether a request for a URL carries the log-in or headers of an entry."""
         try:
             parsed = parse(url)
         except MalformedUrl:
@@ -179,33 +176,32 @@ class Logins:
         return self.sites.of(host, int(port)).access
 
     def headers(self, site: str, *, scheme: str) -> Mapping[str, str]:
-        """Return what a request to a site carries."""
+        """Return the headers that a request to a site carries."""
         access = self.access(site)
         if access is None or not access.carries(scheme):
             return {}
         return self._headers[access.pattern]
 
     def logs_in(self, site: str) -> bool:
-        """Whether requests to a site carry a log-in, so that 401 refuses it. What refuses a session is another matter."""
+        """Return whether each request to a site carries a log-in that gives no session, so that 401 refuses it."""
         access = self.access(site)
         return access is not None and bool(access.kind) and access.session is None
 
     def is_refusal(self, site: str, status: int, body: bytes) -> bool:
-        """Whether an answer refuses the log-in that requests to a site carry. What nginx answers to a wrong certificate is 400."""
-        if status != HTTPStatus.UNAUTHORIZED and not (status == HTTPStatus.BAD_REQUEST and b"SSL certificate" in body):
-            return False
-        access = self.access(site)
-        return self.logs_in(site) and access is not None and (status == HTTPStatus.UNAUTHORIZED or access.kind == CERTIFICATE)
+        """Return whether an answer refuses the log-in that requests to a site carry; nginx answers 400 to a wrong certificate."""
+        if status == HTTPStatus.BAD_REQUEST and b"SSL certificate" in body:
+            return self.kind(site) == CERTIFICATE
+        return status == HTTPStatus.UNAUTHORIZED and self.logs_in(site)
 
     def wait_s(self, site: str) -> float:
-        """Return for how long nothing is to be asked of a site; infinite: in this run, unless `recheck` returns the site."""
+        """Return for how long nothing is to be requested from a site; infinite: in this run, unless `recheck` returns the site."""
         if self.is_paused(site):
             return inf
         access = self.access(site) if self._waits else None
         return 0.0 if access is None else max(0.0, self._waits.get(access.pattern, 0.0) - self._clock.monotonic())
 
     def pause(self, site: str, frontier: Frontier) -> bool:
-        """Have nothing asked of a site for as long as `wait_s` says; return whether that is any time at all."""
+        """Pause a site for as long as `wait_s` returns; return whether that is any time at all."""
         seconds = self.wait_s(site)
         if seconds == inf:
             frontier.give_up(site)
@@ -215,12 +211,12 @@ class Logins:
 
     def logged_out(self, site: str, why: str, frontier: Frontier) -> bool:
         """Note that a page was not shown because nobody is logged in; return whether its site is paused for that."""
-        if self.logs_in(site):
+        if self.logs_in(site) and not self.wait_s(site):
             self.refused(site, why)
         return self.pause(site, frontier)
 
     def failed(self, site: str, why: str) -> None:
-        """Note that nobody could log in, though nothing was refused, as where a server is away: it is tried again after a while."""
+        """Note that a log-in failed and was not refused, as where a server does not answer: it is tried again after a while."""
         access = self.access(site)
         if access is None:
             return
@@ -234,7 +230,7 @@ class Logins:
         with suppress(StoreAway, StoreFull):
             known = waiting_logins(self._store)
             since = known[access.pattern].since if access.pattern in known else int(self._clock.now())
-            _note_waiting(self._store, {**known, access.pattern: WaitingLogin(since, why)})
+            _note(self._store, WAITING, {**known, access.pattern: WaitingLogin(since, why)})
 
     def too_often(self, site: str, wait_s: float) -> None:
         """Note that log-ins have succeeded too often: the next one is made after that time."""
@@ -252,15 +248,15 @@ class Logins:
         self._wanted[site] = list(schemes)
         with suppress(StoreAway, StoreFull):
             known = {site: offered for site, offered in wanted_logins(self._store).items() if not self.kind(site)}
-            self._store.set_meta(WANTED, msgspec.json.encode({**known, **self._wanted}).decode())
+            _note(self._store, WANTED, {**known, **self._wanted})
 
     def refusal(self, site: str, url: str, status: int, schemes: Sequence[str]) -> str:
-        """Return how a site has refused its log-in: what it offers, where that is of another kind."""
+        """Return how a site has refused its log-in, with the schemes that it offers, where they are others."""
         offers_others = schemes and self.kind(site) not in map(str.lower, schemes)
         return f"{url} answers {status}" + (f", and asks for {', '.join(map(printable, schemes))}" if offers_others else "")
 
     def kind(self, site: str) -> str:
-        """Return of which kind the log-in of a site is; empty without one."""
+        """Return the kind of a site's log-in; empty without one."""
         access = self.access(site)
         return "" if access is None else access.kind
 
@@ -274,7 +270,7 @@ class Logins:
                 forget_waiting(self._store, access.pattern)
 
     def refused_sites(self, sites: Iterable[str]) -> dict[str, str]:
-        """Return those of these sites whose log-in is refused, with what that means."""
+        """Return those of these sites whose log-in is refused, with the reason."""
         found = {}
         for site in sites:
             if self.is_paused(site) and (access := self.access(site)) is not None:
@@ -283,12 +279,12 @@ class Logins:
         return found
 
     def waiting_sites(self, sites: Iterable[str]) -> dict[str, str]:
-        """Return those of these sites to which nobody could log in for now, with why."""
+        """Return those of these sites whose log-in fails for now, with the reason."""
         waiting = {site: access for site in sites if (access := self.access(site)) is not None and self.wait_s(site) > 0}
         return {site: self._reasons[access.pattern] for site, access in waiting.items() if access.pattern in self._reasons}
 
     def is_paused(self, site: str) -> bool:
-        """Return whether nothing is to be asked of a site."""
+        """Return whether the log-in of a site is refused."""
         access = self.access(site) if self._refused else None
         if access is None or access.pattern not in self._refused:
             return False
@@ -313,7 +309,7 @@ class Logins:
             forget_waiting(self._store, access.pattern)
 
     def is_refused_by_now(self, site: str) -> bool:
-        """Return whether the log-in of a site was refused, here or elsewhere: to be seen before somebody logs in."""
+        """Return whether the log-in of a site was refused, by this worker or another: to be checked before a log-in."""
         with suppress(StoreAway, StoreFull):
             self._write()
             for pattern, one in self._read().items():
@@ -323,7 +319,7 @@ class Logins:
         return self.is_paused(site)
 
     def recheck(self) -> set[str]:
-        """Learn of log-ins that were refused elsewhere; return sites that may be asked again, because `scrapy login` has seen theirs work."""
+        """Read the log-ins that other workers note as refused; return the sites whose log-in `scrapy login` has seen work."""
         if not self._headers:
             return set()
         try:
@@ -337,11 +333,11 @@ class Logins:
 
     def _write(self) -> None:
         if self._unwritten:
-            note_refused(self._store, {**refused_logins(self._store), **self._unwritten})
+            _note(self._store, REFUSED, {**refused_logins(self._store), **self._unwritten})
             self._unwritten = {}
 
     def _read(self) -> dict[str, RefusedLogin]:
-        """Return the refused log-ins that are as those that are sent now."""
+        """Return the refused log-ins whose secrets are those of now."""
         found = {}
         for pattern, one in refused_logins(self._store).items():
             if self._refused.get(pattern) == one:
@@ -359,22 +355,21 @@ class Logins:
 
 def refused_logins(store: MetaStore) -> dict[str, RefusedLogin]:
     """Return the refused log-ins by their entries of CRAWLSPACE_SITES."""
-    try:
-        return msgspec.json.decode(store.get_meta(REFUSED) or "{}", type=dict[str, RefusedLogin])
-    except (msgspec.MsgspecError, RecursionError):
-        return {}  # they are noted anew when they are refused
+    return _noted(store, REFUSED, RefusedLogin)
 
 
 def waiting_logins(store: MetaStore) -> dict[str, WaitingLogin]:
-    """Return the log-ins that nobody can make for now, by their entries of CRAWLSPACE_SITES."""
-    try:
-        return msgspec.json.decode(store.get_meta(WAITING) or "{}", type=dict[str, WaitingLogin])
-    except (msgspec.MsgspecError, RecursionError):
-        return {}  # they are noted anew
+    """Return the log-ins that fail for now, by their entries of CRAWLSPACE_SITES."""
+    return _noted(store, WAITING, WaitingLogin)
+
+
+def wanted_logins(store: MetaStore) -> dict[str, list[str]]:
+    """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
+    return _noted(store, WANTED, list[str])
 
 
 def why_urls_wait(store: MetaStore, pattern: str, *, now: float) -> str:
-    """Return why the URLs of an entry of CRAWLSPACE_SITES wait for its log-in; empty where they do not, as far as is stored."""
+    """Return why the URLs of an entry of CRAWLSPACE_SITES wait for its log-in; empty where they do not, by the store."""
     if (refused := refused_logins(store).get(pattern)) is not None:
         return refused.sentence(pattern)
     session = kept_sessions(store).get(pattern)
@@ -384,28 +379,11 @@ def why_urls_wait(store: MetaStore, pattern: str, *, now: float) -> str:
     return "" if waiting is None else waiting.sentence(pattern)
 
 
-def wanted_logins(store: MetaStore) -> dict[str, list[str]]:
-    """Return the sites that ask for a log-in which requests do not carry, with the schemes they offer."""
-    try:
-        return msgspec.json.decode(store.get_meta(WANTED) or "{}", type=dict[str, list[str]])
-    except (msgspec.MsgspecError, RecursionError):
-        return {}  # they are noted anew
-
-
-def note_refused(store: MetaStore, refused: Mapping[str, RefusedLogin]) -> None:
-    """Have these be the refused log-ins."""
-    store.set_meta(REFUSED, msgspec.json.encode(refused).decode() if refused else "")
-
-
 def forget_waiting(store: MetaStore, pattern: str) -> None:
-    """Note that a log-in can be made."""
+    """Note that a log-in works."""
     waiting = waiting_logins(store)
     if waiting.pop(pattern, None) is not None:
-        _note_waiting(store, waiting)
-
-
-def _note_waiting(store: MetaStore, waiting: Mapping[str, WaitingLogin]) -> None:
-    store.set_meta(WAITING, msgspec.json.encode(waiting).decode() if waiting else "")
+        _note(store, WAITING, waiting)
 
 
 def forget_refused(store: MetaStore, pattern: str) -> bool:
@@ -413,14 +391,25 @@ def forget_refused(store: MetaStore, pattern: str) -> bool:
     refused = refused_logins(store)
     if refused.pop(pattern, None) is None:
         return False
-    note_refused(store, refused)
+    _note(store, REFUSED, refused)
     return True
 
 
-def places_of(sites: SiteTable, access: SiteAccess) -> Callable[[str, int], bool]:
-    """Return what tells whether a log-in may lead to a host and port: of the entry, of the log-in's own address, or one that is named.
+def _noted(store: MetaStore, name: str, kind: type[_Noted]) -> dict[str, _Noted]:
+    try:
+        return msgspec.json.decode(store.get_meta(name) or "{}", type=dict[str, kind])  # type: ignore[valid-type]
+    except (msgspec.MsgspecError, RecursionError):
+        return {}  # it is noted again
 
-    An entry with a port is for that port alone. The address of a log-in may go over from http to https, each at its own port.
+
+def _note(store: MetaStore, name: str, noted: Mapping[str, object]) -> None:
+    store.set_meta(name, msgspec.json.encode(noted).decode() if noted else "")
+
+
+def places_of(sites: SiteTable, access: SiteAccess) -> Callable[[str, int], bool]:
+    """Return a function that returns whether a log-in may lead to a host and port.
+
+    It may to those of the entry, of the address of the log-in, and of its `hosts`. An entry with a port is for that port alone. The address of a log-in may go over from http to https, each at its own port.
     """
     login = access.session
     named = frozenset() if login is None else login.hosts
@@ -438,7 +427,7 @@ def places_of(sites: SiteTable, access: SiteAccess) -> Callable[[str, int], bool
 
 
 def entry_hosts_of(sites: SiteTable, access: SiteAccess) -> Callable[[str], bool]:
-    """Return what tells whether an entry of CRAWLSPACE_SITES is for a host."""
+    """Return a function that returns whether an entry of CRAWLSPACE_SITES is for a host."""
     port = access.pattern.rpartition(":")[2]
     ports = (443, 80, *([int(port)] if port.isdigit() else []))
     return lambda host: any(sites.of(host, port).access is access for port in ports)

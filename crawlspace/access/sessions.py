@@ -22,8 +22,8 @@ import msgspec
 
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
-from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import SiteAccess
+from crawlspace.config.access import SiteAccess
+from crawlspace.config.secrets import Seal
 from crawlspace.errors import SettingError, StoreAway, StoreFull
 from crawlspace.state.store import MetaStore
 from crawlspace.text import quoted
@@ -307,7 +307,7 @@ class Sessions:
         """Return pages by which it may be found out whether the session is alive, the best first."""
         check = None if access.session is None else access.session.check
         best = sorted(self._entry(access).pages.values(), key=_worth, reverse=True)
-        return [*([] if check is None else [CheckPage(check.text, is_private=True, is_named=True)]), *best]
+        return [*([] if check is None else [CheckPage(check, is_private=True, is_named=True)]), *best]
 
     def is_public(self, access: SiteAccess, url: str) -> bool:
         """Return whether a page is known to be shown to everybody."""
@@ -399,7 +399,7 @@ class Sessions:
         entry.has_ever_shown = entry.has_ever_shown or is_proven or bool(kept.pages)
         if content is None:
             return False
-        if not is_readable(content, has_token=access.session is not None and access.session.client is not None):
+        if not is_readable(content, has_token=access.session is not None and access.session.has_token):
             logger.warning("%s", unreadable(access.where))
             return False
         self._carry(entry, kept, content)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from crawlspace.config.refresh.times import SCHEDULE, SMART, RefreshTimes
+from crawlspace.config.refresh import SCHEDULE, SMART, RefreshTimes
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import Asked, State, UrlState
 from crawlspace.state.by_age import real_time

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crawlspace.config.collection import Collection
-from crawlspace.config.sites import mode_of
-from crawlspace.config.url_options import HASH_ROUTES
+from crawlspace.config.sites import HASH_ROUTES, mode_of
 from crawlspace.crawl.rendering import LearnedRendering, RenderCounts, learned_rendering
 from crawlspace.decision import Actions, Render, RuleRef
 from crawlspace.state.render_learning import Needs, RenderGroup, group_of

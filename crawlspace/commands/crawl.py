@@ -20,7 +20,7 @@ from twisted.logger import globalLogBeginner
 
 from crawlspace.admin.url_changes import Stopped
 from crawlspace.config.collection import collection_folder, collection_names
-from crawlspace.config.file_reading import read_file_settings
+from crawlspace.config.content import read_file_settings
 from crawlspace.config.on_finish import read_on_finish
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.parsing import boolean

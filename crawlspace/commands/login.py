@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from crawlspace.access.logins import forget_refused, forget_waiting, places_of
 from crawlspace.access.sessions import Sessions
 from crawlspace.clock import SystemClock
+from crawlspace.config.access import SiteAccess
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.site_access import SiteAccess
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.text import printable, quoted

@@ -24,7 +24,7 @@ from crawlspace.admin.rendering import RenderingReport, counts_sentence, renderi
 from crawlspace.admin.report import Report, iso, report, status_sentence
 from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
 from crawlspace.config.collection import load_collection
-from crawlspace.config.refresh.times import read_refresh
+from crawlspace.config.refresh import read_refresh
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.findings import MOST_ROUTES, kept_error_examples, kept_routes, kept_traps
 from crawlspace.crawl.rule_changes.reconcile import RULES_HASH

@@ -15,50 +15,47 @@ from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 
-from crawlspace import settings as defaults
-from crawlspace.config.archive import ArchiveSettings, read_archive
-from crawlspace.config.autothrottle import ThrottleSettings, read_throttle
-from crawlspace.config.content import ContentSettings, read_content
-from crawlspace.config.credential_headers import CredentialHosts, read_credential_hosts
-from crawlspace.config.errors import placed
-from crawlspace.config.file_reading import FileSettings, read_file_settings
+from crawlspace.config.access import CredentialHosts, default_headers, read_credential_hosts
+from crawlspace.config.content import (
+    ArchiveSettings,
+    ContentSettings,
+    FileSettings,
+    read_archive,
+    read_content,
+    read_file_settings,
+)
 from crawlspace.config.files import AllRules, StartUrl, is_there, read_all_rules, read_bytes, read_start_urls
-from crawlspace.config.limits import read_limits
 from crawlspace.config.on_finish import FinishCommand, read_on_finish
-from crawlspace.config.orphans import read_orphans
-from crawlspace.config.proxies.table import Proxies, read_proxies
-from crawlspace.config.refresh.times import RefreshTimes, read_refresh
-from crawlspace.config.rendering import BrowserSettings, read_browser, read_rendering
-from crawlspace.config.scrapy_settings import check_scrapys_settings
-from crawlspace.config.session_seal import Seal
+from crawlspace.config.proxies import Proxies, read_proxies
+from crawlspace.config.refresh import RefreshTimes, read_orphans, read_policy, read_refresh
+from crawlspace.config.secrets import Seal, read_store_url
+from crawlspace.config.sentences import placed, read
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
-from crawlspace.config.sites import SiteTable, mode_of, read_sites
-from crawlspace.config.store_url import read_store_url
-from crawlspace.config.url_options import read_url_options
-from crawlspace.content.soft_errors import NAME as SOFT_ERRORS
+from crawlspace.config.sites import BrowserSettings, SiteTable, ThrottleSettings, mode_of, read_browser, read_sites, read_throttle
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.decision import Render
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection, did_you_mean
 from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_zone
 from crawlspace.frontier.site_queue import Backoff, GivingUp
-from crawlspace.frontier.source_weights import NAME as SOURCE_WEIGHTS
 from crawlspace.frontier.source_weights import read_weights
 from crawlspace.model import Source
-from crawlspace.parsing import (
-    boolean,
-    duration,
-    integer,
-    one_of,
-    optional_integer,
-    text,
-)
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
-from crawlspace.state.error_policy import NAME as HTTP_ERRORS
-from crawlspace.state.error_policy import read_error_rules, read_retry_codes
+from crawlspace.settings import (
+    BoundsSection,
+    DeletionsSection,
+    IndexSection,
+    LifecycleSection,
+    OfScrapySection,
+    RequestsSection,
+    RulesXmlSection,
+    SitesSection,
+    SpaceLimitsSection,
+    sections,
+)
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.text import quoted
 
@@ -67,6 +64,16 @@ RENAMED = {
     "CRAWLSPACE_INDEX_FILE": 'the file of a sink: CRAWLSPACE_SINKS = {"local": {"type": "sqlite", "file": "data/shared.db"}}',
 }
 """Settings of earlier versions, and what is to be written instead."""
+
+
+NEEDED = (
+    ("ITEM_PIPELINES", "pipelines.dedupe.Fingerprint"),
+    ("ITEM_PIPELINES", "pipelines.state.RecordState"),
+    ("ITEM_PIPELINES", "pipelines.index.DrainIndex"),
+    ("SPIDER_MIDDLEWARES", "crawlspace.runtime.components.one_outcome.OneOutcome"),
+)
+"""(setting, component) without which a crawl would not end."""
+ITEM_PROCESSOR = "crawlspace.runtime.components.pipelines.PagePipelines"
 
 
 class RefreshMode(StrEnum):
@@ -244,21 +251,24 @@ def load_collection(name: str, settings: Mapping[str, object]) -> Collection:
 def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, start_urls: tuple[StartUrl, ...]) -> Collection:
     """Return the collection for rules and start URLs already read. Raises SettingError, ConfigError."""
     data_folder = Path(str(settings["CRAWLSPACE_DATA_DIR"])) / folder.name
-    limits = read_limits(settings)
-    sites = read_sites(settings, limits, read_url_options(settings), read_rendering(settings))
+    sites = read_sites(settings)
     actions = compile_actions(rules.action_rules, settings)
     folding = sites.url_folding(
         lambda page: mode_of(page, None if actions is None else actions.evaluate(page), sites) is not Render.NEVER
     )
     start_urls = tuple(replace(start, url=folding.fold(start.url)) for start in start_urls)
     check_scrapys_settings(settings)
-    share_address_delay = boolean("CRAWLSPACE_SHARE_ADDRESS_DELAY", settings["CRAWLSPACE_SHARE_ADDRESS_DELAY"])
-    robots_obey = boolean("ROBOTSTXT_OBEY", settings["ROBOTSTXT_OBEY"])
-    give_up_s = duration("CRAWLSPACE_SITE_GIVE_UP", settings["CRAWLSPACE_SITE_GIVE_UP"], low=1)
-    continuous = boolean("CRAWLSPACE_CONTINUOUS", settings["CRAWLSPACE_CONTINUOUS"])
+    life, of_sites, deletions, requests = (
+        read(LifecycleSection, settings),
+        read(SitesSection, settings),
+        read(DeletionsSection, settings),
+        read(RequestsSection, settings),
+    )
+    of_scrapy, rules_xml = read(OfScrapySection, settings), read(RulesXmlSection, settings)
     refresh = read_refresh(settings)
     sinks = sinks_of(settings, collection=folder.name, data_folder=data_folder)
     check_options(sinks)
+    zone = read_zone("CRAWLSPACE_TIMEZONE", of_sites.CRAWLSPACE_TIMEZONE)
     return Collection(
         name=folder.name,
         folder=folder,
@@ -270,66 +280,54 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         global_rules=rules.global_rules,
         global_file=rules.global_file,
         action_rules=actions,
-        limits=limits,
-        host_case_sensitive=boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"]),
+        limits=sites.default.limits,
+        host_case_sensitive=read(SpaceLimitsSection, settings).CRAWLSPACE_HOST_CASE_SENSITIVE,
         sites=sites,
         browser=read_browser(settings),
         proxies=read_proxies(settings, sites),
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
-        content=read_content(settings, robots_obey=robots_obey),
+        content=read_content(settings, robots_obey=requests.ROBOTSTXT_OBEY),
         files=read_file_settings(settings),
         archive=read_archive(settings, data_folder),
-        soft_errors=read_soft_errors(settings[SOFT_ERRORS]),
-        policy=_policy(settings, refresh),
-        rediscover=boolean("CRAWLSPACE_REDISCOVER", settings["CRAWLSPACE_REDISCOVER"]),
-        orphans_after=read_orphans(settings["CRAWLSPACE_ORPHANS"]),
-        continuous=continuous,
+        soft_errors=read_soft_errors(life.CRAWLSPACE_SOFT_ERRORS),
+        policy=read_policy(settings, refresh),
+        rediscover=life.CRAWLSPACE_REDISCOVER,
+        orphans_after=read_orphans(deletions.CRAWLSPACE_ORPHANS),
+        continuous=life.CRAWLSPACE_CONTINUOUS,
         refresh=refresh,
-        refresh_mode=RefreshMode(one_of("CRAWLSPACE_REFRESH_MODE", settings["CRAWLSPACE_REFRESH_MODE"], tuple(RefreshMode))),
-        max_deletions=integer("CRAWLSPACE_MAX_DELETIONS", settings["CRAWLSPACE_MAX_DELETIONS"], low=0),
-        max_deletions_percent=integer(
-            "CRAWLSPACE_MAX_DELETIONS_PERCENT", settings["CRAWLSPACE_MAX_DELETIONS_PERCENT"], low=0, high=100
-        ),
-        robots_obey=robots_obey,
-        robots_ttl_s=duration("CRAWLSPACE_ROBOTS_TTL", settings["CRAWLSPACE_ROBOTS_TTL"], low=60),
-        user_agent=text("USER_AGENT", settings["USER_AGENT"]),
-        robots_agent=_robots_agent(settings),
-        lease_s=round(duration("CRAWLSPACE_LEASE_S", settings["CRAWLSPACE_LEASE_S"], low=10)),
-        max_redirects=_redirects(settings),
-        keeps_cookies=boolean("COOKIES_ENABLED", settings["COOKIES_ENABLED"]),
-        max_backlog=integer("CRAWLSPACE_MAX_BACKLOG", settings["CRAWLSPACE_MAX_BACKLOG"], low=100),
-        weights=read_weights(settings[SOURCE_WEIGHTS]),
-        timetable=read_timetable(
-            "CRAWLSPACE_VARIABLE_DELAY",
-            settings["CRAWLSPACE_VARIABLE_DELAY"],
-            zone=read_zone("CRAWLSPACE_TIMEZONE", settings["CRAWLSPACE_TIMEZONE"]),
-        ),
-        max_sites=optional_integer("CRAWLSPACE_MAX_SITES", settings["CRAWLSPACE_MAX_SITES"], low=1),
-        share_address_delay=share_address_delay,
+        refresh_mode=RefreshMode(life.CRAWLSPACE_REFRESH_MODE),
+        max_deletions=deletions.CRAWLSPACE_MAX_DELETIONS,
+        max_deletions_percent=deletions.CRAWLSPACE_MAX_DELETIONS_PERCENT,
+        robots_obey=requests.ROBOTSTXT_OBEY,
+        robots_ttl_s=of_sites.CRAWLSPACE_ROBOTS_TTL,
+        user_agent=requests.USER_AGENT,
+        robots_agent=of_scrapy.ROBOTSTXT_USER_AGENT or requests.USER_AGENT,
+        lease_s=round(life.CRAWLSPACE_LEASE_S),
+        max_redirects=read(BoundsSection, settings).REDIRECT_MAX_TIMES if of_scrapy.REDIRECT_ENABLED else 0,
+        keeps_cookies=requests.COOKIES_ENABLED,
+        max_backlog=read(IndexSection, settings).CRAWLSPACE_MAX_BACKLOG,
+        weights=read_weights(of_sites.CRAWLSPACE_SOURCE_WEIGHTS),
+        timetable=read_timetable("CRAWLSPACE_VARIABLE_DELAY", of_sites.CRAWLSPACE_VARIABLE_DELAY, zone=zone),
+        max_sites=of_sites.CRAWLSPACE_MAX_SITES,
+        share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY,
         throttle=read_throttle(settings),
-        robots_delay_max_s=duration("CRAWLSPACE_ROBOTS_DELAY_MAX", settings["CRAWLSPACE_ROBOTS_DELAY_MAX"], low=0),
-        backoff=Backoff(
-            duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
-            duration("CRAWLSPACE_BACKOFF_MAX", settings["CRAWLSPACE_BACKOFF_MAX"], low=0),
-            give_up_s,
-        ),
+        robots_delay_max_s=of_sites.CRAWLSPACE_ROBOTS_DELAY_MAX,
+        backoff=Backoff(life.CRAWLSPACE_RETRY_WAIT, of_sites.CRAWLSPACE_BACKOFF_MAX, of_sites.CRAWLSPACE_SITE_GIVE_UP),
         giving_up=GivingUp(
-            integer("CRAWLSPACE_MAX_SITE_FAILURES", settings["CRAWLSPACE_MAX_SITE_FAILURES"], low=3),
-            give_up_s,
-            continuous=continuous,
+            of_sites.CRAWLSPACE_MAX_SITE_FAILURES, of_sites.CRAWLSPACE_SITE_GIVE_UP, continuous=life.CRAWLSPACE_CONTINUOUS
         ),
-        metadata_along_links=boolean("CRAWLSPACE_METADATA_ALONG_LINKS", settings["CRAWLSPACE_METADATA_ALONG_LINKS"]),
+        metadata_along_links=rules_xml.CRAWLSPACE_METADATA_ALONG_LINKS,
         on_finish=read_on_finish(settings),
-        seal=Seal(settings["CRAWLSPACE_SESSION_KEY"], is_shared=bool(settings["CRAWLSPACE_STORE_URL"])),
-        store_url=read_store_url(settings["CRAWLSPACE_STORE_URL"], share_address_delay=share_address_delay),
-        worker_timeout_s=duration("CRAWLSPACE_WORKER_TIMEOUT", settings["CRAWLSPACE_WORKER_TIMEOUT"], low=5),
+        seal=Seal(life.CRAWLSPACE_SESSION_KEY, is_shared=bool(life.CRAWLSPACE_STORE_URL)),
+        store_url=read_store_url(life.CRAWLSPACE_STORE_URL, share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY),
+        worker_timeout_s=life.CRAWLSPACE_WORKER_TIMEOUT,
     )
 
 
 def known_names() -> list[str]:
-    """Return the names of all our settings, those in `crawlspace/settings.py` and CRAWLSPACE_START_URLS."""
-    return sorted([*(name for name in vars(defaults) if name.startswith(PREFIX)), "CRAWLSPACE_START_URLS"])
+    """Return the names of all our settings."""
+    return sorted(name for section in sections for name in section.__struct_fields__ if name.startswith(PREFIX))
 
 
 def refuse_unknown_names(names: Iterable[str]) -> None:
@@ -345,61 +343,33 @@ def refuse_unknown_names(names: Iterable[str]) -> None:
 
 
 def compile_actions(rules: ActionRuleSet | None, settings: Mapping[str, object]) -> CompiledActions | None:
-    names = ("CRAWLSPACE_DEFAULT_ACCEPT", "CRAWLSPACE_DEFAULT_INDEX", "CRAWLSPACE_DEFAULT_FOLLOW")
-    accept, index, follow = (boolean(name, settings[name]) for name in names)
+    """Return the rules of rules.xml as they apply; None if every URL is accepted, indexed and followed. Raises SettingError."""
+    given = read(RulesXmlSection, settings)
+    accept, index, follow = given.CRAWLSPACE_DEFAULT_ACCEPT, given.CRAWLSPACE_DEFAULT_INDEX, given.CRAWLSPACE_DEFAULT_FOLLOW
     if not (rules and rules.rules) and accept and index and follow:
         return None
-    in_case = boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", settings["CRAWLSPACE_HOST_CASE_SENSITIVE"])
+    in_case = read(SpaceLimitsSection, settings).CRAWLSPACE_HOST_CASE_SENSITIVE
     return CompiledActions(rules or ActionRuleSet(), accept=accept, index=index, follow=follow, host_case_sensitive=in_case)
 
 
-def _redirects(settings: Mapping[str, object]) -> int:
-    most = integer("REDIRECT_MAX_TIMES", settings["REDIRECT_MAX_TIMES"], low=0)
-    return most if boolean("REDIRECT_ENABLED", settings.get("REDIRECT_ENABLED", True)) else 0
+def check_scrapys_settings(settings: Mapping[str, object]) -> None:
+    """Raise SettingError for the first wrong one of Scrapy's own settings, for which Scrapy would end in a traceback."""
+    for setting, component in NEEDED:
+        there = settings[setting]
+        named = {_name_of(key): value for key, value in there.items()} if isinstance(there, Mapping) else {}
+        if named.get(component) is None:
+            raise SettingError(f"{setting} has no {component}, without which nothing is recorded: leave it in")
+    if settings["ITEM_PROCESSOR"] != ITEM_PROCESSOR:
+        raise SettingError(
+            f"ITEM_PROCESSOR is {quoted(settings['ITEM_PROCESSOR'])}, through which nothing is recorded: remove that setting;"
+            " item pipelines of your own go into ITEM_PIPELINES"
+        )
+    list(default_headers(settings))
 
 
-def _robots_agent(settings: Mapping[str, object]) -> str:
-    own = settings.get("ROBOTSTXT_USER_AGENT")
-    return text("ROBOTSTXT_USER_AGENT", own) if own else text("USER_AGENT", settings["USER_AGENT"])
-
-
-def _policy(settings: Mapping[str, object], refresh: RefreshTimes) -> RecrawlPolicy:
-    low = round(duration("CRAWLSPACE_REFRESH_MIN", settings["CRAWLSPACE_REFRESH_MIN"], low=1))
-    high = round(duration("CRAWLSPACE_REFRESH_MAX", settings["CRAWLSPACE_REFRESH_MAX"], low=1))
-    if low > high:
-        raise SettingError(f"CRAWLSPACE_REFRESH_MIN ({low} s) is above CRAWLSPACE_REFRESH_MAX ({high} s); make it smaller")
-    starts = settings["CRAWLSPACE_START_REFRESH"]
-    start = low if starts is None else round(duration("CRAWLSPACE_START_REFRESH", starts, low=1))
-    if start > high:
-        raise SettingError(f"CRAWLSPACE_START_REFRESH ({start} s) is above CRAWLSPACE_REFRESH_MAX ({high} s); make it smaller")
-    retries = boolean("RETRY_ENABLED", settings.get("RETRY_ENABLED", True))
-    return RecrawlPolicy(
-        refresh_min_s=low,
-        refresh_max_s=high,
-        start_refresh_s=start,
-        age_counts=refresh.age_counts,
-        retry_times=integer("RETRY_TIMES", settings["RETRY_TIMES"], low=0, high=100) if retries else 0,
-        retry_wait_s=duration("CRAWLSPACE_RETRY_WAIT", settings["CRAWLSPACE_RETRY_WAIT"], low=0),
-        max_temporary_errors=integer("CRAWLSPACE_MAX_TEMPORARY_ERRORS", settings["CRAWLSPACE_MAX_TEMPORARY_ERRORS"], low=1),
-        error_rules=read_error_rules(settings[HTTP_ERRORS]),
-        retry_codes=read_retry_codes(settings.get("RETRY_HTTP_CODES")),
-        host_fetches=integer("CRAWLSPACE_HOST_FETCHES", settings["CRAWLSPACE_HOST_FETCHES"], low=1, high=60),
-        host_failed_percent=integer(
-            "CRAWLSPACE_HOST_FAILURES_PERCENT", settings["CRAWLSPACE_HOST_FAILURES_PERCENT"], low=1, high=100
-        ),
+def _name_of(component: object) -> str:
+    return (
+        component
+        if isinstance(component, str)
+        else f"{getattr(component, '__module__', '')}.{getattr(component, '__qualname__', '')}"
     )
-
-
-__all__ = [
-    "Collection",
-    "ContentSettings",
-    "RefreshMode",
-    "StartUrl",
-    "collection_folder",
-    "collection_names",
-    "configured",
-    "known_names",
-    "load_collection",
-    "read_settings_file",
-    "refuse_unknown_names",
-]

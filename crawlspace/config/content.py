@@ -1,24 +1,35 @@
-"""Read the settings that say what a page yields."""
+"""Read the settings of content: what a page yields, how files are read, what is archived, and what is sent without its text."""
 
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
 
-from crawlspace import settings as defaults
+from crawlspace.config.sentences import read
+from crawlspace.content.documents.converters import FILE, command_words, is_server
 from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.page import EXTRACTION
 from crawlspace.errors import SettingError, did_you_mean
-from crawlspace.parsing import boolean, integer, optional_boolean, words
+from crawlspace.parsing import table
+from crawlspace.settings import ArchiveSection, ContentSection, FilesSection, IndexSection, OfScrapySection, SitesSection
 from crawlspace.text import quoted
+from crawlspace.urls import document_id
 
-_TAGS = "CRAWLSPACE_LINK_TAGS"
+CONVERTERS = "CRAWLSPACE_CONVERTERS"
+_TAGS, _URL = "CRAWLSPACE_LINK_TAGS", "CRAWLSPACE_CONTENT_URL"
 _PAIR = re.compile(r"""(\*|[a-z][^\s"'<>/=@*]*)@([^\s"'<>/=@*]+)""")
 _SAME = {("a", "href"): "a", ("area", "href"): "area"}
 """What is written as a pair, and is meant by the name of the element."""
 _LISTS = frozenset({"srcset", "imagesrcset"})
 """Attributes with several URLs, each with a size."""
+_CONVERTER = '{"application/msword": "antiword -m UTF-8.txt {file}", "image/*": "http://tika.example.com:9998/tika"}'
+_DOCUMENT_URL = "https://console.example.com/content/{id}"
+_NAMES = ("collection", "id", "url")
+_MOST_BYTES_OF_A_CHARACTER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,43 +55,41 @@ class ContentSettings:
 
 def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> ContentSettings:
     """Return the settings of content; meta robots are obeyed as robots.txt is, unless they are set apart. Raises SettingError."""
-    meta_robots = optional_boolean("CRAWLSPACE_META_ROBOTS", settings["CRAWLSPACE_META_ROBOTS"])
-    tags, pairs = _read_link_tags(settings)
+    given, meta_robots = read(ContentSection, settings), read(SitesSection, settings).CRAWLSPACE_META_ROBOTS
+    tags, pairs = _link_tags(given, follows_refreshes=read(OfScrapySection, settings).METAREFRESH_ENABLED)
     return ContentSettings(
         link_tags=tags,
         link_pairs=pairs,
-        max_links=integer("CRAWLSPACE_MAX_LINKS", settings["CRAWLSPACE_MAX_LINKS"], low=1),
-        checksum_cut_off=integer("CRAWLSPACE_CHECKSUM_CUT_OFF", settings["CRAWLSPACE_CHECKSUM_CUT_OFF"], low=0),
-        checksum_title=boolean("CRAWLSPACE_CHECKSUM_TITLE", settings["CRAWLSPACE_CHECKSUM_TITLE"]),
+        max_links=given.CRAWLSPACE_MAX_LINKS,
+        checksum_cut_off=given.CRAWLSPACE_CHECKSUM_CUT_OFF,
+        checksum_title=given.CRAWLSPACE_CHECKSUM_TITLE,
         obey_meta_robots=robots_obey if meta_robots is None else meta_robots,
     )
 
 
-def _read_link_tags(settings: Mapping[str, object]) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-    """Return the elements and the pairs of element and attribute that links are taken from."""
-    found = [word.lower() for word in words(_TAGS, settings[_TAGS], separators=", |")]
+def _link_tags(given: ContentSection, *, follows_refreshes: bool) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+    """Return the elements and the pairs of element and attribute that links are taken from. Raises SettingError."""
+    found = [word.lower() for word in given.CRAWLSPACE_LINK_TAGS]
     if not found:
-        raise SettingError(f"{_TAGS} is {quoted(settings[_TAGS])}; {_MAY_HOLD}")
+        raise SettingError(f"{_TAGS} is empty; {_MAY_HOLD}")
     pairs = {_pair(word) for word in found if "@" in word}
     tags = {word for word in found if "@" not in word}.union(_SAME[pair] for pair in pairs if pair in _SAME)
-    for tag in sorted(tags.difference(defaults.CRAWLSPACE_LINK_TAGS)):
+    for tag in sorted(tags.difference(_ELEMENTS)):
         raise SettingError(f"{_TAGS} has {quoted(tag)}: {_meant(tag)}")
-    if not boolean("METAREFRESH_ENABLED", settings.get("METAREFRESH_ENABLED", True)):
+    if not follows_refreshes:
         tags.discard("meta")
     return frozenset(tags), frozenset(pairs.difference(_SAME))
 
 
+_ELEMENTS = ContentSection().CRAWLSPACE_LINK_TAGS
 _MAY_HOLD = (
-    f"it may hold {', '.join(defaults.CRAWLSPACE_LINK_TAGS)}, and pairs of element and attribute, as in img@src, or *@data-url for any"
-    " element"
+    f"it may hold {', '.join(_ELEMENTS)}, and pairs of element and attribute, as in img@src, or *@data-url for any element"
 )
 
 
 def _meant(tag: str) -> str:
     if re.fullmatch(r"[a-z][a-z0-9-]*", tag):
-        return did_you_mean(
-            tag, defaults.CRAWLSPACE_LINK_TAGS, f"name the attribute that has the link, as in {tag}@src; {_MAY_HOLD}"
-        )
+        return did_you_mean(tag, _ELEMENTS, f"name the attribute that has the link, as in {tag}@src; {_MAY_HOLD}")
     return _MAY_HOLD
 
 
@@ -99,3 +108,170 @@ def _pair(word: str) -> tuple[str, str]:
             f" take {quoted(instead)}"
         )
     return element, attribute
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    """How files are read. `converters`: by type, or the beginning of types with a star."""
+
+    processes: int
+    max_bytes: int
+    timeout_s: float
+    memory_bytes: int
+    follow_links: bool
+    converters: Mapping[str, str]
+
+    def check(self) -> None:
+        """Raise SettingError if the program of a converter cannot be run."""
+        for kind, converter in self.converters.items():
+            program = "" if is_server(converter) else command_words(converter)[0]
+            if program and shutil.which(program) is None:
+                raise SettingError(
+                    f"{CONVERTERS}: the command for {kind} begins with {quoted(program)}, which is no program that can be run;"
+                    " install it, or correct its path"
+                )
+
+    @property
+    def of_contents(self) -> tuple[object, ...]:
+        """What makes another document of the same file."""
+        return (self.max_bytes, self.timeout_s, self.memory_bytes, self.follow_links, sorted(self.converters.items()))
+
+
+def read_file_settings(settings: Mapping[str, object]) -> FileSettings:
+    """Return the settings of files. Raises SettingError."""
+    given = read(FilesSection, settings)
+    return FileSettings(
+        processes=given.CRAWLSPACE_FILE_PROCESSES,
+        max_bytes=given.CRAWLSPACE_FILE_MAXSIZE,
+        timeout_s=given.CRAWLSPACE_FILE_TIMEOUT,
+        memory_bytes=given.CRAWLSPACE_FILE_MEMORY,
+        follow_links=given.CRAWLSPACE_FOLLOW_FILE_LINKS,
+        converters=read_converters(given.CRAWLSPACE_CONVERTERS),
+    )
+
+
+def read_converters(value: object) -> Mapping[str, str]:
+    """Return the converters by type. Raises SettingError for the first that is wrong."""
+    found: dict[str, str] = {}
+    for key, converter in table(CONVERTERS, value, example=_CONVERTER).items():
+        kind = str(key).strip().lower()
+        if kind.count("/") != 1 or "*" in kind[:-1]:
+            raise SettingError(
+                f"{CONVERTERS} names {quoted(str(key))}, which is no type; write one such as application/msword or image/*"
+            )
+        if not isinstance(converter, str) or not converter.strip():
+            raise SettingError(f"{CONVERTERS} has no command for {kind}; write one, as in {_CONVERTER}")
+        _check_converter(kind, converter)
+        found[kind] = converter.strip()
+    return found
+
+
+def _check_converter(kind: str, converter: str) -> None:
+    if is_server(converter):
+        try:
+            has_host = bool(urlsplit(converter).hostname) and urlsplit(converter).port != 0
+        except ValueError:
+            has_host = False
+        if not has_host:
+            raise SettingError(
+                f"{CONVERTERS}: the URL for {kind} has no host; write one such as http://tika.example.com:9998/tika"
+            )
+        return
+    try:
+        words = command_words(converter)
+    except ValueError as error:
+        raise SettingError(
+            f"{CONVERTERS}: the command for {kind} cannot be split into words ({error}); quote it as for a shell"
+        ) from None
+    if not any(FILE in word for word in words[1:]):
+        raise SettingError(
+            f"{CONVERTERS}: the command for {kind} does not name {FILE}, in whose place it gets the path of the file;"
+            f" write it, as in {_CONVERTER}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSettings:
+    """`is_archived`: without an archive, there is nothing to refer to."""
+
+    is_archived: bool = False
+    max_bytes: int | None = None
+    """Of the text of a document that is sent whole; None: no limit."""
+    url: str = ""
+    """Template of the URL of a document; empty: it has none."""
+    collection: str = ""
+
+    def is_too_large(self, text: str) -> bool:
+        """Return whether a text has more bytes than are sent."""
+        most = self.max_bytes
+        if most is None or len(text) * _MOST_BYTES_OF_A_CHARACTER <= most:
+            return False
+        return len(text) > most or len(text.encode("utf-8", "surrogatepass")) > most
+
+    def url_of(self, url: str) -> str:
+        """Return the URL that the document of a URL can be had at; empty where there is none."""
+        if not self.url:  # as for most collections: nothing is computed for each document then
+            return ""
+        values = {"collection": self.collection, "id": document_id(url), "url": url}
+        return re.sub(r"\{(\w+)\}", lambda found: quote(values[found[1]], safe=""), self.url)
+
+
+ALL_WHOLE = ReferenceSettings()
+"""All documents are sent with their text."""
+
+
+def read_references(settings: Mapping[str, object], collection: str) -> ReferenceSettings:
+    """Return the settings of a collection. Raises SettingError."""
+    archive, index = read(ArchiveSection, settings), read(IndexSection, settings)
+    return ReferenceSettings(
+        is_archived=archive.CRAWLSPACE_ARCHIVE,
+        max_bytes=index.CRAWLSPACE_INLINE_MAX_BYTES,
+        url=_template(index.CRAWLSPACE_CONTENT_URL),
+        collection=collection,
+    )
+
+
+def _template(value: str) -> str:
+    """Return the template of the URL of a document. Raises SettingError."""
+    if not value:
+        return ""
+    if not re.match(r"https?://[^/\s]\S*$", value):
+        raise SettingError(f"{_URL} is {quoted(value)}; write a URL with {{id}} or {{url}}, as in {_DOCUMENT_URL}")
+    names = re.findall(r"\{(\w*)\}", value)
+    unknown = [name for name in names if name not in _NAMES]
+    if unknown or re.search(r"[{}]", re.sub(r"\{\w*\}", "", value)):
+        what = f"holds {{{unknown[0]}}}" if unknown else "has a brace of its own"
+        raise SettingError(
+            f"{_URL} is {quoted(value)} and {what}; there are {{id}}, {{url}} and {{collection}}, as in {_DOCUMENT_URL}"
+        )
+    if not {"id", "url"}.intersection(names):
+        raise SettingError(
+            f"{_URL} is {quoted(value)}, which is one URL for all documents; write {{id}} or {{url}} into it, as in {_DOCUMENT_URL}"
+        )
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """`folder` is that of the collection, whether it is archived or not."""
+
+    is_on: bool
+    folder: Path
+    max_bytes: int | None
+    """None: no limit."""
+
+
+def read_archive(settings: Mapping[str, object], data_folder: Path) -> ArchiveSettings:
+    """Return the settings of a collection with that data folder. Raises SettingError."""
+    given = read(ArchiveSection, settings)
+    return ArchiveSettings(
+        is_on=given.CRAWLSPACE_ARCHIVE,
+        folder=archive_folder(settings, data_folder),
+        max_bytes=given.CRAWLSPACE_ARCHIVE_MAX_BYTES,
+    )
+
+
+def archive_folder(settings: Mapping[str, object], data_folder: Path) -> Path:
+    """Return the folder with the files of a collection; elsewhere they are in a folder of its name, so that collections may share it."""
+    elsewhere = read(ArchiveSection, settings).CRAWLSPACE_ARCHIVE_DIR
+    return Path(elsewhere) / data_folder.name if elsewhere else data_folder / "archive"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from crawlspace.config.file_reading import CONVERTERS, read_converters
+from crawlspace.config.content import CONVERTERS, read_converters
+from crawlspace.config.sentences import read
 from crawlspace.errors import SettingError, did_you_mean
-from crawlspace.parsing import boolean, choice_of, integer, optional_integer, words
+from crawlspace.parsing import words
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS, Limits
+from crawlspace.settings import SpaceLimitsSection, UrlBoundsSection
 from crawlspace.text import quoted
-from crawlspace.urls import DEFAULT_PORTS
 
 EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
 _SIGNS = ("+", "-")
@@ -42,7 +43,7 @@ class ExtensionChoice:
 
 def read_extensions(settings: Mapping[str, object]) -> ExtensionChoice:
     """Return which extensions are excluded. Raises SettingError, also where some of the words have a sign and others have none."""
-    value = settings[EXTENSIONS]
+    value = settings.get(EXTENSIONS, "")
     found = words(EXTENSIONS, value, separators="|, ")
     if not found:
         return ExtensionChoice(DEFAULT_EXCLUDED_EXTENSIONS)
@@ -71,23 +72,18 @@ def _name(word: str) -> str:
 
 def read_limits(settings: Mapping[str, object]) -> Limits:
     """Return the limits of a collection, those of single sites apart. Raises SettingError."""
+    limits, bounds = read(SpaceLimitsSection, settings), read(UrlBoundsSection, settings)
+    types = [*map(str.lower, limits.CRAWLSPACE_MIME_TYPES), *read_converters(settings.get(CONVERTERS))]
     return Limits(
-        schemes=frozenset(choice_of("CRAWLSPACE_SCHEMES", settings["CRAWLSPACE_SCHEMES"], tuple(DEFAULT_PORTS))),
-        max_url_length=integer("URLLENGTH_LIMIT", settings["URLLENGTH_LIMIT"], low=16, high=65_536),
-        follow_query_strings=boolean("CRAWLSPACE_FOLLOW_QUERY_STRINGS", settings["CRAWLSPACE_FOLLOW_QUERY_STRINGS"]),
+        schemes=frozenset(limits.CRAWLSPACE_SCHEMES),
+        max_url_length=bounds.URLLENGTH_LIMIT,
+        follow_query_strings=limits.CRAWLSPACE_FOLLOW_QUERY_STRINGS,
         exclude_extensions=read_extensions(settings).excluded,
-        mime_types=tuple(dict.fromkeys(_types(settings))),
-        max_path_depth=optional_integer("CRAWLSPACE_MAX_PATH_DEPTH", settings["CRAWLSPACE_MAX_PATH_DEPTH"], low=0),
-        max_link_depth=integer("DEPTH_LIMIT", settings["DEPTH_LIMIT"], low=0) or None,
-        follow_offsite_links=boolean("CRAWLSPACE_FOLLOW_OFFSITE_LINKS", settings["CRAWLSPACE_FOLLOW_OFFSITE_LINKS"]),
-        index_entire_site=boolean("CRAWLSPACE_INDEX_ENTIRE_SITE", settings["CRAWLSPACE_INDEX_ENTIRE_SITE"]),
-        max_repeated_segments=integer("CRAWLSPACE_MAX_REPEATED_SEGMENTS", settings["CRAWLSPACE_MAX_REPEATED_SEGMENTS"], low=1),
-        max_urls_per_host=optional_integer("CRAWLSPACE_MAX_URLS_PER_HOST", settings["CRAWLSPACE_MAX_URLS_PER_HOST"], low=1),
+        mime_types=tuple(dict.fromkeys(types)),
+        max_path_depth=limits.CRAWLSPACE_MAX_PATH_DEPTH,
+        max_link_depth=bounds.DEPTH_LIMIT or None,
+        follow_offsite_links=limits.CRAWLSPACE_FOLLOW_OFFSITE_LINKS,
+        index_entire_site=limits.CRAWLSPACE_INDEX_ENTIRE_SITE,
+        max_repeated_segments=limits.CRAWLSPACE_MAX_REPEATED_SEGMENTS,
+        max_urls_per_host=limits.CRAWLSPACE_MAX_URLS_PER_HOST,
     )
-
-
-def _types(settings: Mapping[str, object]) -> Iterator[str]:
-    """Yield the types that are taken: those of the setting, and those that a converter is for."""
-    for word in words("CRAWLSPACE_MIME_TYPES", settings["CRAWLSPACE_MIME_TYPES"], separators="|, "):
-        yield word.lower()
-    yield from read_converters(settings[CONVERTERS])

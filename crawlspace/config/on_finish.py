@@ -8,8 +8,9 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from crawlspace.config.sentences import read
 from crawlspace.errors import SettingError
-from crawlspace.parsing import duration
+from crawlspace.settings import FinishSection
 from crawlspace.text import quoted
 
 ON_FINISH = "CRAWLSPACE_ON_FINISH"
@@ -36,8 +37,8 @@ class FinishCommand:
 
 def read_on_finish(settings: Mapping[str, object]) -> FinishCommand | None:
     """Return the command; None where none is set. Raises SettingError."""
-    value = settings[ON_FINISH]
-    timeout_s = duration(TIMEOUT, settings[TIMEOUT], low=1)
+    given = read(FinishSection, settings)
+    value = given.CRAWLSPACE_ON_FINISH
     try:
         words = shlex.split(value) if isinstance(value, str) else value
     except ValueError as error:
@@ -46,4 +47,4 @@ def read_on_finish(settings: Mapping[str, object]) -> FinishCommand | None:
         return None
     if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words) or not words[0]:
         raise SettingError(f'{ON_FINISH} must be a command, as in "bin/report --mail" or ["bin/report", "--mail"]')
-    return FinishCommand(tuple(words), timeout_s)
+    return FinishCommand(tuple(words), given.CRAWLSPACE_ON_FINISH_TIMEOUT)

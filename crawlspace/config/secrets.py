@@ -1,15 +1,30 @@
-"""Settings that may refer to a secret outside settings.py: `env:NAME` in the environment, `file:PATH` in a file."""
+"""Settings that may refer to a secret outside settings.py: `env:NAME` in the environment, `file:PATH` in a file; and sessions, sealed.
+
+Sessions are stored as they are in a file that only this user may read, and encrypted on a server that others share.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from crawlspace.errors import SettingError
-from crawlspace.text import printable
+from crawlspace.text import printable, quoted, without_credentials
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 MOST_BYTES = 65_536
 """Maximal size of a secret's file."""
+STORE_URL = "CRAWLSPACE_STORE_URL"
+SESSION_KEY = "CRAWLSPACE_SESSION_KEY"
+_SERVERS = ("redis", "rediss", "unix", "sentinel")
+_COST = 1 << 14
+"""Of scrypt: the key may be a word that a person has chosen."""
 
 
 def is_elsewhere(value: str) -> bool:
@@ -61,3 +76,80 @@ def _from_file(setting: str, name: str) -> str:
     if len(secret.splitlines()) > 1:
         raise SettingError(f"{where}, which has several lines; name a file that holds the value and nothing else")
     return secret
+
+
+def is_server(url: str) -> bool:
+    """Return whether a URL names a server; `redis` alone is the server of scrapy-redis's settings."""
+    kind, colon, _ = url.partition("://")
+    return url == "redis" or bool(colon and kind in _SERVERS)
+
+
+def shown(url: str) -> str:
+    """Return a server's URL for messages: without user, password and query, which may have a password, too."""
+    return without_credentials(url).partition("?")[0]
+
+
+def read_store_url(value: object, *, share_address_delay: bool = False) -> str:
+    """Return the URL of a shared store, resolved if it is in the environment or a file; empty for a file. Raises SettingError."""
+    written = str(value or "").strip()
+    url = read_secret(STORE_URL, written)
+    if url and not is_server(url):
+        where = f"{written}, which is " if is_elsewhere(written) else ""
+        raise SettingError(
+            f"{STORE_URL} is {where}{quoted(shown(url))}; leave it empty for a file, or write the URL of a Redis server, as in redis://localhost:6379/0"
+        )
+    if url and share_address_delay:
+        raise SettingError(
+            "CRAWLSPACE_SHARE_ADDRESS_DELAY is on, but workers on a shared store (CRAWLSPACE_STORE_URL) do not know the addresses of"
+            " each other's requests; turn it off, or crawl with one process and a file"
+        )
+    return url
+
+
+class Seal:
+    """Encrypts what is kept; without a key a shared store gets nothing."""
+
+    def __init__(self, key: object = "", *, is_shared: bool = False) -> None:
+        """`key` may be a reference, which is read when it is needed."""
+        self._reference = str(key or "")
+        self._is_shared = is_shared
+
+    @property
+    def keeps(self) -> bool:
+        """Whether sessions are stored at all."""
+        return bool(self._reference) or not self._is_shared
+
+    def closed(self, content: str) -> str:
+        """Return a content as it is to be stored; empty: it may not be stored. Raises SettingError for a key that cannot be read."""
+        if self._reference:
+            return self._fernet().encrypt(content.encode()).decode()
+        return "" if self._is_shared else content
+
+    def opened(self, stored: str) -> str | None:
+        """Return the content of what `closed` has returned; None where it has none, or was closed with another key. Raises as `closed`."""
+        if not stored:
+            return None
+        if not self._reference:
+            return None if self._is_shared else stored
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415 - as below
+
+        try:
+            return self._fernet().decrypt(stored.encode()).decode()
+        except InvalidToken:
+            return None
+
+    def check(self) -> None:
+        """Raises SettingError for a key that cannot be read."""
+        if self._reference:
+            read_secret(SESSION_KEY, self._reference)
+
+    def _fernet(self) -> Fernet:
+        return _fernet(read_secret(SESSION_KEY, self._reference))
+
+
+@cache
+def _fernet(key: str) -> Fernet:
+    from cryptography.fernet import Fernet  # noqa: PLC0415 - it takes a tenth of a second, for all commands
+
+    derived = hashlib.scrypt(key.encode(), salt=b"crawlspace sessions", n=_COST, r=8, p=1, dklen=32)
+    return Fernet(base64.urlsafe_b64encode(derived))

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ada_url import normalize_url
 
-from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings, read_references
-from crawlspace.config.limits import read_limits
+from crawlspace.config.content import ALL_WHOLE, ReferenceSettings, read_references
 from crawlspace.config.secrets import read_secret
 from crawlspace.config.sites import read_sites
 from crawlspace.errors import SettingError
@@ -183,7 +182,7 @@ def sinks_of(settings: Mapping[str, object], *, collection: str, data_folder: Pa
     sinks = read_sinks(settings[SINKS], collection=collection, data_folder=data_folder)
     exclusion = None
     if any(one.excludes_logins for one in sinks.options):
-        sites = read_sites(settings, read_limits(settings))
+        sites = read_sites(settings)
         exclusion = LoginExclusion(sites.requires_login, sites.logins_hash)
     return replace(sinks, references=read_references(settings, collection), exclusion=exclusion)
 

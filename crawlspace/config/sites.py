@@ -1,38 +1,107 @@
-"""The settings of single sites: CRAWLSPACE_SITES, looked up by host and port."""
+"""The settings of sites: those of the collection, and CRAWLSPACE_SITES for single ones, looked up by host and port."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from cssselect import HTMLTranslator, SelectorError
+
+from crawlspace.config.access import SITE_KEYS as ACCESS_KEYS
+from crawlspace.config.access import BrowserLogin, SiteAccess, read_site_access
 from crawlspace.config.limits import read_limits
-from crawlspace.config.proxies.choice import Proxy, read_proxy
-from crawlspace.config.proxies.no_proxy import NoProxy, read_no_proxy
-from crawlspace.config.rendering import NO_RENDERING, RENDER, SiteRendering, read_site_rendering
-from crawlspace.config.rendering import SITE_KEYS as RENDERING_KEYS
-from crawlspace.config.site_access import SITE_KEYS as ACCESS_KEYS
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.proxies import NoProxy, Proxy, read_no_proxy, read_proxy
+from crawlspace.config.sentences import read
 from crawlspace.config.site_tls import KEYS as TLS_KEYS
 from crawlspace.config.site_tls import SiteTls, read_site_tls
-from crawlspace.config.url_options import BUILT_IN_PATH_PARAMETERS, HASH_ROUTES, read_site_options, read_url_options
-from crawlspace.config.url_options import SITE_KEYS as URL_KEYS
 from crawlspace.decision import Actions, Render
 from crawlspace.errors import RuleFileError, SettingError, did_you_mean
-from crawlspace.parsing import duration, integer, optional_boolean, optional_integer, table
-from crawlspace.rules.crawl_rules import parse_crawl_rules
+from crawlspace.parsing import table
+from crawlspace.rules.crawl_rules import DomainRule, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher, is_address, is_for_addresses
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
+from crawlspace.rules.url_options import NO_OPTIONS, SESSION_SEGMENT, Folding, UrlFolding, UrlOptions
+from crawlspace.settings import DelaysSection, OfScrapySection, RenderingSection, SpaceLimitsSection, SpellingsSection
 from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
 NAME = "CRAWLSPACE_SITES"
-PROXY_KEYS = ("proxy", "no_proxy")
-KEYS = (
-    *("delay", "concurrency", "max_path_depth", "max_urls_per_host", "follow_query_strings"),
-    *(*URL_KEYS, *ACCESS_KEYS, *TLS_KEYS, *PROXY_KEYS, *RENDERING_KEYS),
-)
+RENDER = "CRAWLSPACE_RENDER"
+RENDER_HOSTS = "CRAWLSPACE_RENDER_HOSTS"
+WAIT_FOR = "CRAWLSPACE_RENDER_WAIT_FOR"
+HASH_ROUTES = "CRAWLSPACE_HASH_ROUTES"
+DROP_PARAMETERS = "CRAWLSPACE_URL_DROP_PARAMETERS"
+DROP_PATH_PARAMETERS = "CRAWLSPACE_URL_DROP_PATH_PARAMETERS"
+SETTINGS = {
+    "delay": "DOWNLOAD_DELAY",
+    "concurrency": "CONCURRENT_REQUESTS_PER_DOMAIN",
+    **{
+        name.removeprefix("CRAWLSPACE_").lower(): name
+        for name in (
+            *("CRAWLSPACE_MAX_PATH_DEPTH", "CRAWLSPACE_MAX_URLS_PER_HOST", "CRAWLSPACE_FOLLOW_QUERY_STRINGS"),
+            *SpellingsSection.__struct_fields__,
+            *(HASH_ROUTES, RENDER, RENDER_HOSTS, WAIT_FOR),
+        )
+    },
+}
+"""The settings that an entry of CRAWLSPACE_SITES may have for its sites, by key."""
+KEYS = (*SETTINGS, *ACCESS_KEYS, *TLS_KEYS, "proxy", "no_proxy")
+_NOT_IN_NAMES = frozenset("=&?# ")
+_NOT_IN_PATH_NAMES = frozenset("=;/?#() ")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRendering:
+    """How pages of a site are rendered, else those of the collection."""
+
+    mode: Render = Render.NEVER
+    hosts: tuple[str, ...] = ()
+    """Patterns of hosts, as in domain rules, that pages may load scripts and data from, besides what the domain rules admit."""
+    wait_for: str = ""
+    """CSS selector that is waited for instead of an idle network."""
+    where: str = RENDER
+    """The setting that `mode` is from, for messages."""
+    sets_mode: bool = False
+    """Whether the site's own entry sets `mode`."""
+    sets_hosts: bool = False
+    """Whether the site's own entry sets `hosts`."""
+
+    def load_matcher(self) -> DomainMatcher:
+        """Return what matches the hosts that pages may load from."""
+        return DomainMatcher(_rules(self.hosts), case_sensitive=False)
+
+
+NO_RENDERING = SiteRendering()
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleSettings:
+    """How the delay of a site follows its latency."""
+
+    start_delay_s: float
+    """The delay until a site has answered."""
+    max_delay_s: float
+    target_concurrency: float
+    """Requests to a site that are to be in flight on average."""
+    debug: bool
+    """Whether each change is logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserSettings:
+    """The browser that renders pages."""
+
+    executable: str
+    """Path or name of a Chromium; empty: it is found by itself."""
+    pages: int
+    """Pages rendered at a time."""
+    timeout_s: float
+    """For a page."""
+    max_pages: int
+    """Pages after which the browser is replaced."""
+    memory_bytes: int
+    """Memory of the browser at which it is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,21 +260,35 @@ class SiteLimitTable:
         return [self._table.default.limits, *(settings.limits for settings in self._table.settings)]
 
 
-def read_sites(
-    settings: Mapping[str, object], limits: Limits, urls: UrlOptions = NO_OPTIONS, rendering: SiteRendering = NO_RENDERING
-) -> SiteTable:
-    """Read CRAWLSPACE_SITES, with the collection's settings, limits, URL options and rendering as defaults. Raises SettingError."""
-    delay = duration("DOWNLOAD_DELAY", settings["DOWNLOAD_DELAY"], low=0)
-    most = integer("CONCURRENT_REQUESTS_PER_DOMAIN", settings["CONCURRENT_REQUESTS_PER_DOMAIN"], low=1)
-    default = SiteSettings(delay, 1 if delay else most, limits, urls, rendering=rendering)
-    patterns = table(NAME, settings[NAME], example='{"sales.example.com": {"delay": 2}}')
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    """The settings of the collection that single sites may have their own of."""
+
+    delays: DelaysSection
+    limits: Limits
+    space: SpaceLimitsSection
+    spellings: SpellingsSection
+    rendering: RenderingSection
+
+
+def read_sites(settings: Mapping[str, object]) -> SiteTable:
+    """Return the settings of the collection and of CRAWLSPACE_SITES. Raises SettingError."""
+    defaults = _Defaults(
+        read(DelaysSection, settings),
+        read_limits(settings),
+        read(SpaceLimitsSection, settings),
+        read(SpellingsSection, settings),
+        read(RenderingSection, settings),
+    )
+    default = _read_site(defaults, {}, {})
+    patterns = table(NAME, settings.get(NAME), example='{"sales.example.com": {"delay": 2}}')
     for pattern in patterns:
         if not isinstance(pattern, str) or not pattern.strip() or len(pattern.split()) > 1:
             raise SettingError(
                 f"{NAME} has the key {quoted(pattern)}; it must be a host, as in 'www.example.com' or '*.example.com'"
             )
     by_pattern = {
-        str(pattern): _read_site(f"{NAME}[{quoted(pattern)}]", str(pattern), values, default, most)
+        str(pattern): _read_entry(f"{NAME}[{quoted(pattern)}]", str(pattern), values, defaults)
         for pattern, values in patterns.items()
     }
     try:
@@ -220,13 +303,167 @@ def read_sites(
     return found
 
 
+def _read_entry(where: str, pattern: str, values: object, defaults: _Defaults) -> SiteSettings:
+    if not isinstance(values, Mapping):
+        raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
+    unknown = sorted(str(key) for key in values if key not in KEYS)
+    if unknown:
+        meant = did_you_mean(unknown[0], KEYS, f"it may hold {', '.join(KEYS)}")
+        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {meant}")
+    own = {name: values[key] for key, name in SETTINGS.items() if key in values}
+    if own.get("CRAWLSPACE_FOLLOW_QUERY_STRINGS", "") is None:
+        del own["CRAWLSPACE_FOLLOW_QUERY_STRINGS"]
+    site = _read_site(defaults, own, {name: f"{where}['{key}']" for key, name in SETTINGS.items()})
+    access = read_site_access(where, pattern, values)
+    most = None if access is None else access.most_at_once
+    if access is not None and most is not None and site.own_concurrency and site.concurrency > most:
+        raise SettingError(
+            f"{where}['concurrency'] is {site.concurrency}; a {access.kind} log-in goes with each request, so that at most"
+            f" {most} are sent at a time: more wrong ones might lock the account"
+        )
+    return replace(
+        site,
+        access=access,
+        tls=read_site_tls(where, values),
+        proxy=read_proxy(f"{where}['proxy']", values.get("proxy")),
+        no_proxy=read_no_proxy(f"{where}['no_proxy']", values.get("no_proxy")),
+        concurrency=site.concurrency if most is None else min(site.concurrency, most),
+        own_concurrency=site.own_concurrency or most is not None,
+    )
+
+
+def _read_site(defaults: _Defaults, own: Mapping[str, object], places: Mapping[str, str]) -> SiteSettings:
+    """Return the settings of sites: `own` of them over those of the collection. Raises SettingError."""
+    delays = read(DelaysSection, own, places=places, default=defaults.delays)
+    space = read(SpaceLimitsSection, own, places=places, default=defaults.space)
+    rendering = read(RenderingSection, own, places=places, default=defaults.rendering)
+    sets_concurrency = "CONCURRENT_REQUESTS_PER_DOMAIN" in own
+    return SiteSettings(
+        own_delay="DOWNLOAD_DELAY" in own,
+        own_concurrency=sets_concurrency,
+        delay_s=delays.DOWNLOAD_DELAY,
+        concurrency=1 if delays.DOWNLOAD_DELAY and not sets_concurrency else delays.CONCURRENT_REQUESTS_PER_DOMAIN,
+        limits=replace(
+            defaults.limits,
+            max_path_depth=space.CRAWLSPACE_MAX_PATH_DEPTH,
+            max_urls_per_host=space.CRAWLSPACE_MAX_URLS_PER_HOST,
+            follow_query_strings=space.CRAWLSPACE_FOLLOW_QUERY_STRINGS,
+        ),
+        urls=_url_options(
+            read(SpellingsSection, own, places=places, default=defaults.spellings),
+            places,
+            hash_routes=rendering.CRAWLSPACE_HASH_ROUTES,
+        ),
+        rendering=SiteRendering(
+            mode=Render(rendering.CRAWLSPACE_RENDER),
+            hosts=_hosts(places.get(RENDER_HOSTS, RENDER_HOSTS), rendering.CRAWLSPACE_RENDER_HOSTS),
+            wait_for=_selector(places.get(WAIT_FOR, WAIT_FOR), rendering.CRAWLSPACE_RENDER_WAIT_FOR),
+            where=places[RENDER] if RENDER in own else RENDER,
+            sets_mode=RENDER in own,
+            sets_hosts=RENDER_HOSTS in own,
+        ),
+    )
+
+
+def _url_options(given: SpellingsSection, places: Mapping[str, str], *, hash_routes: bool) -> UrlOptions:
+    """Return how spellings of one page are folded. Raises SettingError."""
+    for name, found, wrong, example in (
+        (DROP_PARAMETERS, given.CRAWLSPACE_URL_DROP_PARAMETERS, _NOT_IN_NAMES, '["sessionid", "utm_*"]'),
+        (
+            DROP_PATH_PARAMETERS,
+            [word.replace(SESSION_SEGMENT, "") for word in given.CRAWLSPACE_URL_DROP_PATH_PARAMETERS],
+            _NOT_IN_PATH_NAMES,
+            f'["jsessionid", "sid"], or "{SESSION_SEGMENT}"',
+        ),
+    ):
+        for word in found:
+            if not wrong.isdisjoint(word):
+                kind = "parameters in a path" if name == DROP_PATH_PARAMETERS else "parameters"
+                raise SettingError(f"{places.get(name, name)} has {quoted(word)}; it must hold names of {kind}, as in {example}")
+    return UrlOptions(
+        sort_query=given.CRAWLSPACE_URL_SORT_QUERY,
+        drop_parameters=tuple(sorted(set(given.CRAWLSPACE_URL_DROP_PARAMETERS))),
+        drop_path_parameters=_path_parameters(given),
+        trailing_slash=Folding(given.CRAWLSPACE_URL_TRAILING_SLASH),
+        www=Folding(given.CRAWLSPACE_URL_FOLD_WWW),
+        hash_routes=hash_routes,
+    )
+
+
+def _path_parameters(given: SpellingsSection) -> tuple[str, ...]:
+    """Return the names of parameters in a path, sorted and in lower case, and SESSION_SEGMENT as it is."""
+    names = given.CRAWLSPACE_URL_DROP_PATH_PARAMETERS
+    return tuple(sorted({word if word == SESSION_SEGMENT else word.lower() for word in names}))
+
+
+BUILT_IN_PATH_PARAMETERS = _path_parameters(SpellingsSection())
+
+
+def _hosts(name: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Return patterns of hosts. Raises SettingError."""
+    found = tuple(dict.fromkeys(words))
+    wrong = next((word for word in found if len(word.split()) > 1), None)
+    if wrong is not None:
+        raise SettingError(f'{name} has {quoted(wrong)}; it must hold hosts, as in ["cdn.example.net", "*.example.net"]')
+    try:
+        _rules(found)
+    except RuleFileError as error:
+        first = error.mistakes[0]
+        raise SettingError(f"{name} has {quoted(first.text.split(maxsplit=2)[-1])}: {first.message}") from error
+    return found
+
+
+def _selector(name: str, selector: str) -> str:
+    """Return a CSS selector, or "". Raises SettingError."""
+    try:
+        if selector:
+            HTMLTranslator().css_to_xpath(selector)
+    except SelectorError as error:
+        raise SettingError(f"{name} is {quoted(selector)}, which is no CSS selector: {error}") from error
+    return selector
+
+
+def _rules(hosts: tuple[str, ...]) -> Sequence[DomainRule]:
+    return parse_crawl_rules("".join(f"allow domain {host}\n" for host in hosts), file=RENDER_HOSTS).domain
+
+
+def read_browser(settings: Mapping[str, object]) -> BrowserSettings:
+    """Return the settings of the browser. Raises SettingError."""
+    given = read(RenderingSection, settings)
+    return BrowserSettings(
+        executable=given.CRAWLSPACE_BROWSER,
+        pages=given.CRAWLSPACE_BROWSER_PAGES,
+        timeout_s=given.CRAWLSPACE_BROWSER_TIMEOUT,
+        max_pages=given.CRAWLSPACE_BROWSER_MAX_PAGES,
+        memory_bytes=given.CRAWLSPACE_BROWSER_MEMORY,
+    )
+
+
+def read_throttle(settings: Mapping[str, object]) -> ThrottleSettings | None:
+    """Return Scrapy's AUTOTHROTTLE_ settings; None where delays do not follow the latency. Raises SettingError."""
+    given = read(OfScrapySection, settings)
+    if not given.AUTOTHROTTLE_ENABLED:
+        return None
+    return ThrottleSettings(
+        start_delay_s=given.AUTOTHROTTLE_START_DELAY,
+        max_delay_s=given.AUTOTHROTTLE_MAX_DELAY,
+        target_concurrency=given.AUTOTHROTTLE_TARGET_CONCURRENCY,
+        debug=given.AUTOTHROTTLE_DEBUG,
+    )
+
+
+def read_url_folding(settings: Mapping[str, object]) -> UrlFolding:
+    """Return what the URL options do, as if all pages were rendered, without reading more of a collection. Raises SettingError."""
+    return read_sites(settings).url_folding()
+
+
 def _check_login_check(access: SiteAccess, sites: SiteTable) -> None:
     """Raise SettingError for a page that is to show whether a session is alive, and that gets none."""
     check = None if access.session is None else access.session.check
     if check is None or (sites.of(check.host, check.port).access is access and access.carries(check.scheme)):
         return
     raise SettingError(
-        f"{access.where}['login']['check'] is {quoted(check.text)}, which is requested without the session of that entry: name a page of its"
+        f"{access.where}['login']['check'] is {quoted(check)}, which is requested without the session of that entry: name a page of its"
         " hosts, over https unless the entry has allow_plain_http"
     )
 
@@ -234,10 +471,10 @@ def _check_login_check(access: SiteAccess, sites: SiteTable) -> None:
 def _check_browser_login(site: SiteSettings, sites: SiteTable) -> None:
     """Raise SettingError for a log-in in the browser at a site with certificates of its own, which the browser cannot take."""
     access = site.access
-    if access is None or access.session is None or access.session.kind != "browser":
+    if access is None or not isinstance(access.login, BrowserLogin):
         return
-    url = access.session.url
-    leads_to = [(host, DEFAULT_PORTS["https"]) for host in access.session.hosts] + ([] if url is None else [(url.host, url.port)])
+    url = access.login.url
+    leads_to = [*((host, DEFAULT_PORTS["https"]) for host in access.login.hosts), (url.host, url.port)]
     for tls in (site.tls, *(sites.of(host, port).tls for host, port in leads_to)):
         if tls is None:
             continue
@@ -247,49 +484,3 @@ def _check_browser_login(site: SiteSettings, sites: SiteTable) -> None:
         raise SettingError(
             f"{tls.where} has '{key}', which the browser cannot take, and {access.where} logs in to it in the browser: {way}"
         )
-
-
-def read_url_folding(settings: Mapping[str, object]) -> UrlFolding:
-    """Return what the URL options do, as if all pages were rendered, without reading more of a collection. Raises SettingError."""
-    return read_sites(settings, read_limits(settings), read_url_options(settings)).url_folding()
-
-
-def _read_site(where: str, pattern: str, values: object, default: SiteSettings, most: int) -> SiteSettings:
-    if not isinstance(values, Mapping):
-        raise SettingError(f"{where} is {quoted(values)}; it must be like {{'delay': 2, 'concurrency': 1}}")
-    unknown = sorted(str(key) for key in values if key not in KEYS)
-    if unknown:
-        meant = did_you_mean(unknown[0], KEYS, f"it may hold {', '.join(KEYS)}")
-        raise SettingError(f"{where} has an unknown key {quoted(unknown[0])}: {meant}")
-    delay = duration(f"{where}['delay']", values.get("delay", default.delay_s), low=0)
-    limits = default.limits
-    deepest = optional_integer(f"{where}['max_path_depth']", values.get("max_path_depth", limits.max_path_depth), low=0)
-    urls = optional_integer(f"{where}['max_urls_per_host']", values.get("max_urls_per_host", limits.max_urls_per_host), low=1)
-    access = read_site_access(where, pattern, values)
-    together = integer(f"{where}['concurrency']", values.get("concurrency", 1 if delay else most), low=1)
-    if access is not None and access.most_at_once is not None:
-        if "concurrency" in values and together > access.most_at_once:
-            raise SettingError(
-                f"{where}['concurrency'] is {together}; a {access.kind} log-in goes with each request, so that at most"
-                f" {access.most_at_once} are sent at a time: more wrong ones might lock the account"
-            )
-        together = min(together, access.most_at_once)
-    queries = optional_boolean(f"{where}['follow_query_strings']", values.get("follow_query_strings"))
-    return SiteSettings(
-        own_delay="delay" in values,
-        urls=read_site_options(where, values, default.urls),
-        access=access,
-        tls=read_site_tls(where, values),
-        rendering=read_site_rendering(where, values, default.rendering),
-        proxy=read_proxy(f"{where}['proxy']", values.get("proxy")),
-        no_proxy=read_no_proxy(f"{where}['no_proxy']", values.get("no_proxy")),
-        own_concurrency="concurrency" in values or (access is not None and access.most_at_once is not None),
-        delay_s=delay,
-        concurrency=together,
-        limits=replace(
-            limits,
-            max_path_depth=deepest,
-            max_urls_per_host=urls,
-            follow_query_strings=limits.follow_query_strings if queries is None else queries,
-        ),
-    )

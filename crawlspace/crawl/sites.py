@@ -17,13 +17,12 @@ from typing import NamedTuple, Protocol
 
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
-from crawlspace.config.autothrottle import ThrottleSettings
 from crawlspace.config.collection import Collection
+from crawlspace.config.sites import ThrottleSettings
 from crawlspace.crawl.outcomes import site_answered, site_failed
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.delay_schedule import Slot
-from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.ports import DelaySource, OtherWorkers
+from crawlspace.frontier.frontier import DelaySource, Frontier, OtherWorkers
 from crawlspace.frontier.robots import Robots, RobotsStore, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, UrlState

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from crawlspace.config.store_url import NAME, read_store_url
+from crawlspace.config.secrets import STORE_URL, read_store_url
 from crawlspace.distributed.server_check import REPLICA, ServerFault, ServerReport, faults, read_servers, refuse_old
 from crawlspace.errors import SettingError, StoreAway, StoreError
 from crawlspace.text import HIDDEN, printable
@@ -36,7 +36,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bo
 
     from crawlspace.state.redis.server import redis_errors  # noqa: PLC0415
 
-    url = read_store_url(settings[NAME])
+    url = read_store_url(settings[STORE_URL])
     own = Settings(dict(settings))
     if url.partition("://")[2]:
         own.set("REDIS_URL", url)

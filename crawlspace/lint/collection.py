@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from crawlspace.config.access import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
-from crawlspace.config.credential_headers import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
-from crawlspace.config.errors import read_with_defaults
 from crawlspace.config.files import (
     AllRules,
     read_action_rules,
@@ -18,11 +17,11 @@ from crawlspace.config.files import (
     refuse_what_is_not_read,
 )
 from crawlspace.config.limits import EXTENSIONS, read_extensions
-from crawlspace.config.proxies.table import Proxies
-from crawlspace.config.refresh.times import CYCLE, SCHEDULE, SMART
-from crawlspace.config.rendering import RENDER, RENDER_HOSTS, WAIT_FOR
+from crawlspace.config.proxies import Proxies
+from crawlspace.config.refresh import CYCLE, SCHEDULE, SMART
+from crawlspace.config.sentences import read_with_defaults
 from crawlspace.config.sites import NAME as SITES
-from crawlspace.config.sites import SiteTable
+from crawlspace.config.sites import RENDER, RENDER_HOSTS, WAIT_FOR, SiteTable
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Render, RuleRef

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from crawlspace.config.errors import setting_named, where_set
+from crawlspace.config.sentences import setting_named, where_set
 from crawlspace.errors import MOST_SHOWN, ConfigError, RuleFileError, SettingError
 from crawlspace.text import escaped, printable_message
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from crawlspace.document import essence
-from crawlspace.settings import CRAWLSPACE_MIME_TYPES
+from crawlspace.settings import SpaceLimitsSection
 from crawlspace.urls import DEFAULT_PORTS, Url
 
 DEFAULT_EXCLUDED_EXTENSIONS = frozenset(
@@ -46,7 +46,7 @@ class Limits:
     follow_query_strings: bool = True
     exclude_extensions: frozenset[str] = DEFAULT_EXCLUDED_EXTENSIONS
     """Lower case, without the dot."""
-    mime_types: tuple[str, ...] = tuple(CRAWLSPACE_MIME_TYPES)
+    mime_types: tuple[str, ...] = SpaceLimitsSection().CRAWLSPACE_MIME_TYPES
     max_path_depth: int | None = None
     max_link_depth: int | None = None
     """Maximal number of links from a start URL, which is at depth 0."""

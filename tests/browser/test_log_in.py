@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from crawlspace.config.rendering import BrowserSettings
+from crawlspace.config.sites import BrowserSettings
 from crawlspace.runtime.browser.process import BrowserProcess
 from tests.browser.pages import scripted
 from tests.browser.test_ends import browsers_of, gone

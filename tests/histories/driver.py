@@ -375,7 +375,7 @@ class SimulatedCrawler(IndexFile):
         """Send a request, with the cookies that there are now."""
         if isinstance(fetch, FetchPage):
             self._jar(engine).send(fetch)
-            if engine.logins.have_sessions:
+            if any(one.session for one in engine.logins.accesses):
                 self._logging_in(engine).send(fetch)
 
     def _logging_in(self, engine: Engine) -> LoggingIn:
@@ -415,7 +415,7 @@ class SimulatedCrawler(IndexFile):
         def ask(session: str) -> Answer:
             return self._web.answer(state.url, etag=etag, last_modified=modified, cookies=cookies, session=session)
 
-        if not engine.logins.have_sessions:
+        if not any(one.session for one in engine.logins.accesses):
             return ask("")
         logging_in = self._logging_in(engine)
         if self.ends_sessions:

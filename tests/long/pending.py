@@ -17,8 +17,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.collection import redis_server
 from benchmarks.measure import BenchmarkFailed, Row, finish, run, say, tail
-from benchmarks.shared_crawl import redis_server
 
 LINES, SHARED_LINES = 1_000_000, 200_000
 MOST_MB = 200

@@ -22,11 +22,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from benchmarks.collection import BenchCollection
+from benchmarks.collection import PREFIX, TIMEOUT_S, BenchCollection, SharedCollection, Sites, redis_server, start_urls
 from benchmarks.measure import BenchmarkFailed, Row, finish, say, stop, tail
 from benchmarks.politeness import hosts
 from benchmarks.serve import PageServer
-from benchmarks.shared_crawl import PREFIX, TIMEOUT_S, SharedCollection, Sites, redis_server, start_urls
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import State
 

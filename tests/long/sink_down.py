@@ -23,10 +23,9 @@ from pathlib import Path
 
 import redis
 
-from benchmarks.collection import NAME, BenchCollection
+from benchmarks.collection import NAME, BenchCollection, SharedCollection, redis_server
 from benchmarks.measure import SCRAPY, BenchmarkFailed, Row, finish, say, start, stop, tail
 from benchmarks.serve import PageServer, Reply, free_port
-from benchmarks.shared_crawl import SharedCollection, redis_server
 from benchmarks.site import START_PATH, children_of, path_of
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore

@@ -7,7 +7,6 @@ import ast
 import json
 import pkgutil
 import re
-import runpy
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from functools import cache
@@ -20,7 +19,6 @@ from scrapy.http import HtmlResponse, Request
 from scrapy.settings import Settings
 
 import crawlspace.commands
-from crawlspace import settings as project_settings
 from crawlspace.admin.explain import Question, explain
 from crawlspace.admin.report import STATE_LABELS, UrlReport, report
 from crawlspace.admin.site_report import SiteReport
@@ -47,11 +45,11 @@ from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.command_line import ROOT
 from tests.conftest import assert_same
+from tests.setting_tables import defaults
 from tests.tables import TABLES, written
 from tests.unit.admin.link_answers import link_json, refused_json
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-SETTINGS_OF_OURS: dict[str, object] = {"CRAWLSPACE_START_URLS": []}  # has no line in settings.py
 
 
 @cache
@@ -160,16 +158,6 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
 # --- settings -----------------------------------------------------------------------------------------------------
 
 COMPONENTS = ("DOWNLOAD_HANDLERS", "DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "ITEM_PIPELINES", "EXTENSIONS")
-
-
-@cache
-def defaults() -> dict[str, object]:
-    """All settings of the project as they are without an environment of the tests' own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("CRAWLSPACE_COLLECTIONS_DIR", raising=False)
-        patch.delenv("CRAWLSPACE_DATA_DIR", raising=False)
-        names = runpy.run_path(str(project_settings.__file__))
-    return {**{name: value for name, value in names.items() if name.isupper()}, **SETTINGS_OF_OURS}
 
 
 def test_every_setting_is_documented_with_its_default() -> None:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from crawlspace.archive.files import file_and_offset
 from crawlspace.clock import Clock
-from crawlspace.config.content_references import ALL_WHOLE, ReferenceSettings
+from crawlspace.config.content import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
 from crawlspace.document import IndexOrder
 from crawlspace.index.orders import by_reference

@@ -9,15 +9,17 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec import structs
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
+from crawlspace.config.access import BrowserLogin
 from crawlspace.config.secrets import read_secret
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_entry
 from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogInFailedError, Tell, is_passing, why_not
@@ -28,10 +30,8 @@ from crawlspace.runtime.browser.resources import Loads
 from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
-    from crawlspace.config.logins.browser import BrowserStep
-    from crawlspace.config.rendering import BrowserSettings
-    from crawlspace.config.session_login import SessionLogin
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import BrowserStep, SiteAccess
+    from crawlspace.config.sites import BrowserSettings
 
 STEP_S = 30.0
 """The longest that a step may take."""
@@ -63,8 +63,8 @@ class BrowserLogIn:
     async def session(self) -> LoggedIn:
         """Return the session. Raises LogInFailedError, and SettingError for a secret that cannot be read."""
         login = self.access.session
-        assert login is not None
-        steps = [self._with_secrets(number, step) for number, step in enumerate(login.browser_steps)]
+        assert isinstance(login, BrowserLogin)
+        steps = [self._with_secrets(number, step) for number, step in enumerate(login.steps)]
         proxy = LoginProxy(lambda host, port: self.allows(_as_in_url(host), port), allows_http=self.access.carries("http"))
         try:
             process = await BrowserProcess.start(self.settings, proxy=await proxy.start())
@@ -79,7 +79,7 @@ class BrowserLogIn:
         finally:
             await proxy.close()
 
-    async def _logged_in(self, browser: Any, proxy: LoginProxy, login: SessionLogin, steps: list[BrowserStep]) -> LoggedIn:
+    async def _logged_in(self, browser: Any, proxy: LoginProxy, login: BrowserLogin, steps: list[BrowserStep]) -> LoggedIn:
         context = await browser.new_context(
             user_agent=self.user_agent,
             extra_http_headers=self._headers(login),
@@ -110,10 +110,11 @@ class BrowserLogIn:
 
     def _with_secrets(self, number: int, step: BrowserStep) -> BrowserStep:
         where = f"{self.access.where}['login']['steps'][{number}]['fill']"
-        return replace(step, fill={name: read_secret(f"{where}[{quoted(name)}]", value) for name, value in step.fill.items()})
+        return structs.replace(
+            step, fill={name: read_secret(f"{where}[{quoted(name)}]", value) for name, value in step.fill.items()}
+        )
 
-    def _headers(self, login: SessionLogin) -> Mapping[str, str]:
-        """Return the headers of the entry, where the browser sends them to no host but those they are for."""
+    def _headers(self, login: BrowserLogin) -> Mapping[str, str]:
         assert login.url is not None
         headers = self.access.headers()
         if headers and (login.hosts or not self._is_own(login.url.host)):
@@ -138,7 +139,7 @@ class LoginPages:
     def __init__(
         self,
         context: Any,
-        login: SessionLogin,
+        login: BrowserLogin,
         *,
         why_not: Callable[[str], str],
         unreachable: Mapping[str, str],
@@ -202,8 +203,7 @@ class LoginPages:
         return self._pages[-1]
 
     async def _run(self, steps: Sequence[BrowserStep]) -> None:
-        assert self._login.url is not None
-        url = self._login.url.text
+        url = self._login.url
         page = await self._context.new_page()
         try:
             await page.goto(url, wait_until="domcontentloaded", timeout=STEP_S * 1000)
@@ -300,9 +300,9 @@ class LoginPages:
         return ""
 
     async def _sign_of(self, page: Any, *, is_found: bool) -> str:
-        signs = self._login.signs
+        signs = self._login.logged_out
         status, at_step = self._statuses.get(page, (0, 0))
-        if status in signs.statuses and at_step == self._step:
+        if status in self._login.statuses and at_step == self._step:
             return f"status {status}"
         if signs.redirect and not is_found and page.url.startswith(signs.redirect):
             return f"the address {shown(page.url)}"
@@ -310,7 +310,7 @@ class LoginPages:
             return f"the text {quoted(signs.text)}"
         if signs.selector and await _is_shown(page, signs.selector):
             return f"what {quoted(signs.selector)} selects"
-        for step in self._login.browser_steps:
+        for step in self._login.steps:
             if step.fill and all([await _is_shown(page, selector) for selector in step.fill]):
                 return "the form of the log-in"
         return ""

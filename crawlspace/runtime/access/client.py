@@ -33,10 +33,9 @@ from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from crawlspace.config.proxies.table import Proxies
-    from crawlspace.config.rendering import BrowserSettings
-    from crawlspace.config.site_access import SiteAccess
-    from crawlspace.config.sites import SiteTable
+    from crawlspace.config.access import SiteAccess
+    from crawlspace.config.proxies import Proxies
+    from crawlspace.config.sites import BrowserSettings, SiteTable
     from crawlspace.runtime.http.transfer import AnswerHead
 
 MOST_BYTES = 4 << 20
@@ -135,9 +134,8 @@ class LoginClient:
         try:
             got = await client.fetch(request, body, resolver, timeout_s=self.timeout_s)
         except (ProxyFailed, LoggedOutError) as error:
-            raise LogInFailedError(
-                str(error), refused=isinstance(error, LoggedOutError)
-            ) from None  # its cause may have the log-in
+            is_refused = isinstance(error, LoggedOutError) and not error.is_passing
+            raise LogInFailedError(str(error), refused=is_refused) from None  # its cause may have the log-in
         except DownloadTimeoutError as error:
             raise LogInFailedError(f"{_origin(request)} has not answered within {self.timeout_s:g} s", refused=False) from error
         except Exception as error:

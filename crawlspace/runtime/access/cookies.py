@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
 
 _HTTP_ONLY = "#HttpOnly_"
 """Before the domain of a cookie that no script may see."""

@@ -12,6 +12,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from scrapy import Request
 
+from crawlspace.config.access import CookieLogin, FormLogin, OAuthLogin
 from crawlspace.config.secrets import read_secret
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values, read_cookie_file
 from crawlspace.runtime.access.pages import LoggedOut, LoginPage, NoFormError, host_shown, port_of, shown, target_of
@@ -21,8 +22,7 @@ from crawlspace.text import printable, quoted
 if TYPE_CHECKING:
     from scrapy.http import Response
 
-    from crawlspace.config.session_login import OAuthClient, SessionLogin
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
 
 Send = Callable[[Request], Awaitable["Response"]]
 """Sends a request, follows no redirect, and raises LogInFailedError where there is no answer."""
@@ -57,7 +57,7 @@ class LoggedIn:
 
 def carry_session(request: Request, access: SiteAccess, content: str, cookies: SessionCookies | None = None) -> str:
     """Set a session on a request, and return the header that has it. `cookies`: the jar of the session, where there is one."""
-    if access.session is not None and access.session.client is not None:
+    if access.session is not None and access.session.has_token:
         request.headers["Authorization"] = f"Bearer {json.loads(content)['token']}"
         return "Authorization"
     (cookies or SessionCookies(content)).add_to(request)
@@ -77,23 +77,22 @@ class LogIn:
         """Return the session. Raises LogInFailedError, and SettingError for a secret that cannot be read."""
         login = self.access.session
         assert login is not None
-        if login.client is not None:
-            return await self._token(login, login.client)
+        if isinstance(login, OAuthLogin):
+            return await self._token(login)
         cookies, landed = SessionCookies(), ""
-        if login.file:
-            cookies.load(read_cookie_file(f"{self.access.where}['login']['file']", login.file))
-        elif login.cookies:
-            cookies.load(
-                cookies_of_values(self.access, {name: self._secret(name, value) for name, value in login.cookies.items()})
-            )
-        else:
+        if isinstance(login, CookieLogin):
+            if login.file:
+                cookies.load(read_cookie_file(f"{self.access.where}['login']['file']", login.file))
+            else:
+                values = {name: self._secret(name, value) for name, value in login.cookies.items()}
+                cookies.load(cookies_of_values(self.access, values))
+        elif isinstance(login, FormLogin):
             landed = await self._forms(login, cookies)
         return LoggedIn(cookies.dumped(), landed=landed)
 
-    async def _forms(self, login: SessionLogin, cookies: SessionCookies) -> str:
+    async def _forms(self, login: FormLogin, cookies: SessionCookies) -> str:
         """Fill the forms; return the page that is shown then, where it can be requested again."""
-        assert login.url is not None
-        response = await self._fetched(Request(login.url.text), cookies)
+        response = await self._fetched(Request(login.url), cookies)
         for step in login.steps:
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise self._not_as_expected(response)
@@ -109,7 +108,7 @@ class LogIn:
         is_page = asked is not None and asked.method == "GET" and not signs.is_login_address(response.url)
         sign = signs.sign(response)
         # A page that the log-in leads to may be forbidden to this user. Whether the log-in has worked is seen by other pages then.
-        if sign and not (is_page and response.status in login.signs.statuses):
+        if sign and not (is_page and response.status in login.statuses):
             raise LogInFailedError(
                 f"{shown(response.url)} shows {sign} after the log-in: is it the right user and password?", refused=True
             )
@@ -140,20 +139,19 @@ class LogIn:
                 request = Request(target)
         raise LogInFailedError(f"{shown(request.url)}: more than {_MOST_REDIRECTS} redirects in a row", refused=True)
 
-    async def _token(self, login: SessionLogin, client: OAuthClient) -> LoggedIn:
+    async def _token(self, login: OAuthLogin) -> LoggedIn:
         """RFC 6749, 4.4 and 2.3.1."""
-        assert login.url is not None
-        secret = self._secret("client_secret", client.secret)
-        id = self._secret("client_id", client.id)
+        secret = self._secret("client_secret", login.client_secret)
+        id = self._secret("client_id", login.client_id)
         body = {"grant_type": "client_credentials"}
-        body.update({name: value for name, value in (("scope", client.scope), ("audience", client.audience)) if value})
+        body.update({name: value for name, value in (("scope", login.scope), ("audience", login.audience)) if value})
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-        if client.in_body:
+        if login.client_in == "body":
             body.update({"client_id": id, "client_secret": secret})
         else:
             pair = f"{quote_plus(id)}:{quote_plus(secret)}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-        request = Request(login.url.text, method="POST", headers=headers, body=urlencode(body).encode())
+        request = Request(login.url, method="POST", headers=headers, body=urlencode(body).encode())
         response = await self.send(request)
         self.tell(f"POST {shown(request.url)}  {response.status}")
         if response.status != HTTPStatus.OK:

@@ -17,7 +17,7 @@ from crawlspace.runtime.http.headers import location_of
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.client import LoginClient
     from crawlspace.urls import Url
 

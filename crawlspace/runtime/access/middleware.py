@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from crawlspace.access.digest import Challenge
     from crawlspace.access.logins import Logins
     from crawlspace.access.sessions import Carried
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.renewal import Download
     from crawlspace.runtime.components.requests import OfPage
     from crawlspace.urls import Url
@@ -248,7 +248,7 @@ class SiteAccessMiddleware:
         self._carry(request, access, await self._renewal.session(access, site))
 
     def _carry(self, request: Request, access: SiteAccess, carried: Carried) -> None:
-        has_token = access.session is not None and access.session.client is not None
+        has_token = access.session is not None and access.session.has_token
         of_browser = request.headers.get(b"Cookie") if RESOURCE in request.meta else None
         header = carry_session(request, access, carried.content, None if has_token else self._renewal.cookies(access, carried))
         if of_browser and not has_token:
@@ -259,7 +259,7 @@ class SiteAccessMiddleware:
     def _shown(self, request: Request, response: Response, access: SiteAccess, number: int) -> None:
         """Keep the cookies that a page has set."""
         carried = self._logins.sessions.current(access)
-        if access.session is None or access.session.client is not None or carried is None or carried.number != number:
+        if access.session is None or access.session.has_token or carried is None or carried.number != number:
             return
         cookies = self._renewal.cookies(access, carried)
         if cookies.take_from(response, request):

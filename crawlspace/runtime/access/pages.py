@@ -21,6 +21,7 @@ from lxml import etree
 from scrapy import Request
 from scrapy.http import HtmlResponse, TextResponse
 
+from crawlspace.config.access import FormLogin, SessionLogin
 from crawlspace.content.charset import charset_parameter, codec_of, decode, encoded, in_encoding, label_of
 from crawlspace.content.markup import first_attributes, tokens
 from crawlspace.runtime.http.headers import location_of
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from lxml.html import FormElement
     from scrapy.http import Response
 
-    from crawlspace.config.session_login import SessionLogin
 
 _BUTTONS = ".//input[@type='submit' or @type='image'][@name] | .//button[not(@type) or @type='submit'][@name]"
 _MOST_SHOWN = 10
@@ -223,9 +223,9 @@ class LoggedOut:
     """The signs of one log-in."""
 
     def __init__(self, login: SessionLogin) -> None:
-        self._signs = login.signs
-        self._address = "" if login.kind not in {"form", "browser"} or login.url is None else _without_query(login.url.text)
-        self._form = login.steps[0] if login.steps else None
+        self._login, self._signs = login, login.logged_out
+        self._address = "" if login.has_token or login.url is None else _without_query(login.url)
+        self._form = login.steps[0] if isinstance(login, FormLogin) else None
 
     def is_login_address(self, url: str) -> bool:
         """Return whether a URL is that of the log-in page, with any query."""
@@ -234,7 +234,7 @@ class LoggedOut:
     def sign(self, response: Response) -> str:
         """Return in a few words why a response looks logged out; empty if it does not."""
         signs = self._signs
-        if response.status in signs.statuses:
+        if response.status in self._login.statuses:
             return f"status {response.status}"
         if 300 <= response.status < 400:
             return self._redirects(response)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from crawlspace.access.logins import Logins
     from crawlspace.access.sessions import Carried, Sessions
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.pages import LoggedOut
 
 logger = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.access.sessions import KeptCookie
-    from crawlspace.config.rendering import SiteRendering
+    from crawlspace.config.sites import SiteRendering
     from crawlspace.rules.domain import DomainMatcher
     from crawlspace.runtime.browser.loopback_proxy import Streams
     from crawlspace.runtime.browser.tab import Dom

@@ -10,8 +10,8 @@ from crawlspace.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from crawlspace.config.rendering import BrowserSettings
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
+    from crawlspace.config.sites import BrowserSettings
 
 _PACKAGES = ("playwright", "psutil")
 

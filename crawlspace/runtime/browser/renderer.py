@@ -16,7 +16,7 @@ from crawlspace.runtime.http.errors import BrowserCrashedError, NotAsked, NotRen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from crawlspace.config.rendering import BrowserSettings
+    from crawlspace.config.sites import BrowserSettings
     from crawlspace.runtime.browser.forward_proxy import ForwardProxy
     from crawlspace.runtime.browser.process import BrowserProcess
     from crawlspace.runtime.browser.resources import Loads

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawlspace.config.session_login import SessionLogin
+    from crawlspace.config.access import SessionLogin
     from crawlspace.crawl.rendering import Rendering
     from crawlspace.runtime.browser.crawl_browser import CrawlBrowser
     from crawlspace.runtime.browser.resources import Loads

@@ -13,10 +13,10 @@ from scrapy.utils.misc import load_object
 
 from crawlspace import settings as defaults
 from crawlspace.admin.explain import Explanation, Question, explain_by_rules
-from crawlspace.config.errors import read_with_defaults
 from crawlspace.config.files import read_own_rules
 from crawlspace.config.limits import read_extensions
-from crawlspace.config.proxies.table import proxies_of_environment
+from crawlspace.config.proxies import proxies_of_environment
+from crawlspace.config.sentences import read_with_defaults
 from crawlspace.decision import RuleRef
 from crawlspace.errors import ConfigError, UsageError, did_you_mean, first_of_each_file
 from crawlspace.lint.crawl_rules import lint_rules, lint_start_urls

@@ -14,7 +14,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.utils.httpobj import urlparse_cached
 
-from crawlspace.config.proxies.table import proxies_of_environment
+from crawlspace.config.proxies import proxies_of_environment
 from crawlspace.config.sites import SiteTable
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import Source, priority

@@ -82,7 +82,7 @@ def read_addon_limits(values: Mapping[str, object]) -> AddonLimits:
     limits = read_limits(values)
     case = boolean("CRAWLSPACE_HOST_CASE_SENSITIVE", values["CRAWLSPACE_HOST_CASE_SENSITIVE"])
     compile_actions(None, values)
-    return AddonLimits(limits, read_sites(values, limits), case, values)
+    return AddonLimits(limits, read_sites(values), case, values)
 
 
 def rules_folder(settings: BaseSettings) -> Path:

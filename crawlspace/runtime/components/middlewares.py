@@ -12,7 +12,7 @@ from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.python import without_none_values
 
-from crawlspace.config.credential_headers import HEADERS, CredentialHosts, is_credential
+from crawlspace.config.access import HEADERS, CredentialHosts, is_credential
 from crawlspace.content.headers import kept_validator
 from crawlspace.runtime.components.requests import CONDITIONAL, RESOURCE, STATE, drop_proxy, set_proxy, site_of
 from crawlspace.runtime.components.scrapy_internals import DecompressionHook, is_too_large
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from crawlspace.config.proxies.table import Proxies
+    from crawlspace.config.proxies import Proxies
 
 PROXY_AUTHORIZATION = "proxy-authorization"
 

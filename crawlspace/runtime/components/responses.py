@@ -397,6 +397,7 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
         status = excluded_status(meaning.refused, state, space=session.space, global_space=session.engine.global_space)
     assert failure.value is not None
     detail = printable(detail_of(failure.value, meaning.status), most=MOST_DETAIL)
+    _note_login_failure(failure, session, state.site)
     if meaning.status is Status.UNEXPECTED:
         logger.warning("%s ended unexpectedly (699): %s", state.url, detail)
     return Fetched(
@@ -411,6 +412,13 @@ def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdap
             detail=detail,
         )
     )
+
+
+def _note_login_failure(failure: Failure, session: Session, site: str) -> None:
+    """Note that a log-in failed which was not refused; others in flight at its site may fail with it."""
+    error = failure.value
+    if isinstance(error, LoggedOutError) and error.is_passing and not session.logins.wait_s(site):
+        session.logins.failed(site, printable(str(error)))
 
 
 def lost(state: UrlState, detail: str) -> Outcome:
@@ -459,6 +467,7 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
         session.engine.robots_not_sent(fetch)  # it comes again with the site's next turn
         return
     if isinstance(failure.value, LoggedOutError):
+        _note_login_failure(failure, session, fetch.target_site)
         session.engine.pause_login(fetch, printable(str(failure.value)))
         return
     meaning = meaning_of_failure(failure, session, url=request.url)

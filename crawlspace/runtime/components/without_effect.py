@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from scrapy.settings import SETTINGS_PRIORITIES
 
 from crawlspace.config.collection import PREFIX, collection_folder, read_settings_file
-from crawlspace.config.errors import where_set
 from crawlspace.config.scrapy_effects import KNOWN, OF_COMPONENTS, OF_THE_PROCESS, SPIDER_ATTRIBUTES, WITHOUT_EFFECT
+from crawlspace.config.sentences import where_set
 from crawlspace.errors import nearest
 from crawlspace.lint.finding import Finding
 from crawlspace.runtime.components.loader import custom_settings_of, default_values

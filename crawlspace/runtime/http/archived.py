@@ -6,7 +6,7 @@ from functools import lru_cache
 from time import time
 from typing import TYPE_CHECKING
 
-from crawlspace.config.credential_headers import is_credential
+from crawlspace.config.access import is_credential
 from crawlspace.outcome import Exchange
 from crawlspace.runtime.components.requests import FILE
 from crawlspace.runtime.http.file_body import FileBody

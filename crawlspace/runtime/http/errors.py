@@ -28,12 +28,14 @@ class NotAsked(Exception):
 class LoggedOutError(Exception):
     """A page is shown only to who is logged in, and nobody is, or it is that of the log-in.
 
-    `may_be_shown`: that is to be found out soon, when other pages of its site have been requested.
+    `may_be_shown`: that is to be found out soon, when other pages of its site have been requested. `is_passing`: the log-in failed and was
+    not refused, so that it may work later.
     """
 
-    def __init__(self, why: str, *, may_be_shown: bool = False) -> None:
+    def __init__(self, why: str, *, may_be_shown: bool = False, is_passing: bool = False) -> None:
         super().__init__(why)
         self.may_be_shown = may_be_shown
+        self.is_passing = is_passing
 
 
 class NotRenderedError(Exception):

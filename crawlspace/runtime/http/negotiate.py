@@ -17,7 +17,7 @@ from crawlspace.errors import SettingError
 from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
-    from crawlspace.config.site_access import SiteAccess
+    from crawlspace.config.access import SiteAccess
 
 KEYTAB, TICKETS, CONFIGURATION = "KRB5_CLIENT_KTNAME", "KRB5CCNAME", "KRB5_CONFIG"
 USUAL_CONFIGURATION = Path("/etc/krb5.conf")
@@ -27,6 +27,7 @@ _FAILED = re.compile(
     re.DOTALL,
 )
 """A text that libcurl traces; the first sentence says less than the second one."""
+_PASSING = re.compile(r"No Kerberos credentials available|Ticket expired|Clock skew too great|Cannot (?:contact any|find) KDC")
 _UNKNOWN_SERVICE = re.compile(r"\bServer \S+ not found in Kerberos database")
 
 
@@ -62,6 +63,11 @@ def failure_in(text: bytes) -> str:
 def is_unknown_service(failure: str) -> bool:
     """Return whether a failure is that the key server does not know the site, which may have no log-in and be shown to everybody."""
     return _UNKNOWN_SERVICE.search(failure) is not None
+
+
+def is_passing(failure: str) -> bool:
+    """Return whether a failure is one of tickets, clocks or the key server, and not one of a key, which could lock an account."""
+    return _PASSING.match(failure) is not None
 
 
 def _use_keytab(entry: SiteAccess, keytab: Path, environment: MutableMapping[str, str]) -> None:

@@ -19,7 +19,7 @@ from scrapy.exceptions import (
     UnsupportedURLSchemeError,
 )
 
-from crawlspace.config.proxies.choice import SCHEMES
+from crawlspace.config.proxies import SCHEMES
 from crawlspace.runtime.components.requests import PROXIED
 from crawlspace.runtime.http.causes import CAUSES_OF_TLS, Cause
 from crawlspace.runtime.http.codes import PROXY_HANDSHAKE

@@ -17,7 +17,7 @@ from scrapy.exceptions import CannotResolveHostError
 from scrapy.http import Headers
 
 from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, NotAsked
-from crawlspace.runtime.http.negotiate import failure_in, is_unknown_service
+from crawlspace.runtime.http.negotiate import failure_in, is_passing, is_unknown_service
 from crawlspace.text import printable
 
 logger = logging.getLogger(__name__)
@@ -268,7 +268,7 @@ class Transfer:
             return False
         if self._logs_in and (failure := self._transfers.failed_login(self._origin.site)):
             self._kerberos_failure = failure
-            self.error = LoggedOutError(self._why_no_log_in())
+            self.error = self._no_log_in()
             return False
         kept, number = self._transfers.kept, -1
         if self._sockets:
@@ -344,7 +344,7 @@ class Transfer:
         """Take the lines that have come, at the end of a head or of trailers, or where there are too many; return None to go on."""
         try:
             if not self.most_lines:
-                raise LoggedOutError(self._why_no_log_in())
+                raise self._no_log_in()
             if len(self.lines) >= self.most_lines or self.head_bytes > MAX_HEADER_BYTES:
                 raise HeadersTooLarge
             if self.lines[-1] not in _EMPTY:
@@ -364,7 +364,7 @@ class Transfer:
         if 100 <= status < 200 and status != 101:
             return True
         if self._kerberos_failure and status == UNAUTHORIZED:
-            raise LoggedOutError(self._why_no_log_in())
+            raise self._no_log_in()
         headers = Headers()
         values = _read_headers(lines)
         dict.update(headers, values)
@@ -386,8 +386,9 @@ class Transfer:
         self.error = HeadersTooLarge()
         return True
 
-    def _why_no_log_in(self) -> str:
-        return f"the log-in by Kerberos at {self._origin.site} fails: {self._kerberos_failure}"
+    def _no_log_in(self) -> LoggedOutError:
+        why = self._kerberos_failure
+        return LoggedOutError(f"the log-in by Kerberos at {self._origin.site} fails: {why}", is_passing=is_passing(why))
 
     def write(self, data: bytes) -> int:
         """Take a part of the body."""

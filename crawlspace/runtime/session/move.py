@@ -7,8 +7,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from crawlspace import private_files
-from crawlspace.config.secrets import is_elsewhere
-from crawlspace.config.store_url import is_server, shown
+from crawlspace.config.secrets import is_elsewhere, is_server, shown
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError, UsageError
 from crawlspace.parsing import duration

@@ -13,7 +13,7 @@ from scrapy.settings import BaseSettings
 from crawlspace.admin.delivery import deliver
 from crawlspace.admin.site_report import SiteReport, UnreachableSiteStore, unreachable_sites
 from crawlspace.archive.reader import ArchiveReader
-from crawlspace.config.archive import archive_folder
+from crawlspace.config.content import archive_folder
 from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crawlspace.admin.delivery import CRAWL_UPDATES_INDEX, NotFromHere, deliver
+from crawlspace.config.secrets import read_store_url
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.config.store_url import read_store_url
 from crawlspace.distributed.connection import connected, server_faults
 from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration

@@ -16,7 +16,6 @@ from crawlspace.access.logins import (
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import SiteTable, read_sites
 from crawlspace.errors import StoreAway
-from crawlspace.rules.limits import Limits
 from tests.contract.memory.store import MemoryStore
 
 PATTERN = "*.example.com"
@@ -32,7 +31,7 @@ def sites(*, plain: bool = False) -> SiteTable:
     login = {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}
     access = {"login": login, **({"allow_plain_http": True} if plain else {})}
     settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "CRAWLSPACE_SITES": {PATTERN: access}}
-    return read_sites(settings, Limits())
+    return read_sites(settings)
 
 
 def logins(store: MemoryStore, clock: FakeClock | None = None) -> Logins:
@@ -194,7 +193,7 @@ def test_where_a_log_in_may_lead_to(pattern: str, url: str, named: list[str], pl
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
         "CRAWLSPACE_SITES": {pattern: {"login": login}, "other.example.com": {"delay": 1}},
     }
-    table = read_sites(settings, Limits())
+    table = read_sites(settings)
     (access,) = table.accesses
     host, _, port = place.rpartition(":")
     assert places_of(table, access)(host, int(port)) is may_lead

@@ -8,8 +8,8 @@ import pytest
 
 from crawlspace.access.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
 from crawlspace.clock import FakeClock
-from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
+from crawlspace.config.secrets import Seal
 from crawlspace.errors import StoreFull
 from tests.contract.memory.store import MemoryStore
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.config.content_references import ReferenceSettings, read_references
+from crawlspace.config.content import ReferenceSettings, read_references
 from crawlspace.errors import SettingError
 from crawlspace.urls import document_id
 
@@ -36,7 +36,7 @@ WRONG = [
     ("c.example/{id}", "write a URL with {id} or {url}, as in https://console.example.com/content/{id}"),
     ("ftp://c.example/{id}", "write a URL with {id} or {url}"),
     ("https://c.example/{id} x", "write a URL with {id} or {url}"),
-    (7, "write a URL with {id} or {url}"),
+    (7, "CRAWLSPACE_CONTENT_URL is 7; it must be a text"),
     ("https://c.example/content", "is one URL for all documents; write {id} or {url} into it"),
     ("https://c.example/{collection}", "is one URL for all documents"),
     ("https://c.example/{ID}", "holds {ID}; there are {id}, {url} and {collection}"),

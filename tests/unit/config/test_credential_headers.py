@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.config.credential_headers import CredentialHosts, is_credential
+from crawlspace.config.access import CredentialHosts, is_credential
 from crawlspace.urls import parse
 
 HEADERS = [

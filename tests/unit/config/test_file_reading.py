@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.config.file_reading import read_converters, read_file_settings
+from crawlspace.config.content import read_converters, read_file_settings
 from crawlspace.config.limits import read_limits
 from crawlspace.errors import SettingError
 

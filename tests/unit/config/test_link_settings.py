@@ -39,7 +39,7 @@ def test_without_meta_refresh(collections: Path) -> None:
 
 MAY_HOLD = "it may hold a, area, frame, iframe, link, meta, and pairs of element and attribute, as in img@src, or *@data-url for any element"
 WRONG: list[tuple[object, str]] = [
-    ([], f"{NAME} is []; {MAY_HOLD}"),
+    ([], f"{NAME} is empty; {MAY_HOLD}"),
     ("img", f"{NAME} has 'img': name the attribute that has the link, as in img@src; {MAY_HOLD}"),
     (["a", "ara"], f"{NAME} has 'ara': did you mean 'area'?"),
     ("*", f"{NAME} has '*': {MAY_HOLD}"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.rendering import BrowserSettings, SiteRendering
+from crawlspace.config.sites import BrowserSettings, SiteRendering
 from crawlspace.decision import Render
 from crawlspace.errors import SettingError
 from tests.unit.config.collection_files import settings
@@ -95,17 +95,17 @@ def test_pages_are_fetched_anew_where_they_are_rendered_otherwise(collections: P
 
 
 WRONG: list[tuple[dict[str, object], str]] = [
-    ({"CRAWLSPACE_RENDER": "yes"}, "CRAWLSPACE_RENDER is 'yes'; it must be one of never, always, auto"),
-    ({"CRAWLSPACE_RENDER": True}, "CRAWLSPACE_RENDER is True; it must be one of never, always, auto"),
+    ({"CRAWLSPACE_RENDER": "yes"}, "CRAWLSPACE_RENDER is 'yes'; it must be one of always, auto, never"),
+    ({"CRAWLSPACE_RENDER": True}, "CRAWLSPACE_RENDER is True; it must be one of always, auto, never"),
     ({"CRAWLSPACE_RENDER_HOSTS": 3}, "CRAWLSPACE_RENDER_HOSTS is 3; it must be a list of words"),
     ({"CRAWLSPACE_RENDER_HOSTS": ["a b"]}, "CRAWLSPACE_RENDER_HOSTS has 'a b'; it must hold hosts"),
     ({"CRAWLSPACE_RENDER_HOSTS": ["http://a/"]}, "CRAWLSPACE_RENDER_HOSTS has 'http://a/': "),
-    ({"CRAWLSPACE_RENDER_WAIT_FOR": 3}, "CRAWLSPACE_RENDER_WAIT_FOR is 3; it must be a CSS selector"),
+    ({"CRAWLSPACE_RENDER_WAIT_FOR": 3}, "CRAWLSPACE_RENDER_WAIT_FOR is 3; it must be a text"),
     ({"CRAWLSPACE_RENDER_WAIT_FOR": "p["}, "CRAWLSPACE_RENDER_WAIT_FOR is 'p[', which is no CSS selector: "),
-    ({"CRAWLSPACE_SITES": {"a": {"render": None}}}, "CRAWLSPACE_SITES['a']['render'] is None; it must be one of never,"),
+    ({"CRAWLSPACE_SITES": {"a": {"render": None}}}, "CRAWLSPACE_SITES['a']['render'] is None; it must be one of always,"),
     ({"CRAWLSPACE_SITES": {"a": {"render_hosts": ["x:y"]}}}, "CRAWLSPACE_SITES['a']['render_hosts'] has 'x:y': "),
     ({"CRAWLSPACE_SITES": {"a": {"render_wait_for": ">"}}}, "CRAWLSPACE_SITES['a']['render_wait_for'] is '>', which is no"),
-    ({"CRAWLSPACE_BROWSER": None}, "CRAWLSPACE_BROWSER is None; it must be the path or name of a Chromium"),
+    ({"CRAWLSPACE_BROWSER": 3}, "CRAWLSPACE_BROWSER is 3; it must be a text"),
     ({"CRAWLSPACE_BROWSER_PAGES": 0}, "CRAWLSPACE_BROWSER_PAGES is 0; it must be from 1 to 64"),
     ({"CRAWLSPACE_BROWSER_TIMEOUT": "0s"}, "CRAWLSPACE_BROWSER_TIMEOUT is '0s'; it must be at least 1 s"),
     ({"CRAWLSPACE_BROWSER_MAX_PAGES": 0}, "CRAWLSPACE_BROWSER_MAX_PAGES is 0; it must be at least 1"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.config.store_url import read_store_url
+from crawlspace.config.secrets import read_store_url
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, SettingError, UsageError
 from crawlspace.runtime.session.move import read_place

@@ -7,12 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from crawlspace.config.session_login import SessionLogin
-from crawlspace.config.session_seal import Seal
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import BrowserLogin, FormLogin, OAuthLogin, SessionLogin, SiteAccess, read_site_access
+from crawlspace.config.secrets import Seal
 from crawlspace.config.sites import read_sites
 from crawlspace.errors import SettingError
-from crawlspace.rules.limits import Limits
 
 WHERE = "CRAWLSPACE_SITES['wiki.example.com']"
 LOGIN = f"{WHERE}['login']"
@@ -45,10 +43,11 @@ def session(login: object) -> SessionLogin:
 
 def test_what_a_form_means() -> None:
     found = session({**FORM, "form": "#login", "then": [{"fields": {"code": "env:CODE"}}], "hosts": ["SSO.example.com"]})
+    assert isinstance(found, FormLogin)
     assert [dict(step.fields) for step in found.steps] == [FORM["fields"], {"code": "env:CODE"}]
     assert found.steps[0].form == "#login"
     assert found.hosts == {"sso.example.com"}
-    assert found.signs.statuses == {401, 403}
+    assert found.statuses == {401, 403}
     assert "WIKI_PASSWORD" not in repr(found)
 
 
@@ -67,10 +66,10 @@ def test_a_page_that_shows_whether_a_session_is_alive(login: dict[str, object]) 
 
     def check(given: str) -> str:
         entries = {"wiki.example.com": {"login": {**login, "check": given}}}
-        (access,) = read_sites({**settings, "CRAWLSPACE_SITES": entries}, Limits()).accesses
+        (access,) = read_sites({**settings, "CRAWLSPACE_SITES": entries}).accesses
         assert access.session is not None
         assert access.session.check is not None
-        return access.session.check.text
+        return access.session.check
 
     assert check("https://wiki.example.com/me") == "https://wiki.example.com/me"
     for given, sentence in NO_CHECK:
@@ -81,28 +80,30 @@ def test_a_page_that_shows_whether_a_session_is_alive(login: dict[str, object]) 
 
 def test_what_a_client_means() -> None:
     found = session({**OAUTH, "scope": "read", "client_in": "body", "logged_out": {"status": [401, 419]}})
-    assert found.client is not None
-    assert (found.client.scope, found.client.in_body, found.signs.statuses) == ("read", True, frozenset({401, 419}))
-    assert session(OAUTH).signs.statuses == {401}
+    assert isinstance(found, OAuthLogin)
+    assert (found.scope, found.client_in, found.statuses) == ("read", "body", frozenset({401, 419}))
+    assert session(OAUTH).statuses == {401}
+    assert session({**OAUTH, "logged_out": {"text": "Log in"}}).statuses == {401}
 
 
 def test_what_a_log_in_in_the_browser_means() -> None:
     found = session({**BROWSER, "steps": [*BROWSER["steps"], {"wait_for": "#menu"}], "hosts": ["SSO.example.com"]})
-    assert [(dict(step.fill), step.click, step.wait_for) for step in found.browser_steps] == [
+    assert isinstance(found, BrowserLogin)
+    assert [(dict(step.fill), step.click, step.wait_for) for step in found.steps] == [
         ({"#user": "crawler", "#password": "env:WIKI_PASSWORD"}, "button[type=submit]", ""),
         ({}, "", "#menu"),
     ]
-    assert (found.hosts, found.signs.statuses) == (frozenset({"sso.example.com"}), frozenset({401, 403}))
+    assert (found.hosts, found.statuses) == (frozenset({"sso.example.com"}), frozenset({401, 403}))
     assert found.sentence == "browser log-in at https://wiki.example.com/login"
     assert "WIKI_PASSWORD" not in repr(found)
 
 
 WRONG = [
-    ({"type": "form"}, f"{LOGIN} has no 'url'; a log-in of type 'form' is like"),
+    ({"type": "form"}, f"{LOGIN} has no 'url'; it must be like"),
     ({**FORM, "url": "login"}, f"{LOGIN}['url'] is 'login', which is no URL"),
     ({**FORM, "url": "ftp://wiki.example.com/"}, f"{LOGIN}['url'] is 'ftp://wiki.example.com/'; it must begin with https://"),
     ({**FORM, "url": "http://wiki.example.com/"}, f"{LOGIN}['url'] is 'http://wiki.example.com/': a log-in goes over https only"),
-    ({**FORM, "fields": {}}, f"{LOGIN} has no 'fields'"),
+    ({**FORM, "fields": {}}, f"{LOGIN}['fields'] is empty; it must be like"),
     ({**FORM, "fields": {"user": 5}}, f"{LOGIN}['fields']['user'] must be a text"),
     ({**FORM, "feilds": {}}, f"{LOGIN} has an unknown key 'feilds': did you mean 'fields'?"),
     ({**FORM, "form": "a["}, f"{LOGIN}['form'] is 'a[', which is no CSS selector"),
@@ -110,28 +111,31 @@ WRONG = [
     ({**FORM, "then": ["code"]}, f"{LOGIN}['then'][0] must be a dict"),
     ({**FORM, "then": [{"url": "https://a.example/"}]}, f"{LOGIN}['then'][0] has an unknown key 'url'"),
     ({**FORM, "then": [{}]}, f"{LOGIN}['then'][0] has no 'fields'"),
-    ({**FORM, "hosts": "sso.example.com"}, f"{LOGIN}['hosts'] must be a list of names of hosts"),
-    ({**FORM, "hosts": ["https://sso.example.com/"]}, f"{LOGIN}['hosts'] has 'https://sso.example.com/'; it must be a host"),
+    ({**FORM, "hosts": "sso.example.com"}, f"{LOGIN}['hosts'] must be a list of texts"),
+    ({**FORM, "hosts": ["https://sso.example.com/"]}, f"{LOGIN}['hosts'][0] is 'https://sso.example.com/'; it must be a host"),
     ({**FORM, "logged_out": "Please"}, f"{LOGIN}['logged_out'] must be a dict"),
-    ({**FORM, "logged_out": {"status": [200]}}, f"{LOGIN}['logged_out']['status'] has 200; it must be a status of 400 to 499"),
+    (
+        {**FORM, "logged_out": {"status": [200]}},
+        f"{LOGIN}['logged_out']['status'][0] is 200; it must be a whole number from 400 to 499",
+    ),
     ({**FORM, "logged_out": {"status": 401}}, f"{LOGIN}['logged_out']['status'] must be a list of numbers"),
     ({**FORM, "logged_out": {"redirect": "/login"}}, f"{LOGIN}['logged_out']['redirect'] is '/login', which is no URL"),
     ({**FORM, "logged_out": {"selector": "::"}}, f"{LOGIN}['logged_out']['selector'] is '::', which is no CSS selector"),
     ({**FORM, "logged_out": {"texts": "a"}}, f"{LOGIN}['logged_out'] has an unknown key 'texts': did you mean 'text'?"),
     ({**FORM, "form": "svg|a"}, f"{LOGIN}['form'] is 'svg|a', which is no CSS selector: Undefined namespace prefix"),
     ({**FORM, "type": ["form"]}, f"{LOGIN}['type'] must be a text"),
-    ({**OAUTH, "client_secret": ""}, f"{LOGIN} has no 'client_secret'"),
-    ({**OAUTH, "client_in": "query"}, f"{LOGIN}['client_in'] is 'query'; it may be 'header' or 'body'"),
+    ({**OAUTH, "client_secret": ""}, f"{LOGIN}['client_secret'] must be a text"),
+    ({**OAUTH, "client_in": "query"}, f"{LOGIN}['client_in'] is 'query'; it may be 'body' or 'header'"),
     ({"type": "cookies"}, f"{LOGIN} needs either 'file' or 'cookies'"),
     ({"type": "cookies", "file": "a", "cookies": {"b": "c"}}, f"{LOGIN} needs either 'file' or 'cookies'"),
     ({"type": "cookies", "file": "a"}, f"{LOGIN} has no 'logged_out' with 'redirect', 'text' or 'selector'"),
-    ({"type": "browser"}, f"{LOGIN} has no 'url'; a log-in of type 'browser' is like"),
+    ({"type": "browser"}, f"{LOGIN} has no 'url'; it must be like"),
     (
         {**BROWSER, "url": "http://wiki.example.com/"},
         f"{LOGIN}['url'] is 'http://wiki.example.com/': a log-in goes over https only",
     ),
-    ({**BROWSER, "steps": []}, f"{LOGIN}['steps'] has no step; a log-in of type 'browser' is like"),
-    ({**BROWSER, "steps": {"click": "a"}}, f"{LOGIN}['steps'] must be a list of dicts, as in"),
+    ({**BROWSER, "steps": []}, f"{LOGIN}['steps'] is empty; it must be like"),
+    ({**BROWSER, "steps": {"click": "a"}}, f"{LOGIN}['steps'] must be a list of dicts"),
     ({**BROWSER, "steps": ["click"]}, f"{LOGIN}['steps'][0] must be a dict, as in"),
     ({**BROWSER, "steps": [{}]}, f"{LOGIN}['steps'][0] does nothing; a step has any of 'fill', 'click' and 'wait_for'"),
     ({**BROWSER, "steps": [{"fill": {}}]}, f"{LOGIN}['steps'][0] does nothing"),
@@ -139,11 +143,11 @@ WRONG = [
     ({**BROWSER, "steps": [{"click": 1}]}, f"{LOGIN}['steps'][0]['click'] must be a text"),
     ({**BROWSER, "steps": [{"click": "a["}]}, f"{LOGIN}['steps'][0]['click'] is 'a[', which is no CSS selector"),
     ({**BROWSER, "steps": [{"click": "a"}, {"wait_for": "::"}]}, f"{LOGIN}['steps'][1]['wait_for'] is '::', which is no CSS"),
-    ({**BROWSER, "steps": [{"fill": {"a[": "s3cret"}}]}, f"{LOGIN}['steps'][0]['fill'] has 'a[', which is no CSS selector"),
+    ({**BROWSER, "steps": [{"fill": {"a[": "s3cret"}}]}, f"{LOGIN}['steps'][0] fills 'a[', which is no CSS selector"),
     ({**BROWSER, "steps": [{"fill": {"#a": 5}}]}, f"{LOGIN}['steps'][0]['fill']['#a'] must be a text"),
     ({**BROWSER, "steps": [{"fill": "s3cret"}]}, f"{LOGIN}['steps'][0]['fill'] must be a dict, as in"),
-    ({**BROWSER, "fields": {}}, f"{LOGIN} has an unknown key 'fields': a log-in of type 'browser' may have url, steps, hosts"),
-    ({**BROWSER, "hosts": "sso.example.com"}, f"{LOGIN}['hosts'] must be a list of names of hosts"),
+    ({**BROWSER, "fields": {}}, f"{LOGIN} has an unknown key 'fields': it may have logged_out, check, url, steps, hosts"),
+    ({**BROWSER, "hosts": "sso.example.com"}, f"{LOGIN}['hosts'] must be a list of texts"),
     ({**FORM, "logged_out": {"text": ""}}, f"{LOGIN}['logged_out']['text'] must be a text"),
     ({"type": "froms"}, f"{LOGIN} has the unknown type 'froms': did you mean 'form'?"),
 ]
@@ -259,7 +263,7 @@ CERTIFICATES = [
 @pytest.mark.parametrize(("sites", "host", "key", "way"), CERTIFICATES)
 def test_certificates_that_the_browser_cannot_take(sites: dict[str, object], host: str, key: str, way: str) -> None:
     with pytest.raises(SettingError) as raised:
-        read_sites({"CRAWLSPACE_SITES": sites, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}, Limits())
+        read_sites({"CRAWLSPACE_SITES": sites, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8})
     sentence = (
         f"CRAWLSPACE_SITES['{host}'] has '{key}', which the browser cannot take, and {WHERE} logs in to it in the browser: {way}"
     )
@@ -268,7 +272,7 @@ def test_certificates_that_the_browser_cannot_take(sites: dict[str, object], hos
 
 def test_certificates_of_other_sites_do_not_matter() -> None:
     sites = {"wiki.example.com": {"login": BROWSER}, "other.example.com": {"ca_file": "ca.pem"}}
-    assert read_sites({"CRAWLSPACE_SITES": sites, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}, Limits()).accesses
+    assert read_sites({"CRAWLSPACE_SITES": sites, "DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8}).accesses
 
 
 def test_a_seal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,10 @@ from typing import cast
 
 import pytest
 
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
 from crawlspace.config.sites import SiteSettings, SiteTable, read_sites
 from crawlspace.errors import SettingError
 from crawlspace.lint.collection import lint_access
-from crawlspace.rules.limits import Limits
 from crawlspace.urls import parse
 
 WHERE = "CRAWLSPACE_SITES['wiki.example.com']"
@@ -52,19 +51,19 @@ def test_nothing_is_said(values: dict[str, object]) -> None:
 
 WRONG = [
     ({"login": "basic"}, f"{WHERE}['login'] must be a dict, as in"),
-    ({"login": {"user": "a", "password": "b"}}, f"{WHERE}['login'] has no type: as in"),
+    ({"login": {"user": "a", "password": "b"}}, f"{WHERE}['login'] has no type; it must be like"),
     ({"login": BASIC | {"type": "basci"}}, f"{WHERE}['login'] has the unknown type 'basci': did you mean 'basic'?"),
     (
         {"login": {"type": "NTLM"}},
         f"{WHERE}['login'] has the type 'NTLM', which is not supported: use {{\"type\": \"negotiate\"}}, which logs in",
     ),
     ({"login": {"type": "negotiate", "user": "a"}}, f"{WHERE}['login'] has an unknown key 'user': it may have keytab"),
-    ({"login": {"type": "negotiate", "keytab": " "}}, f"{WHERE}['login']['keytab'] must be the path of a file"),
+    ({"login": {"type": "negotiate", "keytab": " "}}, f"{WHERE}['login']['keytab'] must be a text"),
     ({"login": BASIC | {"passwort": "x"}}, f"{WHERE}['login'] has an unknown key 'passwort': did you mean 'password'?"),
-    ({"login": {"type": "basic", "user": "a"}}, f"{WHERE}['login'] has no 'password'; a basic log-in needs user and password"),
-    ({"login": BASIC | {"user": "a:b"}}, f"{WHERE}['login']['user'] has a colon"),
+    ({"login": {"type": "basic", "user": "a"}}, f"{WHERE}['login'] has no 'password'; it must be like"),
+    ({"login": BASIC | {"user": "a:b"}}, f"{WHERE}['login'] has a 'user' with a colon"),
     ({"login": BASIC | {"password": 5}}, f"{WHERE}['login']['password'] must be a text"),
-    ({"login": {"type": "bearer"}}, f"{WHERE}['login'] has no 'token'; a bearer log-in needs token"),
+    ({"login": {"type": "bearer"}}, f"{WHERE}['login'] has no 'token'; it must be like"),
     ({"headers": ["X-Key"]}, f"{WHERE}['headers'] must be a dict, as in"),
     ({"headers": {"X Key": "a"}}, f"{WHERE}['headers'] has 'X Key', which is no name of a header"),
     ({"headers": {"X-Key": 1}}, f"{WHERE}['headers']['X-Key'] must be a text"),
@@ -126,7 +125,7 @@ def test_no_log_in_for_hosts_of_anybody(pattern: str, why_not: str, values: dict
 @pytest.mark.parametrize(("host", "gets_it"), [("192.168.1.7", True), ("192.168.1.example.com", False)])
 def test_a_log_in_for_addresses_goes_to_no_name(host: str, gets_it: bool) -> None:
     settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "CRAWLSPACE_SITES": {"192.168.1.*": {"login": BASIC}}}
-    assert (read_sites(settings, Limits()).of(host, 443).access is not None) is gets_it
+    assert (read_sites(settings).of(host, 443).access is not None) is gets_it
 
 
 UNREADABLE = [
@@ -149,7 +148,7 @@ def test_secrets_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, values: di
 
 def sites(**values: object) -> SiteTable:
     settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, "CRAWLSPACE_SITES": {"wiki.example.com": values}}
-    return read_sites(settings, Limits())
+    return read_sites(settings)
 
 
 def of_wiki(**values: object) -> SiteSettings:

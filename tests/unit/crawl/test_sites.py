@@ -128,7 +128,7 @@ def test_the_delay_follows_the_latency(
 WRONG = [
     # a setting; what is said
     ({"AUTOTHROTTLE_ENABLED": "maybe"}, "AUTOTHROTTLE_ENABLED is 'maybe'; it must be True or False"),
-    ({"AUTOTHROTTLE_TARGET_CONCURRENCY": 0}, "AUTOTHROTTLE_TARGET_CONCURRENCY is 0; it must be above 0"),
+    ({"AUTOTHROTTLE_TARGET_CONCURRENCY": 0}, "AUTOTHROTTLE_TARGET_CONCURRENCY is 0; it must be a number above 0"),
     ({"AUTOTHROTTLE_START_DELAY": -1}, "AUTOTHROTTLE_START_DELAY is -1; it must be at least 0 s"),
     ({"AUTOTHROTTLE_MAX_DELAY": "long"}, "AUTOTHROTTLE_MAX_DELAY is 'long'; it must be seconds"),
 ]

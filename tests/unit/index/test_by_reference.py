@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.config.content_references import ReferenceSettings
+from crawlspace.config.content import ReferenceSettings
 from crawlspace.crawl.sinks.deliveries import references_of
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.orders import by_reference

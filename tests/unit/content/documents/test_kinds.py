@@ -23,7 +23,7 @@ from crawlspace.content.documents.kinds import (
     file_kind,
 )
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS
-from crawlspace.settings import CRAWLSPACE_MIME_TYPES
+from crawlspace.settings import SpaceLimitsSection
 from tests.unit.content.documents.made_files import broken, compound, docx, epub, open_document, para, pdf, pptx, xlsx, zipped
 
 LATE = zipped({"docProps/" + "x" * 2000 + ".xml": "x", "word/document.xml": "x"})
@@ -64,7 +64,7 @@ def test_kind(declared: str | None, body: bytes, kind: str) -> None:
 
 
 def test_the_default_types_are_those_that_are_read() -> None:
-    assert set(CRAWLSPACE_MIME_TYPES) >= FILE_TYPES
+    assert set(SpaceLimitsSection().CRAWLSPACE_MIME_TYPES) >= FILE_TYPES
 
 
 def test_no_extension_of_a_file_that_is_read_is_excluded() -> None:

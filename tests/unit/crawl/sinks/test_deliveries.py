@@ -6,7 +6,7 @@ import pytest
 
 from crawlspace.archive.files import place_of
 from crawlspace.clock import FakeClock
-from crawlspace.config.content_references import ReferenceSettings
+from crawlspace.config.content import ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sinks.deliveries import (
     ArchiveReferences,

@@ -10,8 +10,7 @@ from scrapy.http import Response
 
 from crawlspace.access.logins import entry_hosts_of
 from crawlspace.access.sessions import KeptCookie
-from crawlspace.config.rendering import NO_RENDERING
-from crawlspace.config.sites import SiteSettings, SiteTable
+from crawlspace.config.sites import NO_RENDERING, SiteSettings, SiteTable
 from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_for_page, cookies_of_entry
 from tests.unit.runtime.access.test_log_in import access_of

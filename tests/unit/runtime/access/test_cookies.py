@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawlspace.config.site_access import read_site_access
+from crawlspace.config.access import read_site_access
 from crawlspace.errors import SettingError
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values, read_cookie_file
 

@@ -9,8 +9,8 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from crawlspace.config.proxies.table import Proxies
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
+from crawlspace.config.proxies import Proxies
 from crawlspace.config.sites import SiteSettings, SiteTable
 from crawlspace.decision import Decision, Reason
 from crawlspace.rules.limits import Limits

@@ -9,7 +9,6 @@ from scrapy.http import Response
 from crawlspace.access.logins import Logins
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import read_sites
-from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values
 from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.components.requests import OWN, detached
@@ -29,7 +28,7 @@ ENTRIES: dict[str, dict[str, object]] = {
 
 def made() -> tuple[SiteAccessMiddleware, Logins]:
     settings = {"DOWNLOAD_DELAY": 0, "CONCURRENT_REQUESTS_PER_DOMAIN": 4, "CRAWLSPACE_SITES": ENTRIES}
-    logins = Logins(read_sites(settings, Limits()), MemoryStore(), FakeClock())
+    logins = Logins(read_sites(settings), MemoryStore(), FakeClock())
     cookies = SessionCookies()
     cookies.load(cookies_of_values(logins.entry("wiki.example.com"), {"sid": "v"}))
     logins.sessions.took(logins.entry("wiki.example.com"), cookies.dumped())

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import pytest
 from scrapy.http import HtmlResponse, Response, TextResponse
 
-from crawlspace.config.site_access import read_site_access
+from crawlspace.config.access import read_site_access
 from crawlspace.runtime.access.pages import LoggedOut, LoginPage, NoFormError
 
 LOGIN = "https://wiki.example.com/login"

@@ -7,8 +7,8 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from crawlspace.config.rendering import BrowserSettings
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
+from crawlspace.config.sites import BrowserSettings
 from crawlspace.errors import ConfigError
 from crawlspace.runtime.browser import extra
 

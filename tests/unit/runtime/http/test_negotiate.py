@@ -9,12 +9,12 @@ import pycurl
 import pytest
 from scrapy import Request
 
-from crawlspace.config.site_access import SiteAccess, read_site_access
+from crawlspace.config.access import SiteAccess, read_site_access
 from crawlspace.errors import SettingError
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http import negotiate as module
 from crawlspace.runtime.http.errors import LoggedOutError
-from crawlspace.runtime.http.negotiate import failure_in, is_unknown_service, prepare_negotiate
+from crawlspace.runtime.http.negotiate import failure_in, is_passing, is_unknown_service, prepare_negotiate
 from tests.unit.runtime.http.fetching import PAGE, crawling, serving
 
 UNAUTHORIZED = b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Negotiate\r\nContent-Length: 3\r\n\r\nwho"
@@ -79,18 +79,22 @@ NO_TICKET = "No Kerberos credentials available (default cache: FILE:/none)"
 UNKNOWN = "Server HTTP/a.example@EXAMPLE not found in Kerberos database"
 NONE = "No credentials were supplied, or the credentials were unavailable or inaccessible."
 TEXTS = [
-    # what libcurl traces, why the log-in fails, whether the key server does not know the site
-    (f"gss_acquire_cred() failed: {NONE} {NO_TICKET}. \n", NO_TICKET, False),
-    ("gss_init_sec_context() failed: Ticket expired. \n", "Ticket expired", False),
-    (f"gss_init_sec_context() failed: {UNKNOWN}. ", UNKNOWN, True),
-    ("gss_acquire_cred() failed: Client 'crawler@EXAMPLE' not found in Kerberos database. ", "Client 'crawler@EXAMPLE' not found in Kerberos database", False),
-    ("Server auth using Negotiate with user ''\n", "", False),
+    # what libcurl traces, why the log-in fails, whether the key server does not know the site, whether it may pass by itself
+    (f"gss_acquire_cred() failed: {NONE} {NO_TICKET}. \n", NO_TICKET, False, True),
+    ("gss_init_sec_context() failed: Ticket expired. \n", "Ticket expired", False, True),
+    ("gss_init_sec_context() failed: Clock skew too great. \n", "Clock skew too great", False, True),
+    ("gss_acquire_cred() failed: Cannot contact any KDC for realm 'E'. ", "Cannot contact any KDC for realm 'E'", False, True),
+    ("gss_acquire_cred() failed: Cannot find KDC for realm \"E\". ", "Cannot find KDC for realm \"E\"", False, True),
+    ("gss_acquire_cred() failed: Preauthentication failed. ", "Preauthentication failed", False, False),
+    (f"gss_init_sec_context() failed: {UNKNOWN}. ", UNKNOWN, True, False),
+    ("gss_acquire_cred() failed: Client 'crawler@EXAMPLE' not found in Kerberos database. ", "Client 'crawler@EXAMPLE' not found in Kerberos database", False, False),
+    ("Server auth using Negotiate with user ''\n", "", False, False),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("traced", "why", "is_unknown"), TEXTS)
-def test_why_it_fails(traced: str, why: str, is_unknown: bool) -> None:
-    assert (failure_in(traced.encode()), is_unknown_service(why)) == (why, is_unknown)
+@pytest.mark.parametrize(("traced", "why", "is_unknown", "passes"), TEXTS)
+def test_why_it_fails(traced: str, why: str, is_unknown: bool, passes: bool) -> None:
+    assert (failure_in(traced.encode()), is_unknown_service(why), is_passing(why)) == (why, is_unknown, passes)
 
 
 @pytest.mark.parametrize("answer", [UNAUTHORIZED, PAGE], ids=["401", "200"])

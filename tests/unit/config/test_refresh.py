@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.config.refresh.times import CYCLE, SCHEDULE, SMART, read_refresh
+from crawlspace.config.refresh import CYCLE, SCHEDULE, SMART, read_refresh
 from crawlspace.errors import SettingError
 
 GIVEN = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.config.proxies.choice import read_proxy
+from crawlspace.config.proxies import read_proxy
 from crawlspace.errors import SettingError
 
 WHERE = "CRAWLSPACE_PROXY"
@@ -85,7 +85,7 @@ WRONG: list[tuple[object, str]] = [
     ({"url": URL, "user": "a"},               "has no 'password'; it must be like"),
     ({"url": URL, "password": "env:X"},       "has no 'user'; it must be like"),
     ({"url": "direct"},                       "['url'] is 'direct', which is no URL; it must be like"),
-    ({"url": URL, "user": 5, "password": ""}, "['user'] must be a text, as in"),
+    ({"url": URL, "user": 5, "password": ""}, "['user'] must be a text"),
     (LOG_IN | {"url": "http://b:c@proxy:1"},  "['url'] has a user of its own, beside CRAWLSPACE_PROXY['user']: leave one"),
     ("{url}",                                 "is no JSON; it must be like"),
     ("env:",                                  "is 'env:', which names nothing"),

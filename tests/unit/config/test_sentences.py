@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.config.errors import placed, where_set
+from crawlspace.config.sentences import placed, where_set
 from crawlspace.errors import SettingError
 
 

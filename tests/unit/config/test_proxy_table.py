@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.config.limits import read_limits
-from crawlspace.config.proxies.no_proxy import read_no_proxy
-from crawlspace.config.proxies.table import Proxies, read_proxies
+from crawlspace.config.proxies import Proxies, read_no_proxy, read_proxies
 from crawlspace.config.sites import read_sites
 from crawlspace.errors import SettingError
 from crawlspace.urls import parse
@@ -22,7 +20,7 @@ VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 def proxies(settings: Mapping[str, object]) -> Proxies:
     known = {**DEFAULTS, **settings}
-    return read_proxies(known, read_sites(known, read_limits(known)))
+    return read_proxies(known, read_sites(known))
 
 
 @pytest.fixture(autouse=True)

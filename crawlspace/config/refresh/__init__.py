@@ -1,1 +1,0 @@
-"""When known pages are fetched again: by their age, in cycles, by a schedule."""
