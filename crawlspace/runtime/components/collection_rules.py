@@ -92,7 +92,7 @@ class CollectionRules(RequestRules):
         """Fetch the robots.txt of a site that has no page yet."""
         if not self._obeys_robots(request) or checked.url is None:
             return None
-        if self._session.robots.ask(checked.url.text, site=checked.url.site) is not RobotsVerdict.UNKNOWN:
+        if self._session.robots.check(checked.url.text, site=checked.url.site) is not RobotsVerdict.UNKNOWN:
             return None
         return self._other_robots.read(checked.url)
 
@@ -106,7 +106,7 @@ class CollectionRules(RequestRules):
         checked = self.check(request.url)
         if checked.url is None:
             return checked.decision.reason.sentence
-        answer = self._session.robots.ask(checked.url.text, site=checked.url.site)
+        answer = self._session.robots.check(checked.url.text, site=checked.url.site)
         if answer is RobotsVerdict.FORBIDDEN:
             return self.refuse(request, Decision(Reason.ROBOTS, None, ()))
         return None

@@ -263,7 +263,7 @@ class OtherRobots:
         except Exception as error:  # noqa: BLE001 - whatever a download raises
             meaning = meaning_of(error, url=fetch.url, resolver=self._session.resolver())
             if meaning.status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
-                robots.pass_over(fetch.site, fetch.scheme)  # the request itself fails for that
+                robots.allow_briefly(fetch.site, fetch.scheme)  # the request itself fails for that
                 return
             why = printable(str(error))
         else:
