@@ -18,7 +18,7 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import ArchiveWriter, Ticket
 from crawlspace.clock import Clock
 from crawlspace.errors import CrawlspaceError
-from crawlspace.frontier.ports import OtherWorkers
+from crawlspace.frontier.frontier import OtherWorkers
 from crawlspace.frontier.robots import RobotsStore
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind

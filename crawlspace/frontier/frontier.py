@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from math import ceil, inf
+from typing import Protocol
 
 from crawlspace.clock import Clock
-from crawlspace.frontier.address_groups import AddressGroups
-from crawlspace.frontier.due_times import DueTimes
 from crawlspace.frontier.leases import Leases
-from crawlspace.frontier.ports import DelaySource, OtherWorkers
-from crawlspace.frontier.site_limit import SiteLimit
 from crawlspace.frontier.site_queue import Backoff, Failures, Pace, SiteQueue, Wait, indexes_in, indexes_of, outlasts
+from crawlspace.frontier.site_waits import AddressGroups, DueTimes, SiteLimit, WaitingSites
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS, WeightedSources
-from crawlspace.frontier.timers import WaitingSites
 from crawlspace.model import QUEUES, Queue, Source, UrlState
 from crawlspace.state.store import LeaseStore
 
@@ -26,6 +23,28 @@ FAR_S = 60.0
 """A site that may not be requested for longer than this frees its place for another."""
 UNCERTAIN_S = 10.0
 """Time after which a failed look-up of a site's address is repeated."""
+
+
+class OtherWorkers(Protocol):
+    """The other workers of a shared crawl."""
+
+    def give_up(self, site: str) -> None:
+        """Have none of them fetch anything of the site in this run."""
+
+    def resume(self, site: str) -> None:
+        """Have them fetch a site again that was given up."""
+
+
+class DelaySource(Protocol):
+    """The current pace of sites."""
+
+    def of(self, site: str) -> Pace: ...
+
+    def change_at(self) -> float:
+        """Return when the phase may change, in seconds since 1970; infinite if it won't."""
+
+    def phase(self) -> object:
+        """Return the state common to all sites. While it is equal, a site's pace changes only with its robots.txt."""
 
 
 class Frontier:

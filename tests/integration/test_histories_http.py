@@ -21,11 +21,10 @@ from crawlspace.state.sqlite.store import SqliteStore
 from tests.conftest import MakeProject, Project
 from tests.histories.changes import Changes
 from tests.histories.configuration import Configuration, Rule
-from tests.histories.documents import Indexed
+from tests.histories.documents import Indexed, Past
 from tests.histories.drawn import DRAWN
 from tests.histories.oracle import Oracle
-from tests.histories.past import Past
-from tests.histories.reconfigured import reconfigured
+from tests.histories.settings import reconfigured
 from tests.histories.web import HTML, PLAIN, Site, Web
 from tests.http import Reply, Request
 from tests.integration.stored import make_due
