@@ -1,4 +1,4 @@
-"""A collection of a random history: its configuration, what a person decides about it, and what is known of it and of its past."""
+"""A collection of a random history: its configuration, commands of a person, and what is known of its past."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawlspace.model import Held, State, UrlState
 from tests.histories import neighbour
 from tests.histories.changes import Changes
 from tests.histories.configuration import DAY, ELSEWHERE, Configuration
-from tests.histories.documents import OF_BEFORE, Indexed, Past, is_of_before
+from tests.histories.documents import EARLIER_VERSION, Indexed, Past, has_earlier_version
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
 from tests.histories.folded import folded_web
@@ -67,11 +67,11 @@ class Collection:
     _other: Collection | None
 
     def _begin(self) -> None:
-        """Have nothing behind it."""
+        """Forget the past."""
         self._lost: dict[str, Indexed] = {}
-        """Documents of its own that the other collection, which pushed them last, has deleted; as they were. They come back after its next start."""
+        """Own documents, as they were, that the other collection has pushed last and deleted. They come back after its next start."""
         self._has_had: set[str] = set()
-        """All that was ever a document of its own."""
+        """URLs that were ever a document of this collection."""
         self._answers_for: set[str] = set()
         """What is in the index as its own document, or left there for another collection."""
         self._look()
@@ -81,7 +81,7 @@ class Collection:
         self._asked_to_wait = False
         """A site has, in the last crawl: by the rule for that it may take an hour."""
         self._has_waited = self._set_back = False
-        """A site has asked for it at any time, and the clock was set back since the last crawl: so it may be that time again."""
+        """A site has sent Retry-After at any time, and the clock was set back since the last crawl: so it may be that time again."""
         self._elsewhere: dict[str, Indexed | None] = {}
         self._returned: set[str] = set()
         """What may have come back into the crawl space since the last settled state."""
@@ -166,28 +166,28 @@ class Collection:
             if state.held is not None and state.checksum is not None
         ]
         kept += [
-            replace(self._crawler.kept(state, self._configuration), why=OF_BEFORE)
+            replace(self._crawler.kept(state, self._configuration), reason=EARLIER_VERSION)
             for state in states.values()
-            if state.held is None and is_of_before(state)
+            if state.held is None and has_earlier_version(state)
         ]
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         walled = {site.host for site in self._web.sites.values() if is_walled(site, self._configuration)} - dead
         forbidden = {page.url for page in self._web.pages.values() if page.is_forbidden and self._web.site_of(page.url).login}
         there = {one.url for one in kept}
         kept += [
-            replace(self._crawler.kept(state, self._configuration), why=FORBIDDEN)
+            replace(self._crawler.kept(state, self._configuration), reason=FORBIDDEN)
             for url, state in states.items()
             if state.checksum is not None and url in forbidden and url not in there
         ]
         for why, hosts in (("dead", dead), (WALLED, walled)):
             there = {one.url for one in kept}
             kept += [
-                replace(self._crawler.kept(state, self._configuration), why=why)
+                replace(self._crawler.kept(state, self._configuration), reason=why)
                 for url, state in states.items()
                 if state.checksum is not None and url not in there and host_of(url) in hosts
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
-        # what was left to another crawler, and came back as a page that is not shown, is not decided anew either
+        # what was left to another crawler, and came back as a page that is not shown, is not decided again either
         left |= {url for url in forbidden if url in states and states[url].checksum is None and not states[url].indexed}
         left |= {url for url in self._returned if _has_failed(states.get(url))}
         left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}

@@ -1,6 +1,6 @@
-"""How the crawler is configured at present, in structures of its own, and what that means for an address.
+"""The present configuration of the crawler, and what it means for an address.
 
-The meaning is read off spec and documentation, and written down a second time here: it shares no code with the crawler.
+The meaning is implemented a second time here, from spec and documentation: it shares no code with the crawler.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Configuration:
     cut_off: int = 0
     soft_errors: bool = False
     field: str = ""
-    """What rules.xml adds to the pages below /p/, and they hand along their links."""
+    """The value that rules.xml adds to the pages below /p/, which their links inherit."""
     delay: float = 0.0
     retry_times: int = 1
     max_redirects: int = 10
@@ -258,7 +258,7 @@ class Configuration:
         )
 
     def _below(self, url: str) -> str:
-        """The address by which its folder is told: a page without a slash may be one of those that had it removed."""
+        """Return the address that determines the folder: of a page without a slash it may have been removed."""
         address = url.partition("?")[0]
         return f"{address.rstrip('/')}/" if self._slash_of(url) == "remove" and not _is_file(address) else url
 

@@ -1,4 +1,4 @@
-"""Documents as the index has them and as they must be there: equal ones, and which of them stands for the others."""
+"""Documents as the oracle expects them: groups of equal pages, held documents, inherited fields, and files."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Document:
     least: int = 0
     """Redirects on the way to it."""
     most: int = 0
-    aside: bool = False
-    as_it_is: bool = True
+    is_duplicate: bool = False
+    is_content_known: bool = True
     """Its content is known for sure."""
 
 
@@ -56,9 +56,9 @@ def groups_of(documents: Mapping[str, Document]) -> list[list[Document]]:
     return list(groups.values())
 
 
-def is_always_better(one: Document, other: Document, group: Sequence[Document]) -> bool:
-    """Whether the first stands before the second, whichever of them was found first. Between hosts, the one that was indexed first stays."""
-    if name_of(one.url) != name_of(other.url) and one.aside == other.aside:
+def is_always_preferred(one: Document, other: Document, group: Sequence[Document]) -> bool:
+    """Whether the first is preferred, whichever was found first. Between hosts, the one that was indexed first stays."""
+    if name_of(one.url) != name_of(other.url) and one.is_duplicate == other.is_duplicate:
         return False
     return _rank(one, group, one.most) < _rank(other, group, other.least)
 
@@ -66,10 +66,10 @@ def is_always_better(one: Document, other: Document, group: Sequence[Document]) 
 def _rank(document: Document, group: Sequence[Document], redirects: int) -> tuple[bool, bool, bool, int, int]:
     is_named = any(other.canonical == document.url for other in group)
     is_plain = document.url.startswith("http://")
-    return (document.aside, not is_named, is_plain, redirects, len(path_of(document.url)))
+    return (document.is_duplicate, not is_named, is_plain, redirects, len(path_of(document.url)))
 
 
-def noted_differences(document: Document, has: Indexed, group: Sequence[Document]) -> Iterator[str]:
+def duplicate_differences(document: Document, has: Indexed, group: Sequence[Document]) -> Iterator[str]:
     if document.own_key[0] in (IN_NO_GROUP, AS_IT_WAS):
         return  # so are they
     others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
@@ -81,14 +81,14 @@ def noted_differences(document: Document, has: Indexed, group: Sequence[Document
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A document whose deletion is held: it is as it was. `why` is "host", "many" or "rules"."""
+class HeldDocument:
+    """A document whose deletion is held: it is as it was. `reason` is "host", "many", "rules" or one of the constants."""
 
     url: str
     title: str
     text: str
     canonical: str
-    why: str
+    reason: str
     key: tuple[str, ...] | None = None
     """By what it is known to be equal to others, where that isn't how it is now."""
     inherited: Mapping[str, Collection[str]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Kept:
 class Past:
     """What the present doesn't tell."""
 
-    kept: Sequence[Kept] = ()
+    kept: Sequence[HeldDocument] = ()
     elsewhere: Mapping[str, Indexed | None] = field(default_factory=dict)
     """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
     left: Collection[str] = ()
@@ -109,12 +109,12 @@ class Past:
     returned: Collection[str] = ()
     """Addresses that came back into the crawl space just now, and have been fetched once since: what is gone is remembered until the next fetch."""
     held_by_other: Collection[str] = ()
-    """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
+    """Documents of the other collection that are held for its rules: it does not fetch them, and pushes them when their duplicates change."""
     due_tomorrow: Collection[str] = ()
     """Addresses that inherit something else now, and were fetched for that today already: they are fetched again the next day."""
 
     forbidden: Sequence[Mapping[str, Collection[str]]] = ()
-    """What links of pages have inherited that lead to the log-in though somebody is logged in, as `Kept.inherited`: all that is known of them stays."""
+    """What links of pages have inherited that lead to the log-in though somebody is logged in, as `HeldDocument.inherited`: all that is known of them stays."""
 
     @property
     def held(self) -> set[str]:
@@ -163,7 +163,7 @@ def _inherited(
 
 
 class Inherited:
-    """What pages handed along their links when they were read, and where those lead by redirects."""
+    """Values that links inherited when their pages were read, and the redirects that pass them on."""
 
     def __init__(self) -> None:
         self._values: dict[str, set[tuple[str, str]]] = {}
@@ -195,15 +195,15 @@ class Inherited:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-OF_BEFORE = "of before"
-"""Why a document is kept: it is of a version of the file that could be read."""
+EARLIER_VERSION = "earlier version"
+"""Reason of a held document: it is of an earlier version of the file, which could be read."""
 UNREADABLE = int(Status.UNREADABLE_FILE)
 _BYTES = [f"bytes {number}" for number in range(100)]
 _KEYS: Mapping[bytes, tuple[str, ...]] = {checksum_of_bytes(one.encode()): ("locked", one) for one in _BYTES}
 
 
 def change_file(web: Web, page: Page, chance: random.Random, words: Callable[[Page], tuple[str, str]]) -> str:
-    """Have a page be a file, or one that cannot be read be another one, or readable; `words` returns title and text for it."""
+    """Make a page a file, or change one that cannot be read; `words` returns title and text for it."""
     locked = [one for one in web.pages.values() if one.locked and one.status == 200 and not one.failure]
     if locked and chance.random() < 0.6:
         page = chance.choice(locked)
@@ -236,6 +236,6 @@ def key_of(checksum: bytes) -> tuple[str, ...] | None:
     return _KEYS.get(checksum)
 
 
-def is_of_before(state: UrlState) -> bool:
+def has_earlier_version(state: UrlState) -> bool:
     """Whether what is indexed is a version with text of a file that cannot be read any more: it stays for a while."""
     return state.state is State.FAILED and state.status == UNREADABLE and state.checksum is not None

@@ -1,4 +1,4 @@
-"""What histories draw beside a web that changes, settings that change, outages and kills: each can be left out, to look at the others."""
+"""Kinds of changes that histories draw; each can be switched off. Changes of web and settings, outages and kills are always drawn."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Drawn:
     """URL options that fold several spellings of an address into one, and pages that are there under several."""
 
     archive: bool = True
-    """An archive of what is fetched, which is compacted, and of which an index that was lost is made anew."""
+    """An archive of what is fetched, which is compacted, and from which a lost index is rebuilt."""
 
     extracted: bool = True
-    """Documents that are made anew of the archive, after headers of pages have changed."""
+    """Documents that are extracted again from the archive, after headers of pages have changed."""
 
     files: bool = True
     """Files that cannot be read, and those that cannot be any more."""

@@ -1,6 +1,6 @@
-"""Runs the real engine, store and index over a simulated web: in one process, with a clock that stands still, and killed at will.
+"""Run the real engine, store and index over a simulated web: in one process, with a simulated clock, and with kills.
 
-What Scrapy and the collection's spider do around the engine is done here in a few lines: requests under way side by side, answered
+What Scrapy and the collection's spider do around the engine is done here in a few lines: requests in flight, answered
 in any order, each with one outcome; now and then a commit; now and then a batch to the index.
 """
 
@@ -39,7 +39,7 @@ from tests.contract.sinks import MemorySink
 from tests.histories.archive import MovedDocuments, SimulatedArchive, exchange_of
 from tests.histories.configuration import DAY, Configuration, rules_xml
 from tests.histories.depths import end_run_checked
-from tests.histories.documents import AS_IT_WAS, Indexed, Inherited, Kept, checksum_of, key_of
+from tests.histories.documents import AS_IT_WAS, HeldDocument, Indexed, Inherited, checksum_of, key_of
 from tests.histories.fate import Countdown, Failing, Fate, Killed, Run, Stuck, errors_into, killed_by, wait
 from tests.histories.logins import LoggingIn
 from tests.histories.reading import Reader, status_of, without_document
@@ -113,7 +113,7 @@ class SimulatedCrawler(IndexFile):
         return other
 
     def keep_archive(self) -> None:
-        """Have its crawls archive what they fetch."""
+        """Archive what the crawls fetch."""
         self.archive = SimulatedArchive(self._folder / "data" / self.name / "archive", self.name, self.clock, self._chance)
 
     def configured(self, configuration: Configuration) -> Collection:
@@ -158,7 +158,7 @@ class SimulatedCrawler(IndexFile):
         except Killed:
             killed = True
             run.ended = "killed"
-        except Exception as error:  # noqa: BLE001 - whatever the crawler does wrong is told with the history that led to it
+        except Exception as error:  # noqa: BLE001 - any error of the crawler is reported with the history that led to it
             killed = True
             run.ended = "broken"
             run.errors.append(f"{type(error).__name__}: {error}")
@@ -174,7 +174,7 @@ class SimulatedCrawler(IndexFile):
                 store.close()
 
     def command(self, name: str, urls: Sequence[str], *, crawled: bool = False) -> str:
-        """What a person may do beside a crawl, or between two; return what was done."""
+        """Give a random command of a person, during a crawl or between two; return a description."""
         with self.store() as store:
             url_changes = UrlChanges(store, clock=self.clock, crawled=crawled)
             known = [state.id for url in urls if (state := store.get(url)) is not None]
@@ -219,7 +219,7 @@ class SimulatedCrawler(IndexFile):
         with self.store() as store:
             return {known[one] for one in store.left_to_others(list(known))}
 
-    def kept(self, state: UrlState, configuration: Configuration) -> Kept:
+    def kept(self, state: UrlState, configuration: Configuration) -> HeldDocument:
         """A document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
@@ -229,10 +229,10 @@ class SimulatedCrawler(IndexFile):
             now = checksum_behind_login(now) or now
         key = None if now == state.checksum else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
-        return Kept(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
+        return HeldDocument(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 
     def inherited_from(self, url: str) -> dict[str, set[str]]:
-        """Return the values of the field that links of a page have inherited since it was first read, as `Kept.inherited`."""
+        """Return the values of the field that links of a page have inherited since it was first read, as `HeldDocument.inherited`."""
         return self._inherited.along_links_of(url)
 
     # --- a crawl --------------------------------------------------------------------------------------------------
@@ -295,14 +295,14 @@ class SimulatedCrawler(IndexFile):
             if engine.is_done():
                 break
             ended_at = self._end_day(engine, run, ended_at)
-            if self._is_over(engine, countdown, run, until=began + fate.goes_on_for):
+            if self._is_over(engine, countdown, run, until=began + fate.continues_for):
                 break
             if lost is not None:
                 lost.resume()
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted, run.moved = self.clock.now() - began, moved.end()
-        run.led_away += engine.progress.moves.total()
+        run.moved_away += engine.progress.moves.total()
         if run.ended == "finished" and not collection.continuous:
             end_run_checked(engine, run)
         engine.close()
@@ -314,7 +314,7 @@ class SimulatedCrawler(IndexFile):
     ) -> tuple[Engine, LostDocuments | None]:
         """Start, as a session does; return what looks for lost documents, where the index may be shared."""
         indexed = store.counts().indexed
-        run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
+        run.deletion_limit_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         archiving = None if self.archive is None else self.archive.open(store)
         startup = open_engine(
             collection,
@@ -332,14 +332,14 @@ class SimulatedCrawler(IndexFile):
             run.deletions = startup.plan.deletions - startup.plan.held
         if collection.limits.max_link_depth is not None:
             run.too_far = {state.url for state in store.urls() if state.state is State.EXCLUDED and state.checksum is None}
-        run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
+        run.deletion_limit = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
         lost = LostDocuments(startup.engine, sink.sink) if isinstance(sink.sink, EmbeddedIndex) else None
         if lost is not None:
             lost.start()
         return startup.engine, lost
 
     def _end_day(self, engine: Engine, run: Run, ended_at: float) -> float:
-        """Have a crawl that goes on do once a day what others do at their end; return when it did."""
+        """Do once a day in a continuous crawl what others do at their end; return when it was done."""
         if self.clock.now() - ended_at < DAY or not engine.is_idle():
             return ended_at
         end_run_checked(engine, run)

@@ -1,4 +1,4 @@
-"""URL options: the spellings of a page's address that count as one, and the web as it is under the addresses that are left.
+"""URL options: the addresses that are folded into one, and the web at the addresses that remain.
 
 Of several pages whose addresses are folded into one, the one counts that is there under the folded address.
 """
@@ -41,7 +41,7 @@ def changed(configuration: Configuration, chance: random.Random) -> Configuratio
 
 
 def have_folded(web: Web, configuration: Configuration, chance: random.Random) -> None:
-    """Have most pages be there under their addresses with a slash, before these are the only ones: else most of a site is missing."""
+    """Make most pages answer at their addresses with a slash, before these are the only ones: else most of a site is missing."""
     if "add" not in (configuration.slash, *configuration.site_slash.values()):
         return
     for page in list(web.pages.values()):
@@ -52,7 +52,7 @@ def have_folded(web: Web, configuration: Configuration, chance: random.Random) -
 
 
 def spell(web: Web, chance: random.Random) -> str:
-    """Have a page be there under one more address, or that lead to it; or under its plain one too, which nothing links."""
+    """Make a page answer at one more address, or redirect that to it; or at its plain one too, which nothing links."""
     pages = [page for page in web.pages.values() if path_of(page.url)[1] in "pq" and page.status == 200]
     alone = [page for page in pages if page.url.partition("?")[0].rstrip("/") not in web.pages]
     page = chance.choice(alone if alone and chance.random() < 0.7 else pages)
@@ -125,7 +125,7 @@ def lost(
         if into == url or into in there_or_noted:
             continue
         page = oracle.document_at(into)
-        if page is None or oracle.stands_aside(page) or oracle.outage(into) in REFUSALS:
+        if page is None or oracle.names_canonical(page) or oracle.outage(into) in REFUSALS:
             continue
         if configuration.content_key(page.title, page.text) not in there:
             found[url] = f"LOST    {url}: folded into {into}, which is there and not in the index"

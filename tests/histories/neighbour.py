@@ -1,4 +1,4 @@
-"""A second collection that shares the index: which hosts and pages each of the two crawls, and how they go from one to the other."""
+"""A second collection that shares the index: which hosts and pages each of the two crawls, and how these move between them."""
 
 from __future__ import annotations
 

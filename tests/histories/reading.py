@@ -1,4 +1,4 @@
-"""Has the project's own spider read simulated answers, headers and all, as it reads those of a download."""
+"""Outcomes of simulated answers: the project's own spider reads their pages, headers too, as those of a download."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other settings and rules for a collection of a history, drawn by chance."""
+"""Settings and rules drawn by chance: any, those that admit more than before, and those that fit the focus of a history."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def with_starts(web: Web, starts: Iterable[str]) -> Web:
 def needless(
     asked: Iterable[str], known: Mapping[str, UrlState], before: Configuration, web: Web, *, starts: Iterable[str]
 ) -> Iterator[str]:
-    """What was asked for though the former checks had refused nothing of it, and it is none of `starts`.
+    """Yield the URLs that were requested though the former checks had refused none of their links, and that are none of `starts`.
 
     `known` is what was known before the change, and the start URLs of `web` are those of before it: they decide what is offsite.
     """
@@ -189,7 +189,7 @@ def _forbid(web: Web, chance: random.Random) -> Rule:
 
 
 def choose_focus(drawn: Drawn, chance: random.Random) -> str:
-    """What a history dwells on; every third on nothing."""
+    """Choose the focus of a history; a third have none."""
     focuses = [
         name
         for name in (
@@ -214,7 +214,7 @@ def choose_focus(drawn: Drawn, chance: random.Random) -> str:
 
 
 def fit_focus(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """A configuration under which what the history dwells on can happen."""
+    """Return a configuration under which the focus can happen."""
     if focus == "starts":
         return replace(configuration, max_depth=chance.choice((1, 1, 2, 3)))
     if focus == "clock":
@@ -231,7 +231,7 @@ def fit_focus(focus: str, configuration: Configuration, web: Web, chance: random
 
 
 def change_focus(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """One change of what decides about it."""
+    """Make one change to the settings that the focus depends on."""
     if focus == "folding":
         new = folded.changed(configuration, chance)
         folded.have_folded(web, new, chance)

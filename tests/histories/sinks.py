@@ -1,4 +1,4 @@
-"""A search server as a second sink of a simulated crawler, behind a network that fails; and how a crawl sends its orders."""
+"""The sinks of a simulated crawler: the embedded index in its file, and a search server behind a network that fails."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SimulatedSearch:
     # --- what happens to it, and what it has -----------------------------------------------------------------------
 
     def lose(self, store: Store) -> None:
-        """Have the server lose its index; a person has it filled again."""
+        """Remove the server's index; a person orders it filled again."""
         self._faults.end()
         self._server.ask("DELETE", f"/{INDEX}-000001")
         self.fail_again()
@@ -93,7 +93,7 @@ class SimulatedSearch:
         self._faults.rate = _RATE
 
     def send_rest(self, store: Store, now: float) -> None:
-        """Have nothing fail any more, and send all that waits or was put aside."""
+        """End all faults, and send all orders that wait or were refused."""
         self._faults.end()
         store.unpark(SEARCH)
         clock = FakeClock(now)
@@ -196,7 +196,7 @@ class IndexFile:
         return (EMBEDDED,) if self.search is None or not self.search.is_named else (EMBEDDED, SEARCH)
 
     def more_sinks(self, fate: Fate) -> list[Sink]:
-        """Those beside the index, as a crawl opens them."""
+        """Return the sinks other than the index, as a crawl opens them."""
         is_named = self.search is not None and self.search.is_named
         return [self.search.open(may_be_killed=fate.kill_after is not None)] if self.search is not None and is_named else []
 
@@ -205,7 +205,7 @@ class IndexFile:
         return EmbeddedIndex(self._index_file, owner=self.name, clock=self.clock)
 
     def lose_index(self) -> None:
-        """Have no index any more."""
+        """Remove the index."""
         for path in self._index_file.parent.glob(f"{self._index_file.name}*"):
             path.unlink()
 

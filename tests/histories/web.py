@@ -1,7 +1,7 @@
-"""A simulated web: what is at which address at present, and nothing of what was.
+"""A simulated web: the present answer of each address.
 
 Made so that what an index must hold follows from the present alone. Every page that answers is linked by the home page of its
-site, which answers whenever its site does. Two structures are linked in one place only, and come and go as a whole: chains of
+site, which answers whenever its site does. Two structures are linked in one place only, and are made and removed whole: chains of
 redirects (`/r/`), and paths that lead deeper and deeper (`/deep/`). The home page of the first site links those of all others.
 """
 
@@ -60,7 +60,7 @@ class Page:
     validator: str = "etag"
     """How a request can be conditional: "etag", "modified" or "none"."""
     failure: str = ""
-    """No answer for this page, though its site is well: "refused" or "timeout"."""
+    """No answer for this page, though its site answers: "refused" or "timeout"."""
     redirects: int = 0
     linked: bool = True
     """By the home page of its site. One that isn't is part of a structure."""
@@ -192,7 +192,7 @@ class Web:
         self.linked: set[str] = set()
         """Addresses that a page links or has linked, as its canonical page or otherwise."""
         self.waited_for: set[str] = set()
-        """Addresses where nothing is, into which those of pages are folded: they are asked for as long as a document waits for it."""
+        """Addresses where nothing is, into which those of pages are folded: they are requested as long as a document waits for it."""
         self.starts: list[str] = []
         """Start URLs beside the home pages."""
         self.nearest: dict[str, int] = {}
@@ -203,7 +203,7 @@ class Web:
         self.most_redirects = 0
         """How many redirects in a row have been followed at most: where one led, a page stays though fewer are followed now."""
         self.lasting = ""
-        """A host whose home page is a start URL for ever, beside that of the first."""
+        """A further host whose home page is always a start URL."""
         self._flakiness = flakiness
 
     @property
@@ -225,7 +225,7 @@ class Web:
         return [site.home for site in self.sites.values() if site.start] + self.starts
 
     def put(self, page: Page) -> None:
-        """Have a page be where it says."""
+        """Add a page at its address."""
         self.pages[page.url] = page
         if page.url in self.gone:
             self.gone.remove(page.url)
@@ -234,7 +234,7 @@ class Web:
             site.dead.remove(page.url)
 
     def remove(self, url: str, *, leave_link: bool = False) -> None:
-        """Have nothing be there any more, with the links to it left standing or not."""
+        """Remove a page, with or without the links to it."""
         page = self.pages.pop(url)
         self.gone.append(url)
         if leave_link and page.linked:
