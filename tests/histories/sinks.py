@@ -18,6 +18,7 @@ from crawlspace.index.json_client import Connection
 from crawlspace.index.marks import BatchMark, forget_mark
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.index.outbox import MAX_WAIT_S, Drain
+from crawlspace.index.search_server.sink import ServerSettings
 from crawlspace.index.sink import Sent, Sink
 from crawlspace.state.store import Store
 from tests.fault_proxy import FaultProxy
@@ -136,7 +137,8 @@ class _MortalSink(OpenSearchSink):
     """A sink whose process may be killed while it waits for an answer."""
 
     def __init__(self, dies: Callable[[], bool], connection: Connection, owner: str) -> None:
-        super().__init__(SEARCH, connection, INDEX, owner=owner, most_bytes=_REQUEST_BYTES, connections=1, replicas=0)
+        settings = ServerSettings(SEARCH, connection, INDEX, owner, _REQUEST_BYTES, connections=1)
+        super().__init__(settings, replicas=0)
         self._dies = dies
 
     def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
