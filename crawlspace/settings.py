@@ -70,37 +70,27 @@ class SpaceLimitsSection(Section, frozen=True):
     built-in list, with `log` and without `ps`; all have a sign, or none has. `"none"`: no extension is excluded. The
     extension is that of the path, without the query."""
     CRAWLSPACE_MIME_TYPES: Words = (
-        "text/html",
-        "application/xhtml+xml",
-        "text/plain",
-        "text/xml",
-        "application/xml",
-        "application/pdf",
-        "application/x-pdf",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        "application/vnd.openxmlformats-officedocument.presentationml.template",
-        "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+        *("text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"),
+        *("application/pdf", "application/x-pdf"),
+        *(
+            f"application/vnd.openxmlformats-officedocument.{kind}"
+            for kind in (
+                *("wordprocessingml.document", "wordprocessingml.template", "spreadsheetml.sheet", "spreadsheetml.template"),
+                *("presentationml.presentation", "presentationml.template", "presentationml.slideshow"),
+            )
+        ),
         "application/vnd.ms-word.document.macroenabled.12",
         "application/vnd.ms-excel.sheet.macroenabled.12",
         "application/vnd.ms-powerpoint.presentation.macroenabled.12",
         "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
         "application/vnd.ms-excel",
-        "application/vnd.oasis.opendocument.text",
-        "application/vnd.oasis.opendocument.text-template",
-        "application/vnd.oasis.opendocument.spreadsheet",
-        "application/vnd.oasis.opendocument.spreadsheet-template",
-        "application/vnd.oasis.opendocument.presentation",
-        "application/vnd.oasis.opendocument.presentation-template",
-        "application/epub+zip",
-        "application/rtf",
-        "application/x-rtf",
-        "text/rtf",
-        "text/csv",
-        "application/csv",
+        *(
+            f"application/vnd.oasis.opendocument.{kind}{template}"
+            for kind in ("text", "spreadsheet", "presentation")
+            for template in ("", "-template")
+        ),
+        *("application/epub+zip", "application/rtf", "application/x-rtf", "text/rtf"),
+        *("text/csv", "application/csv"),
     )
     """Document types that are taken. `text/*` stands for all that begin so. Those of the default are read as what they are,
     and what has a [converter](files.md#converters); of others you would get the bytes as text."""
@@ -129,18 +119,8 @@ class SpellingsSection(Section, frozen=True):
     CRAWLSPACE_URL_DROP_PARAMETERS: Words = ()
     """Parameters of a query that are dropped, by name, capitals included: `["sessionid", "utm_*"]`."""
     CRAWLSPACE_URL_DROP_PATH_PARAMETERS: Words = (
-        "jsessionid",
-        "phpsessid",
-        "sid",
-        "sessid",
-        "sessionid",
-        "session_id",
-        "aspsessionid*",
-        "bv_sessionid",
-        "cfid",
-        "cftoken",
-        "oscsid",
-        "(S())",
+        *("jsessionid", "phpsessid", "sid", "sessid", "sessionid", "session_id", "aspsessionid*", "bv_sessionid"),
+        *("cfid", "cftoken", "oscsid", "(S())"),
     )
     """Session ids in a path that are dropped: parameters after a semicolon by name, capitals or not, up to the next `;` or
     `/`, so that `/a;jsessionid=1F` is `/a`. `"(S())"` stands for the path segments of ASP.NET without cookies, such as
@@ -545,6 +525,8 @@ EXTENSIONS = {
     "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
+    # It is off, and its import of aiohttp would take a tenth of a second of each start.
+    "scrapy.extensions.remote_control.RemoteControl": None,
     # The frontier keeps the delays, and applies AUTOTHROTTLE_ settings to them.
     "scrapy.extensions.throttle.AutoThrottle": None,
     "crawlspace.runtime.components.exports.Exports": 0,

@@ -201,7 +201,7 @@ def test_a_route_is_rendered_each_time_and_requested_whole(site: FoldedSite) -> 
 def test_robots_txt_sees_the_page(site: FoldedSite) -> None:
     robots = Robots(site.store, clock=site.clock, user_agent="crawlspace", ttl_s=1e9)
     robots.save("a.example:80", "http", status=200, body="User-agent: *\nDisallow: /*about\nDisallow: /no$\n")
-    asked = {url: robots.ask(f"{HOME}{url}", site="a.example:80") for url in ("app#/about", "no#/x", "no/x")}
+    asked = {url: robots.check(f"{HOME}{url}", site="a.example:80") for url in ("app#/about", "no#/x", "no/x")}
     assert [url for url, answer in asked.items() if answer is RobotsVerdict.FORBIDDEN] == ["no#/x"]
 
 

@@ -13,8 +13,9 @@ from crawlspace.decision import Actions, Reason, RuleRef
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import ActionRules, CrawlSpace
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.status import Status
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
@@ -88,7 +89,7 @@ ACTIONS = ["<Accept/>", "<Ignore/>", "<NoIndex/>", '<Priority shift="1"/>']
 
 
 @st.composite
-def action_rules(draw: st.DrawFn) -> ActionRules:
+def action_rules(draw: st.DrawFn) -> CompiledActions:
     """A rules.xml, compiled."""
     rules = draw(st.lists(st.tuples(st.sampled_from(CONDITIONS), st.sampled_from(ACTIONS)), min_size=1, max_size=4))
     text = "\n".join(["<Rules>", *(f"<Rule>{condition}{action}</Rule>" for condition, action in rules), "</Rules>"])
@@ -186,10 +187,11 @@ def _expected(
     return Exclusion(Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason, decision.rule)
 
 
-class _Even:
-    """Rules that take every second URL, by the length of its path and query."""
+class _Even(CompiledActions):
+    """Rules that accept every second URL, by the length of its path and query."""
 
-    content_hash = "even"
+    def __init__(self) -> None:
+        super().__init__(ActionRuleSet(()), accept=True, index=True, follow=True)
 
     def evaluate(self, url: Url) -> Actions:
         return Actions(

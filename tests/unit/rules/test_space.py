@@ -15,6 +15,8 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.urls import Url, parse
 
 IN = Reason.ADMITTED
@@ -190,10 +192,11 @@ def test_a_limit_that_breaks_refuses(monkeypatch: pytest.MonkeyPatch, caplog: py
     assert (url, decision.reason) == (None, Reason.CHECK_FAILED)
 
 
-class _Flags:
-    """Rules that say the same of every URL."""
+class _Flags(CompiledActions):
+    """Rules with the same actions for every URL."""
 
     def __init__(self, rule_actions: Actions | None, content_hash: str = "1") -> None:
+        super().__init__(ActionRuleSet(()), accept=True, index=True, follow=True)
         self._actions = rule_actions
         self.content_hash = content_hash
 
