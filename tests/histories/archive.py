@@ -87,7 +87,7 @@ class SimulatedArchive:
         return self._archiving
 
     def end(self, *, killed: bool) -> None:
-        """As a crawl ends. A kill leaves what waits unwritten, and the file that is open perhaps amid a record."""
+        """End a crawl. A kill leaves what waits unwritten, and perhaps an incomplete record."""
         archiving, self._archiving = self._archiving, None
         if archiving is None:
             return
@@ -189,7 +189,7 @@ class SimulatedArchive:
         *,
         own: Container[str],
     ) -> Iterator[str]:
-        """After a crawl that came to its end: each document of the index is in the archive as it is there, and no file is damaged."""
+        """Yield the documents of the index that the archive has otherwise, and damaged files, after a crawl that finished."""
         with closing(self.reader(store)) as reader:
             yield from (f"ARCHIVE {fault}" for fault in faults(store, reader, self._folder, progress=lambda _: None))
             for url, state in states.items():
@@ -259,7 +259,7 @@ Content = tuple[str, str]
 
 
 class MovedDocuments:
-    """Those of one crawl."""
+    """Documents that one crawl moves to the addresses that theirs are folded into."""
 
     def __init__(
         self,
@@ -276,7 +276,7 @@ class MovedDocuments:
         self._moving = None if archive is None else DocumentMoving(engine, self._read, self._checksum)
 
     def end(self) -> int:
-        """Do what a crawl does at its end; return how many were moved."""
+        """Finish at the end of a crawl; return how many documents were moved."""
         if self._moving is None:
             return 0
         self._moving.finish()

@@ -18,7 +18,7 @@ _FEWEST = 4
 
 
 class Changes(Outages):
-    """Changes a web, as chance will have it."""
+    """Changes a web at random."""
 
     def __init__(self, web: Web, chance: random.Random, drawn: Drawn = DRAWN) -> None:
         super().__init__(web, chance, drawn)
@@ -205,7 +205,7 @@ class Changes(Outages):
         return f"a chain of redirects {stem}a to {stem}c {like.title!r}"
 
     def _dig(self, site: Site) -> None:
-        """A path that leads from page to page, deeper and deeper."""
+        """Make or remove a path of pages, each linked by the one before it."""
         length = self._chance.randint(2, 5)
         for number in range(1, length + 1):
             new = self._new_page(site, url=f"{site.home}deep/{number}")
@@ -241,7 +241,7 @@ class Changes(Outages):
         return step or "all is as before"
 
     def _touch(self) -> str:
-        """Another representation of the same; of a home page, or of another one."""
+        """Change the representation of a page, not its content."""
         if self._chance.random() < 0.5:
             site = self._any_site()
             site.stamp += 1
@@ -291,7 +291,7 @@ class Changes(Outages):
         return f"{page.url} is {page.title!r} again"
 
     def _name(self) -> str:
-        """A page names a canonical one: another, itself, or one that isn't there."""
+        """Make a page name a canonical one: another, itself, or one that is missing."""
         page, named = self._any_page(html=True), self._any_page()
         page.link_canonical = ""
         page.canonical = named.url if self._chance.random() < 0.8 else f"{self._web.site_of(page.url).home}p/none"
@@ -338,7 +338,7 @@ class Changes(Outages):
         return self._chance.choice([site for site in self._web.sites.values() if not site.moved])
 
     def _any_page(self, *, deep: bool = False, html: bool = False) -> Page:
-        """A page that answers and is no home page, and of no structure but for `deep`."""
+        """Return a page that answers, is no home page, and belongs to no structure but perhaps `deep`."""
         return self._chance.choice(
             [
                 page

@@ -24,7 +24,7 @@ _LARGE_SITE = 20
 
 class CheckedCollection(Collection):
     def _at_rest(self, states: Mapping[str, UrlState], index: Mapping[str, Indexed]) -> Iterator[str]:
-        """After a crawl that came to its end: the index is as the store says, and the store agrees with itself."""
+        """Yield differences between index and store, and within the store, after a crawl that finished."""
         rows = {url for url, state in states.items() if state.indexed}
         left = self._crawler.left_to_others(states.values())
         for url in sorted(rows - index.keys()):
@@ -79,7 +79,7 @@ class CheckedCollection(Collection):
         before: Mapping[str, UrlState],
         after: Mapping[str, UrlState],
     ) -> Iterator[str]:
-        """A document that is held for the rules stays in the index as it is, with the duplicates that are noted on it."""
+        """Yield documents that are held for the rules and were changed in the index, or the duplicates noted on them."""
         held = [url for url, was in before.items() if was.held is Held.RULES and url in after and after[url].held is Held.RULES]
         others = self._other._has_had if self._other is not None else ()
         for url in held:
@@ -87,7 +87,7 @@ class CheckedCollection(Collection):
                 yield f"TOUCHED {url}, held for the rules: {has.get(url)}, was {had[url]}"
 
     def _not_sent_again(self, lost: AbstractSet[str], states: Mapping[str, UrlState]) -> Iterator[str]:
-        """After a crawl that ended by itself: what had been lost before its start was fetched and sent again, if that was possible."""
+        """Yield documents that were lost before a crawl and not sent again by it, though that was possible."""
         for url in sorted(self._lost.keys() & lost):
             if has_earlier_version(states[url]):
                 continue  # its file cannot be read any more
@@ -97,7 +97,7 @@ class CheckedCollection(Collection):
     def _always(
         self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]
     ) -> Iterator[str]:
-        """After any crawl: a site that is down loses nothing for that, and no run deletes more than it may."""
+        """Yield documents that were deleted because their site is down, and deletions beyond the limit, after any crawl."""
         oracle = self._oracle()
         lost: list[str] = []
         failing: Counter[str] = Counter()
@@ -141,7 +141,7 @@ class CheckedCollection(Collection):
             yield f"LIMIT   {len(lost)} deletions, {run.deletion_limit} may be made: {lost}"
 
     def _leads_to(self, url: str, down: Mapping[str, str]) -> str:
-        """Where the redirects of an address end; empty where it has none."""
+        """Return where the redirects of an address end; empty without any."""
         target = ""
         for _ in range(10):
             site, page = self._web.site_of(url), self._web.page(url)
@@ -176,7 +176,7 @@ class CheckedCollection(Collection):
         return {*oracle.verdicts(url), *oracle.verdicts(self._configuration.folded(url))} == {None}
 
     def _left_behind(self, after: Mapping[str, UrlState], run: Run, oracle: Oracle) -> Iterator[str]:
-        """After a crawl that ended by itself: nothing was left that could be fetched, and nothing waited for that could not come."""
+        """Yield what a crawl that finished left though it could be fetched, and what it waited for though that could not come."""
         if self._drawn.starts:
             for url, state in after.items():
                 if state.state is State.PENDING and oracle.verdicts(url) == {None} and self._is_well(url):

@@ -37,7 +37,7 @@ Work = Callable[[SqliteStore | RedisStore, EmbeddedIndex, Countdown], None]
 
 class ArchivedCollection(CheckedCollection):
     def _maintain_archive(self, archive: SimulatedArchive) -> None:
-        """What a person does with an archive between two crawls."""
+        """Compact or bound the archive between two crawls, or reindex from it, as a person does."""
         chance = self._chance
         kill_after = round(2 ** chance.uniform(1, 8)) if chance.random() < 0.5 else None
         what = chance.random()
@@ -106,7 +106,7 @@ class ArchivedCollection(CheckedCollection):
 
 class SearchedCollection(ArchivedCollection):
     def _maintain_search(self, search: SimulatedSearch) -> None:
-        """What a person, or too long an outage, does to the sink between two crawls."""
+        """Add, fill or empty the search server between two crawls, or drop pushes for it."""
         search.was_filled = True
         what = self._chance.random()
         with self._crawler.store() as store:
@@ -138,7 +138,7 @@ class SearchedCollection(ArchivedCollection):
     def _search_differences(
         self, oracle: Oracle, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past
     ) -> Iterator[str]:
-        """All being settled and sent, the server has the same documents as the embedded index, as the oracle expects them."""
+        """Yield differences between server and embedded index in a settled state, when all is sent."""
         search = self._crawler.search
         if search is None or not search.is_named:
             return
@@ -299,7 +299,7 @@ class CrawledCollection(SearchedCollection):
         return fate
 
     def _compare(self) -> None:
-        """Ask the oracle, all being settled."""
+        """Compare with the oracle in a settled state."""
         self._regrouping = False
         self._report.checks += 1
         with self._crawler.store() as store:

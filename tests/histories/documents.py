@@ -29,7 +29,7 @@ class Indexed:
     text: str
     duplicates: frozenset[str] = frozenset()
     field: str = ""
-    """What rules have added."""
+    """The value that rules have added."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Document:
     text: str
     canonical: str
     key: tuple[str, ...]
-    """Of its group."""
+    """Key of its group."""
     own_key: tuple[str, ...]
     least: int = 0
     """Redirects on the way to it."""
@@ -90,18 +90,18 @@ class HeldDocument:
     canonical: str
     reason: str
     key: tuple[str, ...] | None = None
-    """By what it is known to be equal to others, where that isn't how it is now."""
+    """The key by which it was equal to others, where that differs from its present one."""
     inherited: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Values of the field that its links have inherited since it was first read, by the addresses they may have come to."""
 
 
 @dataclass(slots=True)
 class Past:
-    """What the present doesn't tell."""
+    """What the oracle cannot compute from the present web and configuration."""
 
     kept: Sequence[HeldDocument] = ()
     elsewhere: Mapping[str, Indexed | None] = field(default_factory=dict)
-    """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
+    """Documents of addresses when another crawler took them over; None where that is unknown by now."""
     left: Collection[str] = ()
     """Addresses whose documents were left to another crawler, and whose deletion is held."""
     of_other: Collection[str] = ()
@@ -118,7 +118,7 @@ class Past:
 
     @property
     def held(self) -> set[str]:
-        """The addresses of `kept`."""
+        """Return the addresses of `kept`."""
         return {one.url for one in self.kept}
 
 
@@ -133,7 +133,7 @@ Certain = Callable[[Page], bool | None]
 
 
 def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain) -> set[str]:
-    """The values that the field may have; "" for none."""
+    """Return the values that the field may have; "" for none."""
     own = configuration.field_of(url)
     if own:
         return {own}
@@ -143,7 +143,7 @@ def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[P
 def _inherited(
     url: str, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain, seen: set[str]
 ) -> set[str]:
-    """A link inherits the fields that the rules add to its page; a redirect passes on those and its own inherited ones."""
+    """Return the values that an address may inherit: a link inherits what rules add to its page, a redirect passes on inherited ones too."""
     may, for_sure = set(), False
     for page in pages:
         leads = page.location == url if page.location else url in (*page.links, page.canonical, page.link_canonical)
@@ -220,19 +220,19 @@ def change_file(web: Web, page: Page, chance: random.Random, words: Callable[[Pa
 
 
 def done_state(page: Page) -> tuple[str, int]:
-    """State and status of a page that is a document."""
+    """Return state and status of a page that is a document."""
     return "done", UNREADABLE if page.locked else 200
 
 
 def checksum_of(title: str, text: str, *, with_title: bool, cut_off: int, locked: str = "") -> bytes:
-    """The checksum of a document; `locked` are the bytes of a file that cannot be read."""
+    """Return the checksum of a document; `locked` are the bytes of a file that cannot be read."""
     if locked:
         return checksum_of_bytes(locked.encode())
     return checksum(text, title=title if with_title else None, cut_off=cut_off)
 
 
 def key_of(checksum: bytes) -> tuple[str, ...] | None:
-    """What a file is equal to others by that has this checksum and cannot be read, as `Configuration.key_of`; None for what has text."""
+    """Return the key of a file that cannot be read, by its checksum, as `Configuration.key_of`; None for one with text."""
     return _KEYS.get(checksum)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What is drawn."""
+    """Kinds of changes that are drawn."""
 
     starts: bool = True
     """Start URLs that come and go."""
@@ -65,7 +65,7 @@ class Drawn:
 
     @staticmethod
     def named(names: str) -> Drawn:
-        """Those named, apart by commas, and no others; "all" and "none" are names too."""
+        """Return those named, separated by commas; "all" and "none" are names too."""
         known = [field.name for field in fields(Drawn)]
         wanted = known if names == "all" else [] if names == "none" else names.split(",")
         if unknown := set(wanted) - set(known):

@@ -57,7 +57,7 @@ _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupp
 
 
 class SimulatedCrawler(IndexFile):
-    """The machine that crawls: its files and its clock outlive each crawl."""
+    """A machine that crawls: its files and its clock outlive each crawl."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class SimulatedCrawler(IndexFile):
         self._on_server = on_server
         in_memory = in_memory and on_server is None
         self.in_memory = in_memory
-        """The store is one that forgets when the process ends; it is one process here, and so it outlives a crawl, too."""
+        """The store is in memory, and outlives a crawl because all crawls are in one process here."""
         self._folder = folder
         self._web = web
         self._chance = chance
@@ -87,12 +87,12 @@ class SimulatedCrawler(IndexFile):
         self.ends_sessions = False
         """Those of sites with a log-in end now and then while they are crawled."""
         self.spider = 1
-        """Stands for the code of the spider."""
+        """Version of the spider's code."""
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
         self._latest: dict[str, tuple[str, str]] = {}
         self._keys: dict[int, str] = {}
         self._field = ""
-        """What rules.xml adds in this crawl."""
+        """The value that rules.xml adds in this crawl."""
         self._folded = Configuration().folded
         self._inherited = Inherited()
         self._logins: WeakKeyDictionary[Engine, LoggingIn] = WeakKeyDictionary()
@@ -103,7 +103,7 @@ class SimulatedCrawler(IndexFile):
         self.archive: SimulatedArchive | None = None
 
     def beside(self, name: str) -> SimulatedCrawler:
-        """The same machine, with its clock and its index, for another collection."""
+        """Return a crawler of another collection with the same clock and index."""
         other = SimulatedCrawler(
             self._folder, self._web, self._chance, in_memory=False, on_server=self._on_server, name=name, clock=self.clock
         )
@@ -117,7 +117,7 @@ class SimulatedCrawler(IndexFile):
         self.archive = SimulatedArchive(self._folder / "data" / self.name / "archive", self.name, self.clock, self._chance)
 
     def configured(self, configuration: Configuration) -> Collection:
-        """Write the collection's files, and read them as a start does."""
+        """Write the collection's files, and load them as a crawl does at its start."""
         folder = self._folder / "collections" / self.name
         self._field, self._folded = configuration.field, configuration.folded
         (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
@@ -136,7 +136,7 @@ class SimulatedCrawler(IndexFile):
         return load_collection(self.name, {**_DEFAULTS, **configuration.settings(), **places})
 
     def crawl(self, configuration: Configuration, fate: Fate) -> Run:
-        """One crawl, from its start to its end, whichever that is."""
+        """Run one crawl until it finishes, is stopped or is killed."""
         run = Run()
         with errors_into(run.errors):
             self._crawl_till_its_end(configuration, fate, run)
@@ -192,7 +192,7 @@ class SimulatedCrawler(IndexFile):
 
     @contextmanager
     def store(self) -> Iterator[SqliteStore | MemoryStore | RedisStore]:
-        """The store, as a command opens it."""
+        """Open the store, as a command does."""
         if self._memory is not None:
             self._memory.use_sinks(self.sinks)
             yield self._memory
@@ -206,7 +206,7 @@ class SimulatedCrawler(IndexFile):
             yield store
 
     def index(self) -> dict[str, Indexed]:
-        """What the index holds."""
+        """Return the documents in the index."""
         documents = list(self._memory_sink.documents.values()) if self._memory is not None else self.documents()
         return {
             each.url: Indexed(each.title, each.text, frozenset(each.duplicates), each.fields.get("kind", ""))
@@ -214,13 +214,13 @@ class SimulatedCrawler(IndexFile):
         }
 
     def left_to_others(self, states: Iterable[UrlState]) -> set[str]:
-        """Of which URLs the store says that their documents were left in the index for another collection."""
+        """Return the URLs whose documents were left in the index for another collection, by the store."""
         known = {state.id: state.url for state in states}
         with self.store() as store:
             return {known[one] for one in store.left_to_others(list(known))}
 
     def kept(self, state: UrlState, configuration: Configuration) -> HeldDocument:
-        """A document whose deletion is held, as it was when it was fetched."""
+        """Return a document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
@@ -312,7 +312,7 @@ class SimulatedCrawler(IndexFile):
     def _open(
         self, collection: Collection, store: SqliteStore | MemoryStore | RedisStore, sink: Failing, run: Run, more: Sequence[Sink]
     ) -> tuple[Engine, LostDocuments | None]:
-        """Start, as a session does; return what looks for lost documents, where the index may be shared."""
+        """Start as a session does; return what looks for lost documents, where the index may be shared."""
         indexed = store.counts().indexed
         run.deletion_limit_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         archiving = None if self.archive is None else self.archive.open(store)
@@ -346,7 +346,7 @@ class SimulatedCrawler(IndexFile):
         return self.clock.now()
 
     def _is_over(self, engine: Engine, countdown: Countdown, run: Run, *, until: float) -> bool:
-        """Wait for something to do; where that is too far off, end the run as other crawls do, and return whether nothing comes of it."""
+        """Wait for something to do; if that is too far off, end the run as other crawls do, and return whether it is over."""
 
         def send() -> None:
             send_once(engine, countdown, self.search)
@@ -415,7 +415,7 @@ class SimulatedCrawler(IndexFile):
         return logging_in.answer(fetch, ask)
 
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
-        """As the collection's spider makes it of a response."""
+        """Return the outcome that the collection's spider makes of a response."""
         if self.by_spider and not answer.failure:
             read = Reader(engine).outcome(state, answer, conditional=conditional)
             self._note_keys((*answer.links, answer.canonical, answer.link_canonical, state.url))

@@ -27,12 +27,12 @@ class Stuck(Exception):
 
 @dataclass(slots=True)
 class Fate:
-    """What is to happen to a crawl."""
+    """Events planned for a crawl."""
 
     kill_after: int | None = None
     """Database statements and steps of the crawl until it is killed."""
     stop_after: int | None = None
-    """Steps until it is stopped in order."""
+    """Steps until it is stopped by a person."""
     index_fails: float = 0.0
     """Share of the batches that the index does not take."""
     stalls: bool = False
@@ -40,14 +40,14 @@ class Fate:
     continues_for: float = 4000.0
     """Seconds that a continuous crawl continues when nothing is left to do; more than a failing site is paused for."""
     midway: Callable[[], str] | None = None
-    """Changes the web, or gives a command, while it is being crawled: once, or at the `moments` given."""
+    """Changes the web, or gives a command, during the crawl: once, or at `moments`."""
     moments: list[float] = field(default_factory=list)
     """Seconds from the start of a continuous crawl, in order."""
 
 
 @dataclass(slots=True)
 class Run:
-    """How a crawl went."""
+    """Result of a crawl."""
 
     ended: str = "finished"
     """Or "stopped", "killed", "broken"."""
@@ -57,13 +57,13 @@ class Run:
     moved_away: int = 0
     """Documents that were found at another address: these are no deletions."""
     deletions: int = 0
-    """Documents that a change of the rules takes out of the index, and that are not held."""
+    """Documents that a change of the rules deletes, held ones not counted."""
     held_for_rules: int | None = None
     """Deletions of a change of the rules that were held; None where the rules were as before."""
     lasted: float = 0.0
     """Seconds."""
     stalled: float = 0.0
-    """How many of them it did nothing at all."""
+    """Seconds in which it did nothing."""
     deletion_limit: int = 0
     """The deletion limit at the start of the crawl."""
     deletion_limit_by_rules: int = 0
@@ -74,11 +74,11 @@ class Run:
     """URLs whose documents were sent to the index."""
     changes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What the crawler logged as an error: there is none in a simulation."""
+    """Errors in the log: there are none in a simulation."""
     orphans: set[str] = field(default_factory=set)
-    """URLs that were forgotten at its end because no way leads to them."""
+    """URLs that were forgotten at its end because nothing links them."""
     differences: list[str] = field(default_factory=list)
-    """In what its end was wrong."""
+    """Differences found at its end."""
 
 
 class _Errors(logging.Handler):

@@ -28,12 +28,12 @@ _OPTIONS: Mapping[str, tuple[object, ...]] = {
 
 
 def fitting(configuration: Configuration) -> Configuration:
-    """A configuration without what decides by the past, which differs between the spellings of an address: depths, and other crawlers."""
+    """Return a configuration without what depends on the past, which differs between folded addresses: depths, and other crawlers."""
     return replace(configuration, max_depth=0, global_rules=None)
 
 
 def changed(configuration: Configuration, chance: random.Random) -> Configuration:
-    """Other options, or none."""
+    """Return other URL options, or none."""
     if chance.random() < 0.2:
         return replace(configuration, sort_query=False, dropped=(), slash="keep", site_slash={}, www="keep", site_www={})
     name = chance.choice(sorted(_OPTIONS))
@@ -78,7 +78,7 @@ def spell(web: Web, chance: random.Random) -> str:
 
 
 def _with_www(web: Web, url: str) -> str:
-    """The same address at the host with `www.` before it, which is there from now on."""
+    """Return the same address at the host with `www.`, which is made if it is missing."""
     host = host_of(url)
     if host.startswith("www."):
         return url
@@ -87,7 +87,7 @@ def _with_www(web: Web, url: str) -> str:
 
 
 def folded_web(web: Web, configuration: Configuration) -> Web:
-    """The web as a crawler sees it that folds addresses."""
+    """Return the web as a crawler sees it that folds addresses."""
     fold = configuration.folded
     if not configuration.folds:
         return web
@@ -116,7 +116,7 @@ def folded_web(web: Web, configuration: Configuration) -> Web:
 def lost(
     before: Mapping[str, Indexed], index: Mapping[str, Indexed], oracle: Oracle, configuration: Configuration
 ) -> Iterator[str]:
-    """After any crawl: what left the index because its address is folded is there under the folded one, if a page is there."""
+    """Yield documents that left the index because their address is folded, though the page at the folded one is not indexed."""
     there = {configuration.content_key(one.title, one.text) for one in index.values()}
     there_or_noted = index.keys() | {url for one in index.values() for url in one.duplicates}
     found = dict[str, str]()
@@ -133,7 +133,7 @@ def lost(
 
 
 def needlessly_held(states: Mapping[str, UrlState], configuration: Configuration) -> Iterator[str]:
-    """After a crawl that came to its end: no document waits for an address that has one. One that is unknown is entered again."""
+    """Yield documents that wait for a folded address, though that has one, after a crawl that finished."""
     for url, state in states.items():
         into = states.get(configuration.folded(url))
         if state.held is Held.FOLDED and into is not None and (into is state or into.state is State.DONE):
@@ -143,7 +143,7 @@ def needlessly_held(states: Mapping[str, UrlState], configuration: Configuration
 def forgotten(
     before: Mapping[str, UrlState], after: Mapping[str, UrlState], oracle: Oracle, configuration: Configuration
 ) -> Iterator[str]:
-    """After any crawl: an address is not forgotten with its document before the folded one has its own, if a page is there."""
+    """Yield addresses that were forgotten with their documents before the folded one had its own."""
     found = dict[str, str]()
     for url in before.keys() - after.keys():
         into = configuration.folded(url)

@@ -53,7 +53,7 @@ def run_history(
     drawn: Drawn = DRAWN,
     search: bool = False,
 ) -> HistoryReport:
-    """Live through a history of so many steps, and the settled states between them; it ends with the first difference.
+    """Run a history of so many steps, and the settled states between them; it ends with the first difference.
 
     `on_server` opens the store where that is on a server, and with `team` several workers crawl. With `search` there is a search server
     that fails beside the embedded index.

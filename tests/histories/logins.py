@@ -74,7 +74,7 @@ def _changed(page: Page, chance: random.Random) -> str:
 
 
 class LoggingIn:
-    """What one process does for its log-ins: the middleware, and requests that are on their way."""
+    """Log-ins of one process: the middleware, and requests in flight."""
 
     def __init__(self, engine: Engine, web: Web, clock: FakeClock, chance: random.Random) -> None:
         logins = engine.logins

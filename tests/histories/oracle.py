@@ -52,7 +52,7 @@ class Oracle:
         self._configuration = configuration
 
     def verdicts(self, url: str) -> set[int | None]:
-        """As `Configuration.verdict`, for the distance that the address has from a start URL, and for the least that it ever had.
+        """Return `Configuration.verdict` for the distance that the address has from a start URL, and for the least that it ever had.
 
         What has become more distant need not be known as that; what nothing leads to any more may be known as it was at any time.
         """
@@ -62,7 +62,7 @@ class Oracle:
 
     @cached_property
     def reached(self) -> dict[str, int]:
-        """What the present web and configuration lead to, and over how many links."""
+        """Return the addresses that the present web and configuration lead to, with their distance in links."""
         return distances(dict.fromkeys(self._web.start_urls(), 0), self._leads)
 
     def _leads(self, url: str, distance: int, redirects: int) -> tuple[str, Iterable[str]]:
@@ -84,7 +84,7 @@ class Oracle:
     def moved(
         self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], memory: Mapping[str, Remembered]
     ) -> Iterator[str]:
-        """After any crawl: a document that left because its page has moved is there at its new address, or at that of an equal page."""
+        """Yield documents that left because their page has moved, and are neither at its new address nor at that of an equal page."""
         seen = self._configuration.content_key
         there = {seen(one.title, one.text) for one in index.values()}
         for url in before.keys() - index.keys():
@@ -101,13 +101,13 @@ class Oracle:
                 yield f"LOST    {url}: it has moved to {to.url}, which is not in the index"
 
     def _followed(self, url: str) -> str:
-        """Where the redirects of a page end; empty where they may be more in a row than are followed (REDIRECT_MAX_TIMES)."""
+        """Return where the redirects of a page end; empty if they may exceed REDIRECT_MAX_TIMES."""
         to, page = target_of(url, self._web), self._web.page(url)
         is_single = page is not None and page.location == to and not page.redirects and url not in self._web.led_to
         return to if is_single or self._configuration.max_redirects > LONGEST_CHAIN else ""
 
     def document_at(self, url: str) -> Page | None:
-        """The page at an address, if it is a document for sure; None for an empty one."""
+        """Return the page at an address, if it is surely a document; None for an empty one."""
         page = self._web.page(url) if url else None
         is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done_state(page)}
         return page if is_sure else None
@@ -137,7 +137,7 @@ class Oracle:
             yield from self._wrongly_held(kept, past, memory)
 
     def prompt_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
-        """Just after everything known has been fetched: what is gone has left, and what is there is as it is now."""
+        """Yield documents of gone pages, and outdated ones, just after everything known has been fetched."""
         documents = self._documents(memory, past)
         for url, has in index.items():
             if url in documents:
@@ -154,7 +154,7 @@ class Oracle:
         *,
         named: Mapping[str, str],
     ) -> Iterator[str]:
-        """Documents that left the index in one crawl for those of another host, though they are there as they were.
+        """Yield documents that left the index in one crawl for those of another host, though they are as they were.
 
         `named` are the canonical pages that documents named before the crawl: such a page may have been fetched first.
         """
@@ -204,7 +204,7 @@ class Oracle:
                 yield f"MISSING {url}: {was.title!r}, which another crawler has taken over"
 
     def _content_differences(self, document: Document, has: Indexed, past: Past) -> Iterator[str]:
-        """As far as differences count: of the text, what no checksum sees is no change. A title counts always, unless the document is held."""
+        """Yield an outdated document: of the text, only what the checksum covers counts; the title always, unless the document is held."""
         if document.url in past.held_by_other:
             return
         seen, is_held = self._configuration.content_key, document.url in past.held
@@ -280,13 +280,13 @@ class Oracle:
         return documents
 
     def _canonical(self, page: Page) -> str:
-        """The page that it names as its canonical one, if that is another one and in the crawl space."""
+        """Return the canonical page that a page names, if that is another one and in the crawl space."""
         named = page.canonical or page.link_canonical
         if not named or named == page.url:
             return ""
         return "" if self._configuration.verdict(named, web=self._web, depth=None) is not None else named
 
-    # --- what is remembered ---------------------------------------------------------------------------------------
+    # --- stored states --------------------------------------------------------------------------------------------
 
     def _memory_differences(self, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         kept = {one.url for one in past.kept}
@@ -326,7 +326,7 @@ class Oracle:
         )
 
     def _remembered(self, page: Page) -> set[Remembered]:
-        """What may be remembered of a page that is there."""
+        """Return the states that may be stored of a page that is there."""
         may: set[Remembered] = set() if page.url in self.reached else {ABSENT}
         for verdict in self.verdicts(page.url):
             if verdict is None:
@@ -382,7 +382,7 @@ class Oracle:
         return {done_state(page)}
 
     def _of_nothing(self, url: str, *, linked: bool) -> set[Remembered]:
-        """What may be remembered of an address where nothing is."""
+        """Return the states that may be stored of an address where nothing is."""
         if (into := self._configuration.folded(url)) != url:
             return {ABSENT} | ({("excluded", OUTSIDE)} if OUTSIDE in self.verdicts(into) else set())
         if host_of(url) not in self._web.sites:

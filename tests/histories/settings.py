@@ -16,7 +16,7 @@ from tests.histories.web import Web, path_of
 
 
 def reconfigured(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """Another configuration, in one respect. The first site's home page stays in the crawl space."""
+    """Return a configuration that differs in one respect. The first site's home page stays in the crawl space."""
     what = chance.randrange(16)
     if what < 4:
         return replace(configuration, rules=_rules(web, chance))
@@ -59,7 +59,7 @@ def reconfigured(configuration: Configuration, web: Web, chance: random.Random) 
 
 
 def scheduled(configuration: Configuration, chance: random.Random) -> Configuration:
-    """The same with everything fetched again by a schedule, with smart refresh or without."""
+    """Return the same configuration with a refresh schedule, with smart refresh or without."""
     return replace(configuration, smart=chance.random() < 0.4, schedule=chance.choice(("0 * * * *", "*/20 * * * *", "@hourly")))
 
 
@@ -86,7 +86,7 @@ def _rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
 
 
 def _toggled(rules: tuple[Rule, ...], web: Web, chance: random.Random) -> tuple[Rule, ...]:
-    """The same rules, but for a host that goes or comes."""
+    """Return the same rules with a host added or removed."""
     host = chance.choice(list(web.sites)[1:])
     forbid = Rule(False, "domain", host)
     if forbid in rules:
@@ -121,7 +121,7 @@ LOOSER: dict[str, Sequence[object]] = {
 
 
 def strict(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """A configuration that refuses something."""
+    """Return a configuration that refuses something."""
     for name in chance.sample(sorted(LOOSER), chance.randint(1, 3)):
         configuration = replace(configuration, **{name: chance.choice(LOOSER[name][:-1])})  # type: ignore[arg-type]
     if chance.random() < 0.5:
@@ -130,7 +130,7 @@ def strict(configuration: Configuration, web: Web, chance: random.Random) -> Con
 
 
 def loosened(configuration: Configuration, chance: random.Random) -> Configuration | None:
-    """The same configuration, but for one check that admits more; None where all admit all."""
+    """Return the same configuration, but for one check that admits more; None where all admit all."""
     wider = [
         replace(configuration, **{name: value})  # type: ignore[arg-type]
         for name, values in LOOSER.items()
@@ -147,7 +147,7 @@ def loosened(configuration: Configuration, chance: random.Random) -> Configurati
 
 
 def with_starts(web: Web, starts: Iterable[str]) -> Web:
-    """The same web, crawled from other start URLs."""
+    """Return the same web with other start URLs."""
     other = copy(web)
     other.starts = list(starts)
     return other

@@ -65,7 +65,7 @@ def is_walled(site: Site, configuration: Configuration) -> bool:
 
 
 def walled_web(web: Web, configuration: Configuration) -> Web:
-    """The web as a crawler sees it. The second URLs of walls are pages that nothing links."""
+    """Return the web as a crawler sees it. The second URLs of walls are pages that nothing links."""
     if not any(site.wall for site in web.sites.values()):
         return web
     seen = copy(web)

@@ -161,7 +161,7 @@ class Member:
         return drain.settle(drain.deliver(batch)).waiting_s is None if batch else fills
 
     def finish(self) -> None:
-        """Record all that was taken."""
+        """Record all outcomes that were taken."""
         while self.engine.uncommitted or self.engine.is_writing:
             self.commit()
             self.calls.make(1000)
@@ -188,7 +188,7 @@ class Team:
         return True
 
     def work(self, run: Run) -> str:
-        """Work until all is done. Returns how it ended."""
+        """Work until all is done. Return how it ended."""
         chance, fate, clock = self._chance, self._fate, self._crawler.clock
         midway = chance.randint(1, 100) if fate.midway is not None else -1
         began, idle = clock.now(), 0
@@ -232,7 +232,7 @@ class Team:
         return max(0.5, min(waits, default=0.5))
 
     def _killed(self, member: Member) -> bool:
-        """A worker is dead, and mostly replaced. Returns whether there is one left."""
+        """Remove a dead worker, and mostly replace it. Return whether there is one left."""
         self.members.remove(member)
         expire(member.shared)
         self._countdown = Countdown(self._chance.randint(10, 300) if self._chance.random() < 0.5 else None)
@@ -353,7 +353,7 @@ class SimulatedTeam(SimulatedCrawler):
         return Member(shared, startup.engine, calls, startup, width, commits, self.clock, filling)
 
     def act(self, member: Member, run: Run) -> bool:
-        """One step of a worker. Returns whether it had anything to do."""
+        """Take one step of a worker. Return whether it had anything to do."""
         chance, engine = self._chance, member.engine
         member.prefetch.tick()
         made = member.calls.make(chance.choice((0, 1, 1, 5)))
