@@ -172,7 +172,7 @@ class RobotsTurns:
         return given_up
 
     def soonest_in(self, now: float) -> float | None:
-        """Seconds until `take` may have something; None where nothing waits."""
+        """Return the seconds until `take` may return a request; None where none waits."""
         return max(0.0, self._next[0][0] - now) if self._next else None
 
     # --- what Prefetch asks: OtherRequests ----------------------------------------------------------------------
@@ -238,7 +238,7 @@ class OtherRobots:
         self._failed_at: Recent[str, float] = Recent(REMEMBERED)
 
     async def read(self, url: Url) -> None:
-        """Have the robots.txt of a URL read. Raises RobotsUnavailable where that fails."""
+        """Fetch the robots.txt of a URL. Raises RobotsUnavailable where that fails."""
         fetch = FetchRobots.at(url.text, site=url.site)
         place = fetch.url
         if not self._has_failed(place):

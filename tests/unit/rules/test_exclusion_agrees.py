@@ -19,6 +19,7 @@ from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.status import Status
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
+from tests.quick import examples
 from tests.unit.rules.exclusions import exclusion_of, global_space_of, space_of
 
 # --- the same answers as the crawl space ---------------------------------------------------------------------------
@@ -131,7 +132,7 @@ def spaces(draw: st.DrawFn) -> tuple[CrawlSpace, GlobalSpace | None]:
     spaces(),
     st.lists(st.tuples(TEXTS, st.sampled_from([None, None, "A.example", "B.example", "other"]), st.integers(0, 5)), max_size=12),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_decisions_about_known_and_single_urls_agree_in_answer_reason_and_rule(
     built: tuple[CrawlSpace, GlobalSpace | None], known: Sequence[tuple[str, str | None, int]]
 ) -> None:
@@ -147,7 +148,7 @@ def test_decisions_about_known_and_single_urls_agree_in_answer_reason_and_rule(
 
 
 @given(URLS | st.integers(0, 255).map("http://h/%{0:02X}?%{0:02X}".format))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_is_taken_for_normal_is_normal(text: str) -> None:
     """And a URL in normal form is nearly always taken for it."""
     decisions = KnownUrlDecisions(space_of(""), None)

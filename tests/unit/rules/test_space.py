@@ -18,6 +18,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.urls import Url, parse
+from tests.quick import examples
 
 IN = Reason.ADMITTED
 RULES = """\
@@ -160,7 +161,7 @@ def test_case_of_hosts(case_sensitive: bool, reason: Reason) -> None:
 
 
 @given(st.text(max_size=60) | st.text("htps:/\\\\?#@[]%.*a1 \t\n", max_size=40), st.sampled_from(["", "http://A.example/x/y?z"]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_any_text_gets_a_decision(text: str, base: str) -> None:
     url, decision = _space(RULES, TIGHT).decide(text, base=base, depth=1, host_count=1)
     assert decision.reason is not Reason.CHECK_FAILED
