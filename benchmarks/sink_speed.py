@@ -125,8 +125,7 @@ class _Texts:
 
 def _source(order: IndexOrder) -> dict[str, object]:
     assert order.document is not None
-    id = document_id(order.url)
-    return source_of(order, order.document, id=id, owner="bench", now=SystemClock().now(), languages=("en", "other"))
+    return source_of(order, order.document, owner="bench", now=SystemClock().now(), languages=("en", "other"))
 
 
 def _run(folder: Path, who: str, server: str, documents: int, environment: dict[str, str]) -> Cost:

@@ -539,6 +539,8 @@ EXTENSIONS = {
     "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
+    # It is off, and its import of aiohttp would take a tenth of a second of each start.
+    "scrapy.extensions.remote_control.RemoteControl": None,
     # The frontier keeps the delays, and applies AUTOTHROTTLE_ settings to them.
     "scrapy.extensions.throttle.AutoThrottle": None,
     "crawlspace.runtime.components.exports.Exports": 0,

@@ -34,7 +34,7 @@ SESSIONS = "sessions"
 """Meta: the sessions by their entries of CRAWLSPACE_SITES."""
 MOST_LOGINS, LOGINS_WITHIN_S = 20, 3_600
 """Log-ins of an entry that succeed, within that time. A token that is renewed because its time is over does not count."""
-_SCRYPT_COST = 1 << 14
+SCRYPT_COST = 1 << 14
 MOST_TRIES = 4
 """Log-ins for one page, until it is requested later."""
 _MOST_PAGES = 3
@@ -103,7 +103,7 @@ def is_readable(content: str, *, has_token: bool) -> bool:
 
 def mark_of(sent: Sequence[str], salt: str) -> str:
     """Return a hash of all that is sent; nobody who can read it can guess a password by it."""
-    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=_SCRYPT_COST, r=8, p=1, dklen=16).hex()
+    return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=SCRYPT_COST, r=8, p=1, dklen=16).hex()
 
 
 def kept_sessions(store: MetaStore) -> dict[str, KeptSession]:

@@ -18,7 +18,7 @@ from crawlspace.errors import SettingError
 from crawlspace.index.login_exclusion import REQUIRES_LOGIN, LoginExclusion
 from crawlspace.index.search import Searchable
 from crawlspace.index.sink import Inventory, Rebuildable, Sink
-from crawlspace.parsing import boolean, duration, integer, one_of, table
+from crawlspace.parsing import duration, integer, one_of, table
 from crawlspace.text import quoted, without_credentials
 
 SINKS = "CRAWLSPACE_SINKS"
@@ -86,9 +86,6 @@ class SinkOptions:
 
     def seconds(self, key: str, default: float, *, low: float) -> float:
         return duration(self.where(key), self._get(key, default), low=low)
-
-    def boolean(self, key: str, *, default: bool) -> bool:
-        return boolean(self.where(key), self._get(key, default))
 
     def table(self, key: str) -> Mapping[str, object]:
         """Return a dict; empty where it is not given. Raises SettingError."""

@@ -253,7 +253,7 @@ class Engine:
             if self._locating is not None and self._locating.defers(state):
                 continue
             if self.collection.robots_obey:
-                answer = self.robots.ask(state.url, site=state.site)
+                answer = self.robots.check(state.url, site=state.site)
                 if answer is RobotsVerdict.FORBIDDEN:
                     self._exclude(state, Status.ROBOTS_FORBIDDEN, Reason.ROBOTS)
                     continue

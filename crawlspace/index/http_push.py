@@ -1,4 +1,4 @@
-"""Orders as lines of JSON, POSTed to a URL of the user's: for whatever index there is behind it."""
+"""A sink that POSTs orders as lines of JSON to a URL of the user's: for any index."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Self
 
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
-from crawlspace.document import IndexOrder, Op
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.orders import by_reference, line_of, log_by_reference
+from crawlspace.index.orders import by_reference, line_of, lines_of, log_by_reference
 from crawlspace.index.sink import Refusal, Sent
 from crawlspace.urls import document_id
 
@@ -25,21 +25,21 @@ _SLOW = (413, 429, 503)
 
 
 class HttpPush:
-    """2xx acknowledges the batch. A JSON answer may judge single orders:
-    `{"items": [{"id": …, "status": "refused" | "later", "reason": …}]}`; those that it does not name are done.
+    """POSTs orders to one URL; 2xx acknowledges the batch. A JSON answer may name single orders:
+    `{"items": [{"id": …, "status": "refused" | "later", "reason": …}]}`; the others are done.
 
     With a secret, the header Crawlspace-Signature has the HMAC-SHA256, in hexadecimal, of the value of Crawlspace-Time, a full stop and
     the body.
     """
 
     def __init__(
-        self, name: str, connection: Connection, *, owner: str, most_bytes: int, secret: str = "", clock: Clock | None = None
+        self, name: str, connection: Connection, *, owner: str, max_bytes: int, secret: str = "", clock: Clock | None = None
     ) -> None:
         self.name = name
         self._connection = connection
         self._client = Client(connection)
         self._owner = owner
-        self._most_bytes = most_bytes
+        self._max_bytes = max_bytes
         self._secret = secret.encode()
         self._clock = clock or SystemClock()
 
@@ -49,44 +49,31 @@ class HttpPush:
         headers = {"User-Agent": f"crawlspace/{__version__}", "Accept": "application/json"}
         for name in options.table("headers"):
             headers[name] = options.secret_of("headers", name)
-        certificate, key = options.file("client_cert"), options.file("client_key")
-        connection = Connection(
-            options.url("url"), headers, options.seconds("timeout", 60, low=1), options.file("ca_file"), certificate, key
-        )
-        most_bytes = options.integer("batch_bytes", 5_000_000, low=10_000, high=100_000_000)
-        return cls(options.name, connection, owner=options.collection, most_bytes=most_bytes, secret=options.secret("secret"))
+        connection = Connection.from_options(options, headers)
+        max_bytes = options.integer("batch_bytes", 5_000_000, low=10_000, high=100_000_000)
+        return cls(options.name, connection, owner=options.collection, max_bytes=max_bytes, secret=options.secret("secret"))
 
     def mark(self) -> BatchMark | None:
         return None
 
     def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
         """POST the orders, in parts of a bounded size, one after the other."""
-        refused: list[Refusal] = []
+        lines, refused = lines_of(orders, owner=self._owner)
         later: list[IndexOrder] = []
         parts: list[tuple[list[IndexOrder], list[bytes]]] = []
         size = 0
-        for order in orders:
-            try:
-                line = b"" if order.op is Op.PUSH and order.document is None else line_of(order, owner=self._owner)
-            except UnicodeEncodeError:
-                refused.append(
-                    Refusal(order, "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)")
-                )
-                continue
-            if not line:
-                refused.append(Refusal(order, "a push without a document"))
-                continue
-            if not parts or size + len(line) > self._most_bytes:
+        for order, line in lines:
+            if not parts or size + len(line) > self._max_bytes:
                 parts.append(([], []))
                 size = 0
             parts[-1][0].append(order)
             parts[-1][1].append(line)
             size += len(line)
-        for number, (part, lines) in enumerate(parts):
-            sent = self._send(part, b"".join(lines), refused, later)
-            if sent:
+        for number, (part, written) in enumerate(parts):
+            failure = self._send(part, b"".join(written), refused, later)
+            if failure:
                 rest = [order for orders_left, _ in parts[number:] for order in orders_left]
-                return Sent(refused, [*later, *rest], sent[0], is_slow=sent[1])
+                return Sent(refused, [*later, *rest], failure[0], is_slow=failure[1])
         return Sent(refused, later, "it has asked for some orders to be sent later" if later else "")
 
     def close(self) -> None:
@@ -95,10 +82,10 @@ class HttpPush:
     def _send(
         self, part: Sequence[IndexOrder], body: bytes, refused: list[Refusal], later: list[IndexOrder]
     ) -> tuple[str, bool] | None:
-        """Send a part; return why it was not taken, and whether less at a time might be."""
+        """Send a part; return why it was not accepted, and whether a smaller one may be."""
         reply = self._client.run(self._client.request("POST", "", lines=body, headers=self._signed(body)))
         if reply.is_ok:
-            _judge(part, reply, refused, later)
+            _read_results(part, reply, refused, later)
             return None
         why = f"{self._connection.url} answers {reply.status} {shown(reply.body)}"
         if reply.status == 413 and len(part) == 1:
@@ -118,7 +105,8 @@ class HttpPush:
         return {TIME: time, SIGNATURE: hmac.new(self._secret, f"{time}.".encode() + body, sha256).hexdigest()}
 
 
-def _judge(part: Sequence[IndexOrder], reply: Reply, refused: list[Refusal], later: list[IndexOrder]) -> None:
+def _read_results(part: Sequence[IndexOrder], reply: Reply, refused: list[Refusal], later: list[IndexOrder]) -> None:
+    """Add the orders that an answer names as refused or to be sent later."""
     by_id = {document_id(order.url): order for order in part}
     for one in map(table, items(table(reply.body).get("items"))):
         order = by_id.get(str(one.get("id")))

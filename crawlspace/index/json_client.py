@@ -1,4 +1,4 @@
-"""Requests with JSON to the server of a sink, from a thread without an event loop of its own."""
+"""Requests with JSON to the server of a sink, from a thread that has no event loop."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import gaierror
-from typing import TypeVar
+from typing import Self, TypeVar, cast
 
 import aiohttp
 import msgspec
 
 from crawlspace.errors import IndexUnavailable, SettingError
+from crawlspace.index.sink import Options
 from crawlspace.text import printable
 
 T = TypeVar("T")
@@ -30,7 +32,7 @@ MOST_SHOWN = 300
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Where a server is, and how it is spoken to. Secrets are not shown."""
+    """Address of a server, and headers and certificates of requests to it. Secrets are not shown."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -39,8 +41,20 @@ class Connection:
     certificate: Path | None = None
     key: Path | None = None
 
+    @classmethod
+    def from_options(cls, options: Options, headers: Mapping[str, str]) -> Self:
+        """Return the connection that the options of a sink describe. Raises SettingError."""
+        return cls(
+            options.url("url"),
+            headers,
+            options.seconds("timeout", 60, low=1),
+            ca_file=options.file("ca_file"),
+            certificate=options.file("client_cert"),
+            key=options.file("client_key"),
+        )
+
     def tls(self) -> ssl.SSLContext | None:
-        """Return what the server's certificate is checked with; None for http. Raises SettingError."""
+        """Return the context that checks the server's certificate; None for http. Raises SettingError."""
         if not self.url.startswith("https:"):
             return None
         try:
@@ -55,9 +69,11 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """An answer of a server."""
+
     status: int
     body: object
-    """Parsed JSON, or text that is none."""
+    """Parsed JSON, or the text if it is not JSON."""
 
     @property
     def is_ok(self) -> bool:
@@ -65,7 +81,7 @@ class Reply:
 
 
 class Client:
-    """Speaks to one server. Used by one thread at a time. Close it."""
+    """Sends requests to one server, from one thread at a time. Close it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -74,7 +90,7 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
 
     def run(self, work: Awaitable[T]) -> T:
-        """Wait for requests that are made together."""
+        """Return the result of requests that run concurrently."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
         return self._loop.run_until_complete(work)
@@ -129,7 +145,7 @@ class Client:
         if self._loop is None:
             return
         if self._session is not None:
-            with ThreadPoolExecutor(1) as thread:  # the caller's own may have a loop that runs, as that of a crawl has
+            with ThreadPoolExecutor(1) as thread:  # the thread of a crawl has a loop that runs
                 thread.submit(self._loop.run_until_complete, self._session.close()).result()
             self._session = None
         self._loop.close()
@@ -146,13 +162,13 @@ class Client:
 
 
 async def _parts(body: bytes) -> AsyncIterator[bytes]:
-    """Yield a body in parts, so that other requests go on meanwhile. aiohttp does so itself with a file, by a thread that costs more."""
+    """Yield a body in parts, so that other requests continue meanwhile. aiohttp itself would need a file, and a thread, which costs more."""
     for start in range(0, len(body), _PART_BYTES):
         yield body[start : start + _PART_BYTES]
 
 
 def _wrong_certificate(error: Exception) -> str:
-    """Return what is wrong with a certificate, and what to do."""
+    """Return why a certificate is refused, and what to do."""
     why = printable(str(getattr(error, "verify_message", "") or error)).rstrip(".")
     if getattr(error, "verify_code", 0) in _OF_ANOTHER_HOST:
         return f"shows a certificate of another host: {why}; name it in its URL as its certificate does"
@@ -170,7 +186,7 @@ def unreachable(error: Exception) -> str:
 
 
 def shown(body: object) -> str:
-    """Return an answer for a message, on one line."""
+    """Return an answer as it is shown in a message: on one line, shortened."""
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False)
     return printable(" ".join(text.split()))[:MOST_SHOWN]
 
@@ -178,27 +194,21 @@ def shown(body: object) -> str:
 def _parsed(read: bytes) -> object:
     if not read:
         return None
-    try:
-        body: object = msgspec.json.decode(read)
-    except (ValueError, RecursionError):
-        return _parsed_leniently(read.decode("utf-8", "replace"))
-    return body
-
-
-def _parsed_leniently(text: str) -> object:
-    """Parse what a server has quoted of a document that it refuses: bytes that are no UTF-8, halves of surrogate pairs."""
-    try:
-        body: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return body
+    with suppress(ValueError, RecursionError):
+        return cast("object", msgspec.json.decode(read))
+    text = read.decode("utf-8", "replace")
+    with suppress(
+        ValueError, RecursionError
+    ):  # it may quote a refused document: bytes that are no UTF-8, halves of surrogate pairs
+        return cast("object", json.loads(text))
+    return text
 
 
 def table(value: object) -> Mapping[str, object]:
-    """Return a JSON object of an answer; an empty one where it is something else."""
+    """Return a JSON object of an answer; an empty one for anything else."""
     return value if isinstance(value, dict) else {}
 
 
 def items(value: object) -> list[object]:
-    """Return a list of an answer; an empty one where it is something else."""
+    """Return a list of an answer; an empty one for anything else."""
     return value if isinstance(value, list) else []

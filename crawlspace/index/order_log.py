@@ -1,4 +1,4 @@
-"""The orders as lines of JSON in a file, which is rotated: for a program that reads them at its own pace."""
+"""A sink that appends orders as lines of JSON to a file, which is rotated: for a program that reads them at its own pace."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Self
 
 from crawlspace import private_files
 from crawlspace.clock import Clock, SystemClock
-from crawlspace.document import IndexOrder, Op
+from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.orders import line_of
-from crawlspace.index.sink import Refusal, Sent
+from crawlspace.index.orders import lines_of
+from crawlspace.index.sink import Sent
 
 if TYPE_CHECKING:
-    from crawlspace.index.sink import Options
+    from crawlspace.index.orders import lines_of
+from crawlspace.index.sink import Options
 
 
 class OrderLog:
@@ -41,26 +42,17 @@ class OrderLog:
         return None
 
     def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
-        """Append the orders, and wait until they are on the disk. A line that was cut off by a full disk is taken back."""
-        refused, lines = [], []
-        for order in orders:
-            if order.op is Op.PUSH and order.document is None:
-                refused.append(Refusal(order, "a push without a document"))
-                continue
-            try:
-                lines.append(line_of(order, owner=self._owner))
-            except UnicodeEncodeError:
-                half = "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
-                refused.append(Refusal(order, half))
+        """Append the orders, and wait until they are on the disk. A line that a full disk has cut off is removed."""
+        lines, refused = lines_of(orders, owner=self._owner)
         if lines:
             try:
-                self._append(b"".join(lines))
+                self._append(b"".join(line for _, line in lines))
             except OSError as error:
                 raise IndexUnavailable(f"{self.path} cannot be written: {error.strerror}") from error
         return Sent(refused)
 
     def close(self) -> None:
-        """It is closed after each batch."""
+        """Do nothing: the file is closed after each batch."""
 
     def _append(self, data: bytes) -> None:
         private_files.make_folder(self.path.parent)
@@ -82,19 +74,13 @@ class OrderLog:
     def _rotate(self) -> None:
         if self.path.stat().st_size < self._most_bytes:
             return
-        when = self._clock.now()
-        stamp = f"{_time(when)}-{round(when * 1000) % 1000:03}"
+        stamp = datetime.fromtimestamp(self._clock.now(), UTC).strftime("%Y%m%dT%H%M%SZ-%f")[:-3]
         self.path.rename(self.path.with_name(f"{self.path.stem}-{stamp}{self.path.suffix}"))
         private_files.make_file(self.path)
 
 
-def _time(seconds: float) -> str:
-
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%dT%H%M%SZ")
-
-
 def _whole_lines(fd: int) -> int:
-    """Return where the last whole line of a file ends: after a kill or a loss of power the one behind it may be cut off."""
+    """Return the offset after the last whole line of a file: a kill or a power failure may have cut off the next one."""
     end = os.fstat(fd).st_size
     while end:
         first = max(0, end - 65_536)

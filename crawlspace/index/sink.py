@@ -1,4 +1,4 @@
-"""The interface of an index."""
+"""The interface of an index, and what an index may be able to do besides accepting orders."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What became of orders that were sent; those that are named nowhere here are done."""
+    """The result of orders that were sent; those in neither list are done."""
 
     refused: Sequence[Refusal] = ()
     later: Sequence[IndexOrder] = ()
-    """Orders that the index has not taken and may take later."""
+    """Orders that the index has not accepted and may accept later."""
     why_later: str = ""
     is_slow: bool = False
-    """It answers, and takes no more at a time: smaller batches may pass."""
+    """The index answers, and accepts no more at a time: smaller batches may pass."""
     above: int = 0
-    """A version that the index has of one of them and that is not below its own: later orders must have larger ones. 0: none."""
+    """The version of a document in the index that is not below that of its order: later orders must have larger ones. 0: none."""
 
 
 ALL_DONE = Sent()
@@ -48,68 +48,40 @@ class Sink(Protocol):
         """Return the mark of the last batch; None without one."""
 
     def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
-        """Commit the orders, and return what became of them: once this returns, what is done is durable.
+        """Commit the orders, and return the result: once this returns, what is done is durable.
 
-        No two of them are of one URL. The mark of their batch is stored in the same transaction, if it `may_follow` the present one. A
+        No two of them have the same URL. The mark of their batch is stored in the same transaction, if it `may_follow` the present one. A
         batch may come in parts. Raises IndexUnavailable if the index cannot be used: nothing is acknowledged then.
         """
 
     def close(self) -> None: ...
 
 
-class Options(Protocol):
-    """The options of a sink, as they are written in the settings. All raise SettingError for a value that is none of that kind."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def collection(self) -> str: ...
-    @property
-    def data_folder(self) -> Path:
-        """Of the collection."""
-
-    def text(self, key: str, default: str | None = None) -> str:
-        """Return a text that isn't blank; without `default` it must be there."""
-
-    def secret(self, key: str) -> str:
-        """Return a text, read from the environment or a file if it refers to one; empty where it is not given."""
-
-    def secret_of(self, key: str, name: str) -> str:
-        """Return a text of a dict of texts, read like `secret`."""
-
-    def integer(self, key: str, default: int, *, low: int, high: int | None = None) -> int: ...
-    def seconds(self, key: str, default: float, *, low: float) -> float: ...
-    def boolean(self, key: str, *, default: bool) -> bool: ...
-    def table(self, key: str) -> Mapping[str, object]:
-        """Return a dict; empty where it is not given."""
-
-    def file(self, key: str) -> Path | None:
-        """Return a file that is there; None where none is given."""
-
-    def url(self, key: str) -> str:
-        """Return an http or https URL without a slash at its end."""
-
-    def where(self, key: str) -> str:
-        """Return how an option is called in a message."""
+def index_place(file: Path) -> str:
+    """Return host name and path of a file."""
+    return f"{socket.gethostname()}:{real_path(file)}"
 
 
-# --- inventory -----------------------------------------------------------------------------------------------------
+def place_of(sink: Sink) -> str:
+    """Return host name and path of a sink that has a file, its attribute `path`; empty for a server, to which any host may send."""
+    path = getattr(sink, "path", None)
+    return index_place(path) if isinstance(path, Path) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A document as an index has it."""
+    """A document in an index."""
 
     url: str
     version: int
-    """That of the order that it came with; 0 where the index does not know."""
+    """The version of the order that it came with; 0 if the index does not know."""
     owner: str
-    """The collection that it belongs to; empty where the index does not know."""
+    """The collection that it belongs to; empty if the index does not know."""
 
 
 @runtime_checkable
 class Inventory(Protocol):
-    """An index that tells what it has. All raise IndexUnavailable."""
+    """An index that can list its documents. All methods raise IndexUnavailable."""
 
     def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
         """Return the entries of those URLs that have a document, whoever owns it, as they are at this moment."""
@@ -117,76 +89,97 @@ class Inventory(Protocol):
     def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
         """Yield the entries of a collection, a page at a time, in bounded memory.
 
-        What is written meanwhile may be there or not; all else is there once.
+        What is written meanwhile may be missing; all else is there once.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """The indexes that a sink has on its server, by name; empty where there is none."""
+    """The indexes of a sink on its server, by name; empty if there is none."""
 
     present: str
-    """The one that is searched."""
+    """The index that is searched."""
     next: str
-    """One that is being built: all that is sent goes there too."""
+    """The index that is being built: all orders go there, too."""
     previous: str
-    """The one that was searched before the last switch."""
+    """The index that was searched before the last switch."""
 
 
 class BuiltCopy(Inventory, Protocol):
-    """An index that is being built beside the one that is searched."""
+    """An index that is being built while another one is searched."""
 
     def send(self, orders: Sequence[IndexOrder]) -> Sent:
-        """Write documents, each with the version of its order; what has a later version there stays as it is."""
+        """Write documents, each with the version of its order; a document with a later version stays as it is."""
 
     def carry_over(self, urls: Sequence[str]) -> None:
-        """Copy documents from the index that is searched, with their versions; what is not there is left out."""
+        """Copy documents from the searched index, with their versions; missing ones are left out."""
 
     def remove(self, entries: Sequence[Entry]) -> None:
         """Delete documents, unless they have a later version by now."""
 
     def count(self, *, owner: str | None) -> int:
-        """Return how many documents it has of a collection, or of all."""
+        """Return the number of documents of a collection, or of all."""
 
     def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]:
-        """Yield what it has of other collections than that one."""
+        """Yield the entries of all other collections."""
 
 
 @runtime_checkable
 class Rebuildable(Inventory, Protocol):
-    """An index that can be built anew while the present one is searched. All raise IndexUnavailable."""
+    """An index of which a new one can be built while it is searched. All methods raise IndexUnavailable."""
 
     def copies(self) -> Copies: ...
 
     def begin_next(self, *, on_previous: bool = False) -> None:
-        """Have all that is sent from now on, by whomever, go to another index too: a new one, or that of before the last switch."""
+        """Send all orders, of every process, to another index, too: to a new one, or to the one before the last switch."""
 
     def next_copy(self) -> BuiltCopy: ...
 
     def count(self, *, owner: str | None) -> int:
-        """Return how many documents the index that is searched has of a collection, or of all."""
+        """Return the number of documents of a collection, or of all, in the searched index."""
 
     def entries_of_others(self, owner: str) -> Iterator[Sequence[Entry]]: ...
 
     def duplicates_of(self, urls: Sequence[str]) -> Mapping[str, list[str]]:
-        """Return the duplicates that are noted on documents, of those that the index that is searched has."""
+        """Return the duplicates stored with documents of the searched index."""
 
     def switch(self) -> None:
-        """Have the next index be the one that is searched, in one step, and keep the present one as the previous."""
+        """Let the next index be searched, in one step, and keep the present one as the previous."""
 
     def give_up_next(self) -> None:
-        """Send nothing to the next index any more, and delete it, unless it is the previous one."""
+        """Send no more orders to the next index, and delete it, unless it is the previous one."""
 
 
-# --- places --------------------------------------------------------------------------------------------------------
+class Options(Protocol):
+    """The options of a sink, as written in the settings. All methods raise SettingError for a value of another kind."""
 
+    @property
+    def name(self) -> str: ...
+    @property
+    def collection(self) -> str: ...
+    @property
+    def data_folder(self) -> Path:
+        """The folder of the collection's data."""
 
-def index_place(file: Path) -> str:
-    """Return where a file on this machine is."""
-    return f"{socket.gethostname()}:{real_path(file)}"
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a text that isn't blank; without `default` it is required."""
 
+    def secret(self, key: str) -> str:
+        """Return a text, read from the environment or a file if it refers to one; empty if it is missing."""
 
-def place_of(sink: Sink) -> str:
-    """Return where a sink is that has a file, its attribute `path`; empty for a server, to which any machine may send."""
-    path = getattr(sink, "path", None)
-    return index_place(path) if isinstance(path, Path) else ""
+    def secret_of(self, key: str, name: str) -> str:
+        """Return a text of a dict of texts, read like `secret`."""
+
+    def integer(self, key: str, default: int, *, low: int, high: int | None = None) -> int: ...
+    def seconds(self, key: str, default: float, *, low: float) -> float: ...
+    def table(self, key: str) -> Mapping[str, object]:
+        """Return a dict; empty if it is missing."""
+
+    def file(self, key: str) -> Path | None:
+        """Return an existing file; None if it is missing."""
+
+    def url(self, key: str) -> str:
+        """Return an http or https URL without a slash at its end."""
+
+    def where(self, key: str) -> str:
+        """Return the name of an option in messages."""

@@ -5,36 +5,42 @@ from __future__ import annotations
 import gzip
 import random
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Container
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from crawlspace.admin.archive import compact, faults
 from crawlspace.admin.extraction import Extraction, Making
 from crawlspace.admin.reindex import IndexState, Reindexing
+from crawlspace.archive import records
 from crawlspace.archive.files import OPEN
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.replay import ReplayEngine
+from crawlspace.crawl.replay import Remade, ReplayEngine
+from crawlspace.crawl.rule_changes.archived import DocumentMoving
 from crawlspace.crawl.startup import build_deletion_limit
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain
 from crawlspace.model import UrlState
-from crawlspace.outcome import Exchange
+from crawlspace.outcome import Exchange, OutcomeKind
+from crawlspace.runtime.components.archived_responses import response_of
+from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.contract.memory.store import MemoryStore
 from tests.histories.configuration import Configuration
-from tests.histories.documents import Indexed
-from tests.histories.kills import Countdown
-from tests.histories.reading import body_of, headers_of
-from tests.histories.remade import Noted, RemadeDocuments
+from tests.histories.documents import Indexed, checksum_of
+from tests.histories.fate import Countdown
+from tests.histories.reading import Reader, body_of, headers_of
 from tests.histories.web import Answer, Web
 
 _ROTATED_BYTES = 4_000
@@ -206,3 +212,94 @@ class SimulatedArchive:
 
     def reader(self, store: Store) -> ArchiveReader:
         return ArchiveReader(self._folder, store.archive_files(), look_up=store.archive_files)
+
+
+# --- remade --------------------------------------------------------------------------------------------------------
+
+
+Noted = Callable[[str, Document | None, bytes | None], None]
+"""Gets the URL of a page and what is made of it: document and checksum."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemadeDocuments:
+    """Those of some pages, made when they are asked for."""
+
+    engine: ReplayEngine
+    archive: ArchiveReader
+    states: Sequence[UrlState]
+    noted: Noted
+
+    def is_made(self, *, within_s: float) -> bool:
+        return True
+
+    def made(self) -> Mapping[int, Remade]:
+        return {state.id: self._of(state) for state in self.states}
+
+    def _of(self, state: UrlState) -> Remade:
+        stored = None if state.archived is None else self.archive.page(state.archived, state.url)
+        if stored is None:
+            return Remade(state.id, is_missing=True)
+        request = LeasedRequest(state.url, meta={STATE: state})
+        outcome = Reader(self.engine).outcome_of(response_of(stored.response, request))
+        remade = Remade.of(outcome, self.engine.canonical_key(state, outcome))
+        document = remade.document
+        if document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
+            remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
+            remade.response = stored.location
+        self.noted(state.url, document, remade.checksum)
+        return remade
+
+
+# --- moved ---------------------------------------------------------------------------------------------------------
+
+
+Content = tuple[str, str]
+"""Title and text."""
+
+
+class MovedDocuments:
+    """Those of one crawl."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        archive: SimulatedArchive | None,
+        contents: dict[tuple[str, bytes], Content],
+        latest: dict[str, Content],
+    ) -> None:
+        """`contents` and `latest` get what is moved."""
+        self._engine = engine
+        self._reader = None if archive is None else archive.reader(engine.store)
+        self._contents = contents
+        self._latest = latest
+        self._moving = None if archive is None else DocumentMoving(engine, self._read, self._checksum)
+
+    def end(self) -> int:
+        """Do what a crawl does at its end; return how many were moved."""
+        if self._moving is None:
+            return 0
+        self._moving.finish()
+        return self._moving.moved
+
+    def go_on(self, chance: random.Random) -> bool:
+        """Move some now and then; return whether that was done."""
+        return self._engine.folded.is_moving and chance.random() < 0.3 and self.finish()
+
+    def finish(self) -> bool:
+        """Move some; return whether there were more."""
+        if self._moving is None or not self._engine.folded.is_moving:
+            return False
+        return self._moving.step()
+
+    def _read(self, state: UrlState) -> Document | None:
+        return None if state.archived is None or self._reader is None else self._reader.document(state.archived, state.url)
+
+    def _checksum(self, document: Document, url: str) -> bytes | None:
+        if not document.text.strip():
+            return None
+        content = self._engine.collection.content
+        with_title, cut_off = content.checksum_title, content.checksum_cut_off
+        made = checksum_of(document.title, document.text, with_title=with_title, cut_off=cut_off)
+        self._contents[url, made] = self._latest[url] = document.title, document.text
+        return made

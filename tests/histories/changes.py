@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.histories import files
+from tests.histories.documents import change_file
 from tests.histories.drawn import DRAWN, Drawn
-from tests.histories.outages import Outages
+from tests.histories.sites import Outages
 from tests.histories.web import HTML, IMAGE, PLAIN, Page, Site, Web, host_of, path_of
 
 _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folder")
@@ -363,7 +363,7 @@ class Changes(Outages):
     def file(self) -> str:
         if self.by_spider or not self._drawn.files:
             return ""
-        return files.changed(self._web, self._any_page(), self._chance, lambda page: self.words(self._web.site_of(page.url)))
+        return change_file(self._web, self._any_page(), self._chance, lambda page: self.words(self._web.site_of(page.url)))
 
     def _new_page(self, site: Site, *, url: str = "") -> Page:
         title, text = self.words(site)

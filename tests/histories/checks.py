@@ -9,11 +9,10 @@ from collections.abc import Set as AbstractSet
 from crawlspace.model import Held, State, UrlState
 from tests.histories.collection import NO_DOCUMENT, Collection, row_of
 from tests.histories.configuration import DAY, HOUR, OUTSIDE
-from tests.histories.documents import Indexed
+from tests.histories.documents import Indexed, is_of_before
 from tests.histories.fate import Run
-from tests.histories.files import is_of_before
 from tests.histories.oracle import WALLED, Oracle, fails
-from tests.histories.walls import is_walled
+from tests.histories.sites import is_walled
 from tests.histories.web import REDIRECTS, host_of, name_of
 
 _LONGEST_CRAWL_S = HOUR / 2

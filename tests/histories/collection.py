@@ -12,14 +12,12 @@ from crawlspace.model import Held, State, UrlState
 from tests.histories import neighbour
 from tests.histories.changes import Changes
 from tests.histories.configuration import DAY, ELSEWHERE, Configuration
-from tests.histories.documents import Indexed
+from tests.histories.documents import OF_BEFORE, Indexed, Past, is_of_before
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
-from tests.histories.files import OF_BEFORE, is_of_before
 from tests.histories.folded import folded_web
 from tests.histories.oracle import FORBIDDEN, WALLED, Oracle, fails
-from tests.histories.past import Past
-from tests.histories.walls import is_walled, walled_web
+from tests.histories.sites import is_walled, walled_web
 from tests.histories.web import Web, host_of
 
 NO_DOCUMENT = (State.REDIRECTED, State.GONE, State.EXCLUDED)

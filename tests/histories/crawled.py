@@ -1,29 +1,185 @@
-"""A collection of a random history that crawls: what holds at all times is checked after each crawl, and the oracle is asked when all is settled."""
+"""A collection of a random history that keeps an archive: it is compacted, and an index that was lost is made anew of it."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from crawlspace.access.logins import forget_refused, refused_logins
+from crawlspace.crawl.sinks.deliveries import have_filled, lacks_documents
+from crawlspace.crawl.sinks.repair import UNSENT
+from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Held, State, UrlState
+from crawlspace.state.duplicates import held_checksum
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
 from tests.histories import neighbour
+from tests.histories.archive import SimulatedArchive
+from tests.histories.checks import CheckedCollection
+from tests.histories.collection import row_of
 from tests.histories.configuration import ELSEWHERE
-from tests.histories.fate import Fate, Run
-from tests.histories.files import UNREADABLE
+from tests.histories.documents import UNREADABLE, Indexed, Past
+from tests.histories.fate import Countdown, Fate, Killed, Run, killed_by
 from tests.histories.folded import forgotten, needlessly_held
 from tests.histories.folded import lost as lost_by_folding
-from tests.histories.oracle import WALLED, Remembered
-from tests.histories.relocated import target_of
-from tests.histories.searched import SearchedCollection
-from tests.histories.walls import is_walled
+from tests.histories.oracle import WALLED, Oracle, Remembered
+from tests.histories.sinks import SEARCH, SimulatedSearch
+from tests.histories.sites import is_walled, target_of
 from tests.histories.web import host_of
+
+Work = Callable[[SqliteStore | RedisStore, EmbeddedIndex, Countdown], None]
+
+
+class ArchivedCollection(CheckedCollection):
+    def _tend_archive(self, archive: SimulatedArchive) -> None:
+        """What a person does with an archive between two crawls."""
+        chance = self._chance
+        kill_after = round(2 ** chance.uniform(1, 8)) if chance.random() < 0.5 else None
+        what = chance.random()
+        if what < 0.2:
+            archive.most_bytes = chance.choice((None, 2_000, 20_000))
+            self._say(f"the archive may have {archive.most_bytes} bytes")
+        elif what < 0.6 or self._other is not None or self._counts.outbox or self._counts.left_to_others:
+            done = self._done(lambda store, _, countdown: archive.compact(store, countdown), kill_after)
+            self._report.met["archive compacted"] += done
+            self._say(f"the archive is compacted{'' if done else ', and that is killed'}")
+        else:
+            self._reindex(archive, kill_after)
+        self._look()
+        self._report.differences += self._archive_differences()
+
+    def _reindex(self, archive: SimulatedArchive, kill_after: int | None) -> None:
+        lost = self._chance.random() < 0.7
+        before = self._crawler.index()
+        if lost:
+            self._crawler.lose_index()
+        kills = 0
+        while not self._done(archive.reindex, kill_after):
+            kills += 1
+            kill_after = kill_after * 2 if kill_after is not None else None
+        self._report.met["index made anew of the archive"] += lost
+        self._say(f"{'the index is lost and made anew' if lost else 'all is sent again'}, killed {kills} times")
+        self._report.differences += self._changed_by_it(before, self._crawler.index())
+        self._index_before = self._index_before and self._index()
+
+    def _changed_by_it(self, before: dict[str, Indexed], after: dict[str, Indexed]) -> Iterator[str]:
+        key = self._configuration.content_key
+        for url in sorted(before.keys() | after.keys()):
+            was, now = before.get(url), after.get(url)
+            # It is sent with what is known of it now. What was held is in the index as it was sent before; equal pages are apart since then.
+            held = url in self._kept or (url in self._known and self._known[url].held is not None)
+            seen = [one and (key(one.title, one.text), held or (one.duplicates, one.field)) for one in (was, now)]
+            if seen[0] != seen[1]:
+                yield f"REINDEX {url}: {was} before, {now} afterwards"
+
+    def _archive_differences(self) -> Iterator[str]:
+        archive = self._crawler.archive
+        if archive is None:
+            return
+        index, own = self._crawler.index(), self._crawler.owners()
+        mine = {url for url, owner in own.items() if owner == self._crawler.name and not self._counts.outbox}
+        with self._crawler.store() as store:
+            assert isinstance(store, (SqliteStore, RedisStore))
+            yield from archive.differences(store, self._known, index, self._configuration, own=mine)
+
+    def _done(self, work: Work, kill_after: int | None) -> bool:
+        """Whether something came to its end that is killed after so many statements and steps."""
+        countdown = Countdown(kill_after)
+        try:
+            with self._crawler.store() as store, closing(self._crawler.open_index()) as index:
+                assert isinstance(store, (SqliteStore, RedisStore))
+                for opened in (store, index):
+                    killed_by(countdown, opened)
+                work(store, index, countdown)
+        except Killed:
+            return False
+        return True
+
+
+# --- searched ------------------------------------------------------------------------------------------------------
+
+
+class SearchedCollection(ArchivedCollection):
+    def _tend_search(self, search: SimulatedSearch) -> None:
+        """What a person, or too long an outage, does to the sink between two crawls."""
+        search.was_filled = True
+        what = self._chance.random()
+        with self._crawler.store() as store:
+            if not search.is_named:
+                search.is_named = True
+                store.use_sinks(self._crawler.sinks)
+                if store.counts().indexed:
+                    have_filled(store, SEARCH)
+                self._say("the settings name the search server")
+            elif what < 0.3:
+                have_filled(store, SEARCH)
+                self._say("the search server is to be filled")
+            elif what < 0.6:
+                search.lose(store)
+                self._say("the search server has lost its index, and is to be filled")
+            else:
+                waiting = store.backlog(SEARCH)
+                have_filled(store, SEARCH)
+                store.withdraw(SEARCH, deletes=False)
+                self._say(f"of {waiting} orders for the search server the pushes are dropped")
+                self._report.met["pushes for the search server dropped"] += waiting > 0
+
+    def _calm(self, search: SimulatedSearch) -> None:
+        """Have nothing fail any more where the server lacks documents: some are fetched for it in the crawls that follow."""
+        with self._crawler.store() as store:
+            if lacks_documents(store, SEARCH):
+                search.end_faults()
+
+    def _search_differences(
+        self, oracle: Oracle, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past
+    ) -> Iterator[str]:
+        """All being settled and sent, the server has the same documents as the embedded index, as the oracle expects them."""
+        search = self._crawler.search
+        if search is None or not search.is_named:
+            return
+        with self._crawler.store() as store:
+            search.send_rest(store, self._crawler.clock.now())
+            if waiting := store.backlog(SEARCH):
+                yield f"SEARCH  {waiting} orders wait, though nothing fails"
+            for op, url, reason in store.parked(SEARCH):
+                yield f"SEARCH  {op.name} {url} refused: {reason}"
+            if lacks_documents(store, SEARCH):
+                yield "SEARCH  it lacks documents still"
+        there = search.index()
+        lacking = {url for url in index.keys() - there.keys() if self._cannot_be_sent(url, search)}
+        for url in sorted(index.keys() - there.keys() - lacking):
+            yield f"SEARCH  MISSING {url}: {index[url].title!r} ({row_of(self._known.get(url))})"
+        for url in sorted(there.keys() - index.keys()):
+            yield f"SEARCH  EXTRA   {url}: {there[url].title!r}"
+        of_embedded = set(oracle.differences(index, memory, past))
+        for one in oracle.differences({**there, **{url: index[url] for url in lacking}}, memory, past):
+            if one not in of_embedded:
+                yield f"SEARCH  {one}"
+        self._report.met["documents on the search server"] += len(there)
+        self._report.met["documents that it cannot be sent"] += len(lacking)
+        search.fail_again()
+
+    def _cannot_be_sent(self, url: str, search: SimulatedSearch) -> bool:
+        """Whether the server, since it was filled, lacks a document that could only be fetched: its page fails, or is never asked for."""
+        state = self._known.get(url)
+        if state is None or not search.was_filled:
+            return False
+        if state.next_fetch is None or state.held is not None:
+            return True  # left in the index for another crawler, or its page is no document any more
+        # in a crawl that goes on, a page may have been in flight whenever its document was to be sent
+        # one without a checksum was left in the index when its page came back and failed: nothing is kept of what it was
+        # one with a checksum of its own was held for the rules; it is sent after its next fetch, changed or not
+        is_to_fetch = state.fields_mark == UNSENT or state.checksum in (None, held_checksum(state.id))
+        return is_to_fetch and (self._configuration.continuous or not self._is_well(url))
+
+
+# --- crawled -------------------------------------------------------------------------------------------------------
+
 
 _LOGIN = "the log-in of CRAWLSPACE_SITES"
 

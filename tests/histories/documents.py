@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from tests.histories.web import name_of, path_of
+from crawlspace.content.fingerprint import checksum, checksum_of_bytes
+from crawlspace.model import State, UrlState
+from crawlspace.status import Status
+from tests.histories.configuration import Configuration
+from tests.histories.web import FILE, Answer, Page, Web, name_of, path_of
 
 IN_NO_GROUP = "in no group"
 """What the key of a document begins with that is held for the rules."""
@@ -70,3 +75,167 @@ def noted_differences(document: Document, has: Indexed, group: Sequence[Document
     others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
     if has.duplicates != others:
         yield f"NOTED   {document.url}: duplicates MISSING {sorted(others - has.duplicates)}, EXTRA {sorted(has.duplicates - others)}"
+
+
+# --- past ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A document whose deletion is held: it is as it was. `why` is "host", "many" or "rules"."""
+
+    url: str
+    title: str
+    text: str
+    canonical: str
+    why: str
+    key: tuple[str, ...] | None = None
+    """By what it is known to be equal to others, where that isn't how it is now."""
+    inherited: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Values of the field that its links have inherited since it was first read, by the addresses they may have come to."""
+
+
+@dataclass(slots=True)
+class Past:
+    """What the present doesn't tell."""
+
+    kept: Sequence[Kept] = ()
+    elsewhere: Mapping[str, Indexed | None] = field(default_factory=dict)
+    """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
+    left: Collection[str] = ()
+    """Addresses whose documents were left to another crawler, and whose deletion is held."""
+    of_other: Collection[str] = ()
+    """Documents that another collection with the same index pushed last: it knows other duplicates of them, and other pages lead there."""
+    returned: Collection[str] = ()
+    """Addresses that came back into the crawl space just now, and have been fetched once since: what is gone is remembered until the next fetch."""
+    held_by_other: Collection[str] = ()
+    """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
+    due_tomorrow: Collection[str] = ()
+    """Addresses that inherit something else now, and were fetched for that today already: they are fetched again the next day."""
+
+    forbidden: Sequence[Mapping[str, Collection[str]]] = ()
+    """What links of pages have inherited that lead to the log-in though somebody is logged in, as `Kept.inherited`: all that is known of them stays."""
+
+    @property
+    def held(self) -> set[str]:
+        """The addresses of `kept`."""
+        return {one.url for one in self.kept}
+
+
+# --- inherited -----------------------------------------------------------------------------------------------------
+
+
+LONGEST_CHAIN = 3
+"""Redirects in a row, in a web that changes a little."""
+
+Certain = Callable[[Page], bool | None]
+"""Whether a page is crawled, so that its links inherit; None where that is not known."""
+
+
+def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain) -> set[str]:
+    """The values that the field may have; "" for none."""
+    own = configuration.field_of(url)
+    if own:
+        return {own}
+    return _inherited(url, web, configuration, pages, is_crawled, set())
+
+
+def _inherited(
+    url: str, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain, seen: set[str]
+) -> set[str]:
+    """A link inherits the fields that the rules add to its page; a redirect passes on those and its own inherited ones."""
+    may, for_sure = set(), False
+    for page in pages:
+        leads = page.location == url if page.location else url in (*page.links, page.canonical, page.link_canonical)
+        if not leads or page.url == url or page.url in seen:
+            continue
+        values = {configuration.field_of(page.url)}
+        if page.location and values == {""}:
+            values = _inherited(page.url, web, configuration, pages, is_crawled, {*seen, url})
+        crawled = is_crawled(page)
+        if crawled is False or values == {""}:
+            continue
+        may |= values
+        # one that was first found behind a redirect has that one counted, and may be followed no further
+        followed = not (page.location and page.url in web.led_to) or configuration.max_redirects > LONGEST_CHAIN
+        for_sure = for_sure or (crawled is True and followed and "" not in values and url != page.link_canonical)
+    return may - {""} if for_sure else may | {""}
+
+
+class Inherited:
+    """What pages handed along their links when they were read, and where those lead by redirects."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, set[tuple[str, str]]] = {}
+        """By page: where it linked to, and the value that was inherited there."""
+        self._redirects: dict[str, set[str]] = {}
+
+    def note(self, url: str, answer: Answer, value: str) -> None:
+        """Note an answer; `value` is what rules.xml adds below /p/ at that time."""
+        if answer.location:
+            self._redirects.setdefault(url, set()).add(answer.location)
+        if value and path_of(url).startswith("/p/"):
+            leads = (*answer.links, answer.canonical, answer.link_canonical, answer.location)
+            self._values.setdefault(url, set()).update((to, value) for to in leads if to)
+
+    def along_links_of(self, url: str) -> dict[str, set[str]]:
+        """Return the values by the addresses that inherited them."""
+        found: dict[str, set[str]] = {}
+        for to, value in self._values.get(url, ()):
+            waiting, seen = [to], {url}
+            while waiting:
+                led = waiting.pop()
+                if led not in seen:
+                    seen.add(led)
+                    found.setdefault(led, set()).add(value)
+                    waiting += self._redirects.get(led, ())
+        return found
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+OF_BEFORE = "of before"
+"""Why a document is kept: it is of a version of the file that could be read."""
+UNREADABLE = int(Status.UNREADABLE_FILE)
+_BYTES = [f"bytes {number}" for number in range(100)]
+_KEYS: Mapping[bytes, tuple[str, ...]] = {checksum_of_bytes(one.encode()): ("locked", one) for one in _BYTES}
+
+
+def change_file(web: Web, page: Page, chance: random.Random, words: Callable[[Page], tuple[str, str]]) -> str:
+    """Have a page be a file, or one that cannot be read be another one, or readable; `words` returns title and text for it."""
+    locked = [one for one in web.pages.values() if one.locked and one.status == 200 and not one.failure]
+    if locked and chance.random() < 0.6:
+        page = chance.choice(locked)
+        if chance.random() < 0.5:
+            page.locked = ""
+            page.title, page.text = words(page)
+            return f"{page.url} is a file with {page.title!r}"
+    page.type, page.noindex, page.canonical, page.links = FILE, False, "", []
+    if chance.random() < 0.3:
+        return f"{page.url} is {page.type}"
+    page.title, page.text = page.url.rpartition("/")[2], ""
+    page.locked = chance.choice(locked).locked if locked and chance.random() < 0.4 else chance.choice(_BYTES)
+    return f"{page.url} is a file that cannot be read, {page.locked}"
+
+
+def done_state(page: Page) -> tuple[str, int]:
+    """State and status of a page that is a document."""
+    return "done", UNREADABLE if page.locked else 200
+
+
+def checksum_of(title: str, text: str, *, with_title: bool, cut_off: int, locked: str = "") -> bytes:
+    """The checksum of a document; `locked` are the bytes of a file that cannot be read."""
+    if locked:
+        return checksum_of_bytes(locked.encode())
+    return checksum(text, title=title if with_title else None, cut_off=cut_off)
+
+
+def key_of(checksum: bytes) -> tuple[str, ...] | None:
+    """What a file is equal to others by that has this checksum and cannot be read, as `Configuration.key_of`; None for what has text."""
+    return _KEYS.get(checksum)
+
+
+def is_of_before(state: UrlState) -> bool:
+    """Whether what is indexed is a version with text of a file that cannot be read any more: it stays for a while."""
+    return state.state is State.FAILED and state.status == UNREADABLE and state.checksum is not None

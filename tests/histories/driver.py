@@ -36,23 +36,15 @@ from crawlspace.status import Status
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
-from tests.histories.answers import status_of, without_document
-from tests.histories.archive import SimulatedArchive, exchange_of
+from tests.histories.archive import MovedDocuments, SimulatedArchive, exchange_of
 from tests.histories.configuration import DAY, Configuration, rules_xml
 from tests.histories.depths import end_run_checked
-from tests.histories.documents import AS_IT_WAS, Indexed
-from tests.histories.fate import Fate, Run, Stuck, errors_into
-from tests.histories.files import checksum_of, key_of
-from tests.histories.index_file import IndexFile
-from tests.histories.inherited import Inherited
-from tests.histories.kills import Countdown, Failing, Killed, killed_by
+from tests.histories.documents import AS_IT_WAS, Indexed, Inherited, Kept, checksum_of, key_of
+from tests.histories.fate import Countdown, Failing, Fate, Killed, Run, Stuck, errors_into, killed_by, wait
 from tests.histories.logins import LoggingIn
-from tests.histories.moved import MovedDocuments
-from tests.histories.past import Kept
-from tests.histories.reading import Reader
-from tests.histories.sending import send_once
-from tests.histories.waiting import wait
-from tests.histories.walls import CookieJar
+from tests.histories.reading import Reader, status_of, without_document
+from tests.histories.sinks import IndexFile, send_once
+from tests.histories.sites import CookieJar
 from tests.histories.web import HTML, Answer, Web, host_of
 
 NAME = "h"

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from tests.histories import focus, folded, logins, neighbour, relocated, walls
+from tests.histories import folded, logins, neighbour
 from tests.histories.changes import Changes
 from tests.histories.collection import HistoryReport
 from tests.histories.configuration import DAY, HOUR, Configuration, Rule
@@ -22,9 +22,18 @@ from tests.histories.drawn import DRAWN, Drawn
 from tests.histories.driver import OnServer, SimulatedCrawler
 from tests.histories.fate import Fate
 from tests.histories.folded import folded_web
-from tests.histories.loosened import loosened, needless, with_starts
-from tests.histories.reconfigured import reconfigured, scheduled
-from tests.histories.sending import SimulatedSearch
+from tests.histories.settings import (
+    change_focus,
+    choose_focus,
+    fit_focus,
+    loosened,
+    needless,
+    reconfigured,
+    scheduled,
+    with_starts,
+)
+from tests.histories.sinks import SimulatedSearch
+from tests.histories.sites import change_wall, relocate
 from tests.histories.team import SimulatedTeam
 from tests.histories.web import REFUSALS, Site, Web
 from tests.search_server import SearchServer, search_server
@@ -85,8 +94,8 @@ class History(CrawledCollection):
         if chance.random() < 0.5:
             shared = tuple(Rule(True, "domain", site.host.partition(":")[0]) for site in sites if chance.random() < 0.8)
             self._configuration = replace(self._configuration, global_rules=shared)
-        self._focus = focus.chosen(drawn, chance)
-        self._configuration = focus.fitting(self._focus, self._configuration, self._web, chance)
+        self._focus = choose_focus(drawn, chance)
+        self._configuration = fit_focus(self._focus, self._configuration, self._web, chance)
         for _ in range(chance.randint(0, 4)):
             self._configuration = reconfigured(self._configuration, self._web, chance)
         if self._focus == "folding":
@@ -199,12 +208,12 @@ class History(CrawledCollection):
         if self._logs_in and (not (self._builds_walls or self._moves) or chance.random() < 0.6):
             self._say(logins.change(self._web, chance))
         elif self._moves and (not self._builds_walls or chance.random() < 0.5):
-            self._say(relocated.relocate(self._web, chance, self._changes.words))
+            self._say(relocate(self._web, chance, self._changes.words))
             self._note_all_elsewhere()
         elif chance.random() < 0.3:
             self._reconfigure(replace(self._configuration, cookies=not self._configuration.cookies))
         else:
-            self._say(walls.build(self._web, chance))
+            self._say(change_wall(self._web, chance))
         self._trouble.unsettled = True
         if chance.random() < 0.3:
             self._crawler.clock.advance(self._configuration.refresh_max + 1)
@@ -225,7 +234,7 @@ class History(CrawledCollection):
         else:
             what = chance.random()
             if what < 0.25:
-                self._reconfigure(focus.changed(self._focus, self._configuration, self._web, chance))
+                self._reconfigure(change_focus(self._focus, self._configuration, self._web, chance))
                 if self._focus == "folding":
                     self._fold()
             elif what < 0.75:

@@ -10,11 +10,22 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
-from tests.histories.documents import IN_NO_GROUP, Document, Indexed, groups_of, is_always_better, noted_differences
-from tests.histories.files import OF_BEFORE, UNREADABLE, done
-from tests.histories.inherited import LONGEST_CHAIN, fields_of
-from tests.histories.past import Kept, Past
-from tests.histories.relocated import target_of
+from tests.histories.documents import (
+    IN_NO_GROUP,
+    LONGEST_CHAIN,
+    OF_BEFORE,
+    UNREADABLE,
+    Document,
+    Indexed,
+    Kept,
+    Past,
+    done_state,
+    fields_of,
+    groups_of,
+    is_always_better,
+    noted_differences,
+)
+from tests.histories.sites import target_of
 from tests.histories.web import Page, Web, distances, host_of, name_of
 
 Remembered = tuple[str, int | None]
@@ -93,7 +104,7 @@ class Oracle:
     def document_at(self, url: str) -> Page | None:
         """The page at an address, if it is a document for sure; None for an empty one."""
         page = self._web.page(url) if url else None
-        is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done(page)}
+        is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done_state(page)}
         return page if is_sure else None
 
     def outage(self, url: str) -> str:
@@ -247,7 +258,7 @@ class Oracle:
             if (
                 page.url not in documents
                 and not self._web.site_of(page.url).is_dead
-                and (may == {done(page)} or (done(page) in may and memory.get(page.url) == done(page)))
+                and (may == {done_state(page)} or (done_state(page) in may and memory.get(page.url) == done_state(page)))
             ):
                 key = self._configuration.key_of(page)
                 canonical = self._canonical(page)
@@ -363,7 +374,7 @@ class Oracle:
             return {ABSENT, ("gone", 404)}
         if (page.noindex or page.header_noindex) and configuration.meta_robots:
             return {("excluded", 2004)}
-        return {done(page)}
+        return {done_state(page)}
 
     def _of_nothing(self, url: str, *, linked: bool) -> set[Remembered]:
         """What may be remembered of an address where nothing is."""
@@ -415,7 +426,11 @@ class Oracle:
             is_depth_known = page is not None or not self._configuration.max_depth
             if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and is_depth_known:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
-        elif page is not None and remembered == {done(page)} and not (is_asked_later or self._may_be_of_before(kept, page, past)):
+        elif (
+            page is not None
+            and remembered == {done_state(page)}
+            and not (is_asked_later or self._may_be_of_before(kept, page, past))
+        ):
             yield f"HELD    {kept.url}: for {kept.why}, and it is there"
         may_fail = page is not None and (fails(page) or self._leads_back(page))
         is_well = not (is_asked_later or (may_fail and self._may_seem_down(kept.url, memory)))

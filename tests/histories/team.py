@@ -34,9 +34,8 @@ from crawlspace.state.site_health import NEW_SITE
 from tests.histories.configuration import Configuration
 from tests.histories.depths import end_run_checked
 from tests.histories.driver import NAME, SimulatedCrawler
-from tests.histories.fate import Fate, Run, Stuck, errors_into
-from tests.histories.kills import Countdown, Failing, Killed, kill_between_calls
-from tests.histories.sending import SEARCH, fill
+from tests.histories.fate import Countdown, Failing, Fate, Killed, Run, Stuck, errors_into, kill_between_calls
+from tests.histories.sinks import SEARCH, fill
 from tests.servers import client_of_pool
 
 _ROUNDS = 60_000

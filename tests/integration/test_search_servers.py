@@ -123,7 +123,7 @@ def test_a_server_that_cannot_be_searched_is_a_sentence(demo: Project, run: Run)
         at = f"{INDEX} at {server.url}"
         configure(demo, search=server.options())
         never = run("search", "demo", "holiday")
-        said = f"there is no {at}, neither an alias nor an index: `scrapy crawl demo` makes it if it was never there, else"
+        said = f"there is no {at}, neither an alias nor an index: `scrapy crawl demo` creates it if it never existed, else"
         assert (never.returncode, never.stderr) == (1, f"{said} reports what to do\n")
         server.ask("PUT", f"/{INDEX}")
         index = run("search", "demo", "holiday")
@@ -133,7 +133,7 @@ def test_a_server_that_cannot_be_searched_is_a_sentence(demo: Project, run: Run)
         configure(demo, search=solr.options(index="nowhere"))
         missing = run("search", "demo", "holiday")
         assert (missing.returncode, missing.stdout, missing.stderr.count("\n")) == (1, "", 1)
-        assert missing.stderr.startswith(f"there is no core or collection nowhere at {solr.url}: make it of the files in ")
+        assert missing.stderr.startswith(f"there is no core or collection nowhere at {solr.url}: create it from the files in ")
     for kind in ("opensearch", "solr"):
         configure(demo, search={**DOWN, "type": kind})
         down = run("search", "demo", "holiday")

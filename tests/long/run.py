@@ -19,7 +19,7 @@ BOUNDED: Mapping[str, str] = {
     "histories": "--first 5000 --count 30",
     "sessions": "--runs 4 --pages 400",
     "sink_faults": "--count 60",
-    "sink_down": "--pages 24000 --first 12000",
+    "sink_down": "--backlog 2000 --pages 17000 --first 3000",
     "outage": "--pages 1000 --real 300 --dead 100000",
     "memory": "--many 200000 --few 10000 --fetches 1000",
     "pending": "--lines 100000 --shared-lines 20000",

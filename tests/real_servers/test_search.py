@@ -115,7 +115,7 @@ def test_a_text_too_long_for_highlighting_has_a_snippet(both: Both) -> None:
 def test_more_words_than_the_server_takes(both: Both) -> None:
     words = " ".join(f"word{number}" for number in range(1_000))
     if both.counts_words:
-        with pytest.raises(UsageError, match="the search has more words than the server takes: leave some out"):
+        with pytest.raises(UsageError, match="the search has more words than the server accepts: leave some out"):
             both.server.sink.search(words)
     else:  # Elasticsearch 7 counts the clauses of each part for itself
         assert both.server.sink.search(words).total == 0

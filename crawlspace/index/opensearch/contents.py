@@ -1,4 +1,4 @@
-"""What an index on OpenSearch or Elasticsearch has: versions of single documents, and all of them in pages."""
+"""The documents in an index: versions of single ones, and all of them in pages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from crawlspace.index.opensearch.bulk import cause_of, refused_whole
 from crawlspace.index.sink import Entry
 from crawlspace.urls import document_id
 
-PAGE = 1_000
-_KEPT = ["url", "collection"]
+_PAGE = 1_000
+_FIELDS = ["url", "collection"]
 _TEXT_SORTED = "Text fields are not optimised"
-"""How both servers begin to refuse to sort by a text."""
+"""The beginning of the error of both servers for sorting by a text."""
 
 
 class IndexContents:
@@ -26,66 +26,75 @@ class IndexContents:
         self._index = index
 
     def look_up(self, urls: Sequence[str]) -> dict[str, Entry]:
-        """Return the entries of those URLs that have a document, as they are at this moment."""
-        return {url: entry for url, (entry, _) in self._found(urls, ",".join(_KEPT)).items()}
+        return {url: entry for url, (entry, _) in self._found(urls, ",".join(_FIELDS)).items()}
 
-    def sources(self, urls: Sequence[str], *, only: str = "") -> dict[str, tuple[Entry, Mapping[str, object]]]:
-        """Return entries with all that is stored of them, or with one field."""
-        return self._found(urls, ",".join([only, *_KEPT]) if only else "true")
+    def sources(self, urls: Sequence[str]) -> dict[str, tuple[Entry, Mapping[str, object]]]:
+        """Return the entries of URLs with their stored documents."""
+        return self._found(urls, "true")
+
+    def duplicates_of(self, urls: Sequence[str]) -> dict[str, list[str]]:
+        found = self._found(urls, ",".join(["duplicates", *_FIELDS]))
+        return {url: list(map(str, items(source.get("duplicates")))) for url, (_, source) in found.items()}
 
     def entries(self, *, owner: str | None, except_for: str | None = None) -> Iterator[Sequence[Entry]]:
-        """Yield the entries of a collection, of all, or of all but one collection."""
-        self._answered(self._client.run(self._client.request("POST", f"/{self._index}/_refresh")))
+        self._ask("_refresh")
         after: object = None
         while True:
             body: dict[str, object] = {
-                "size": PAGE,
+                "size": _PAGE,
                 "version": True,
-                "_source": _KEPT,
+                "_source": _FIELDS,
                 "query": _query(owner, except_for),
                 "sort": [{"id": {"order": "asc", "unmapped_type": "keyword"}}],
             }
             if after is not None:
                 body["search_after"] = after
-            reply = self._answered(self._client.run(self._client.request("POST", f"/{self._index}/_search", body=body)))
-            hits = list(map(table, items(table(table(reply.body).get("hits")).get("hits"))))
+            hits = hits_of(self._ask("_search", body))
             if not hits:
                 return
             yield [_entry(hit) for hit in hits]
             after = hits[-1].get("sort")
 
     def count(self, *, owner: str | None) -> int:
-        """Return how many documents a collection has there, or all have, once what was written is visible."""
-        self._answered(self._client.run(self._client.request("POST", f"/{self._index}/_refresh")))
-        body = {"query": _query(owner, None)}
-        reply = self._answered(self._client.run(self._client.request("POST", f"/{self._index}/_count", body=body)))
-        number = table(reply.body).get("count")
+        self._ask("_refresh")
+        number = self._ask("_count", {"query": _query(owner, None)}).get("count")
         return number if isinstance(number, int) else 0
 
     async def get(self, ids: Sequence[str], source: str) -> dict[str, tuple[Entry, Mapping[str, object]]]:
-        """Return those documents that are there, by id, each with the fields that `source` names."""
+        """Return the entries of stored documents by id, with the fields that `source` names."""
         found: dict[str, tuple[Entry, Mapping[str, object]]] = {}
-        for first in range(0, len(ids), PAGE):
-            body = {"ids": ids[first : first + PAGE]}
-            reply = self._answered(
-                await self._client.request("POST", f"/{self._index}/_mget", body=body, parameters={"_source": source})
-            )
-            for one in map(table, items(table(reply.body).get("docs"))):
+        for first in range(0, len(ids), _PAGE):
+            body = {"ids": ids[first : first + _PAGE]}
+            reply = await self._client.request("POST", f"/{self._index}/_mget", body=body, parameters={"_source": source})
+            for one in map(table, items(self._answered(reply).get("docs"))):
                 if one.get("found"):
                     found[str(one.get("_id"))] = _entry(one), table(one.get("_source"))
         return found
 
     def _found(self, urls: Sequence[str], source: str) -> dict[str, tuple[Entry, Mapping[str, object]]]:
-        names = {document_id(url): url for url in urls}
-        return {names[id]: found for id, found in self._client.run(self.get(list(names), source)).items()}
+        by_id = {document_id(url): url for url in urls}
+        return {by_id[id]: found for id, found in self._client.run(self.get(list(by_id), source)).items()}
 
-    def _answered(self, reply: Reply) -> Reply:
+    def _ask(self, action: str, body: object = None) -> Mapping[str, object]:
+        return self._answered(self._client.run(self._client.request("POST", f"/{self._index}/{action}", body=body)))
+
+    def _answered(self, reply: Reply) -> Mapping[str, object]:
         if not reply.is_ok:
             why = cause_of(reply.body) or refused_whole(reply.status, reply.body).why
             if _TEXT_SORTED in why:
                 why = "its documents cannot be put in order; the template must have the field id as keyword"
-            raise IndexUnavailable(f"{self._server} does not tell what {self._index} has: {why}")
-        return reply
+            raise cannot_read(self._index, self._server, why)
+        return table(reply.body)
+
+
+def cannot_read(index: str, server: str, why: str) -> IndexUnavailable:
+    """Return the error for an index whose documents cannot be read."""
+    return IndexUnavailable(f"{server} does not return the documents of {index}: {why}")
+
+
+def hits_of(answer: object) -> list[Mapping[str, object]]:
+    """Return the hits in the answer to a search."""
+    return list(map(table, items(table(table(answer).get("hits")).get("hits"))))
 
 
 def _query(owner: str | None, except_for: str | None) -> dict[str, object]:

@@ -1,22 +1,19 @@
-"""What a document is in OpenSearch and Elasticsearch: the mapping of an index, and the source of a document.
+"""Documents in OpenSearch and Elasticsearch: the mapping of an index, and the stored form of a document.
 
 Title, headings, description and text are objects with a field for each language (`text.de`), so that each language has its own analyser
-and a document is stored once; what has another language, or none, is in `other`. A query asks `text.*`. Fields of the user's own are in
-`fields`, one flat object, so that no page can make the mapping grow. A server that has no flat objects (the OSS build of Elasticsearch,
-OpenSearch before 2.7) gets a keyword field for each name there, so that the same queries work.
+and a document is stored once; texts in another language, or none, are in `other`. The user's own fields are in `fields`, one flat object,
+so that no page can make the mapping grow. On a server without flat objects (the OSS build of Elasticsearch, OpenSearch before 2.7) each of
+them is a keyword field, so that the same queries work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
-from urllib.parse import unquote, urlsplit
 
-from crawlspace.document import Document, IndexOrder, with_values
+from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import table
-from crawlspace.index.orders import PLACE, URL, reference_fields
-from crawlspace.index.search import day_of
-from crawlspace.index.search_server.documents import OTHER, language_field
+from crawlspace.index.orders import PLACE, URL
+from crawlspace.index.search_server.documents import MAX_KEYWORD, OTHER, TEXTS, language_field, stored_fields, stored_texts
 
 ANALYZERS: Mapping[str, str] = {
     "ar": "arabic",
@@ -53,11 +50,7 @@ ANALYZERS: Mapping[str, str] = {
     "tr": "turkish",
     "zh": "cjk",
 }
-"""By language, those that both servers have without plugins."""
-_TEXTS = ("title", "headings", "description", "text")
-_MOST_KEYWORD_BYTES = 8_000
-"""A keyword has up to 32,766 bytes in Lucene, and a character up to four."""
-
+"""Analysers by language: those that both servers have without plugins."""
 
 MARK: Mapping[str, object] = {
     "properties": {
@@ -67,7 +60,7 @@ MARK: Mapping[str, object] = {
         "sequence": {"type": "long"},
     }
 }
-"""The field of the marker, see `marker.py`."""
+"""The mapping of the field of markers."""
 
 
 def index_body(
@@ -75,13 +68,13 @@ def index_body(
 ) -> dict[str, object]:
     """Return settings and mapping of a new index.
 
-    `flat_type` is what the server calls a flat object, empty where it has none, `without` are analysers it lacks, and `is_marked` says that
-    each collection that has sent something there has a marker.
+    `flat_type` is the server's type of a flat object, empty if it has none; `without` are analysers it lacks; `is_marked`: each collection
+    with documents in the index has a marker.
     """
-    keyword: dict[str, object] = {"type": "keyword", "ignore_above": _MOST_KEYWORD_BYTES}
+    keyword: dict[str, object] = {"type": "keyword", "ignore_above": MAX_KEYWORD}
     analyzers = {code: name for code, name in ANALYZERS.items() if name not in without} | {OTHER: "standard"}
     by_language = {code: {"type": "text", "analyzer": name} for code, name in analyzers.items()}
-    properties: dict[str, object] = {name: {"properties": by_language} for name in _TEXTS}
+    properties: dict[str, object] = {name: {"properties": by_language} for name in TEXTS}
     properties |= {
         "id": keyword,
         "key": keyword,
@@ -125,54 +118,17 @@ def index_body(
 
 
 def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
-    """Return the languages that the texts of an index have fields for, from its mapping; None where they are plain texts."""
+    """Return the languages for which an index has fields, from its mapping; None if a text has one field."""
     text = table(table(table(mapping.get("mappings")).get("properties")).get("text"))
     return frozenset(table(text["properties"])) if "properties" in text else None
 
 
 def source_of(
-    order: IndexOrder,
-    document: Document,
-    *,
-    id: str,
-    owner: str,
-    now: float,
-    languages: Collection[str] | None,
+    order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str] | None
 ) -> dict[str, object]:
-    """Return what is stored of the document of an order; empty fields are left out. `languages`: see `languages_of`."""
-    url = order.url
-    code = OTHER if languages is None else language_field(document.language, languages)
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    texts = zip(_TEXTS, (document.title, document.headings, document.description, document.text), strict=True)
-    found: dict[str, object] = {name: value if languages is None else {code: value} for name, value in texts if value}
-    found |= {
-        "id": id,
-        "url": url,
-        "address": address_of(url),
-        "scheme": parts.scheme,
-        "host": host,
-        "folder": f"{host}{parts.path.rpartition('/')[0]}",
-        "collection": owner,
-        "pushed_at": datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-    }
-    modified = document.modified if document.modified[10:11] == "T" else day_of(document.modified)
-    fields = {
-        name: value[:_MOST_KEYWORD_BYTES] if isinstance(value, str) else [one[:_MOST_KEYWORD_BYTES] for one in value]
-        for name, value in with_values(document.fields).items()
-    }
-    others = {
-        "language": document.language,
-        "content_type": document.content_type,
-        "modified": modified,
-        "duplicates": document.duplicates,
-        "fields": fields,
-        **reference_fields(order),
-    }
-    return found | {name: value for name, value in others.items() if value}
-
-
-def address_of(url: str) -> str:
-    """Return what the words of a URL are taken from."""
-    parts = urlsplit(url)
-    return unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip()
+    """Return the stored form of the document of an order; empty fields are left out. `languages`: see `languages_of`."""
+    texts = stored_texts(document)
+    if languages is not None:
+        code = language_field(document.language, languages)
+        texts = {name: {code: text} for name, text in texts.items()}
+    return stored_fields(order, document, owner=owner, now=now) | texts

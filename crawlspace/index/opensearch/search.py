@@ -1,8 +1,7 @@
-"""Search in OpenSearch and Elasticsearch, with what both have.
+"""Search in OpenSearch and Elasticsearch, by what both support.
 
 The query has a branch for each language of the documents, with the fields of that language. In it each word must occur in one of the
-fields, and a word that the analyser of the language leaves out, such as "the", may be missing. The server finds and counts; the best are put
-in order here, as those of the embedded index are, and what is shown of them is then asked for.
+fields, and a word that the analyser of the language leaves out, such as "the", may be missing.
 """
 
 from __future__ import annotations
@@ -15,29 +14,32 @@ from crawlspace.errors import IndexUnavailable, UsageError
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import cause_of
+from crawlspace.index.opensearch.contents import hits_of
 from crawlspace.index.opensearch.mapping import languages_of
 from crawlspace.index.search import FACET_VALUES, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
+    ADDRESS_WEIGHT,
     FACET_FIELDS,
-    MOST_LANGUAGES,
+    MAX_LANGUAGES,
     TIE_BREAKER,
     TOO_MANY_WORDS,
-    WEIGHT_OF_ADDRESS,
     WEIGHTS,
     DocumentSearch,
     Query,
     SearchRequest,
     ServerAnswer,
+    counts_of,
+    score_of,
+    split_host,
 )
-from crawlspace.index.words import SearchQuery, Term
+from crawlspace.index.words import Term
 
 _MOST_EXPANSIONS = 1_000
 _CHARACTERS_OF_SNIPPET = 160
 _PARAMETERS = {"allow_partial_search_results": "false", "preference": "crawlspace"}
-"""A shard that fails is an error, and not fewer hits. The same copies of the shards are asked for each page of hits: equal scores are in
-another order on each copy."""
-_PORT = re.compile(r":\d+$")
+"""The failure of a shard is an error, not fewer hits. The same replicas answer for each page of hits, because each orders equal scores in
+another way."""
 _TOO_MANY_WORDS = re.compile(r"too_many_(?:nested_)?clauses|maxClauseCount")
 _TOO_LONG_TO_HIGHLIGHT = re.compile(r"max_analyzed_offset")
 
@@ -45,7 +47,7 @@ _TOO_LONG_TO_HIGHLIGHT = re.compile(r"max_analyzed_offset")
 def query_of(request: SearchRequest, *, owner: str) -> Query:
     """Return the query for documents of a collection that have all terms; with `of_some`, those that must be there and some of the rest."""
     languages = request.languages
-    branches = [_branch(request.terms, field, languages, of_some=request.of_some) for field in languages.by_field]
+    branches = [_branch(request, field) for field in languages.by_field]
     conditions: list[Query] = [{"term": {"collection": owner}}]
     for field, of_field in by_field(request.filters).items():
         if field == "language":
@@ -56,14 +58,14 @@ def query_of(request: SearchRequest, *, owner: str) -> Query:
 
 
 def highlight_of(request: SearchRequest, marks: tuple[str, str]) -> Query:
-    """Return what the server is asked to show of the texts."""
+    """Return the part of a request for snippets of the texts."""
     found: list[Query] = []
     fields = [f"text{_suffix(one)}" for one in request.languages.by_field]
     for field in fields:
         for term in request.terms.wanted:
             if term.is_prefix:
                 found += _prefixes(term, [field])
-            elif request.of_some and not term.is_quoted:
+            elif request.is_optional(term):
                 found.append({"match": {field: {"query": term.written}}})
             else:
                 found.append({"match_phrase": {field: {"query": term.written}}})
@@ -79,8 +81,13 @@ def highlight_of(request: SearchRequest, marks: tuple[str, str]) -> Query:
     }
 
 
+def not_this_product(url: str, reply: Reply) -> IndexUnavailable:
+    """Return the error for another server."""
+    return IndexUnavailable(f"{url} is no OpenSearch or Elasticsearch: it answers {reply.status} {shown(reply.body)}")
+
+
 def not_an_alias(server: str, index: str) -> IndexUnavailable:
-    """Return the error where an index is in the place of an alias."""
+    """Return the error for an index that has the name of the alias."""
     return IndexUnavailable(
         f"{index} at {server} is an index, and must be an alias: give the sink another index, or reindex that one under another name and"
         " have an alias lead there"
@@ -103,10 +110,8 @@ class ServerSearch(DocumentSearch):
         reply = await self._client.request("GET", f"/{self._index}/_mapping")
         mapping = table(next(iter(table(self._answered(reply)).values()), None))
         if "mappings" not in mapping:
-            raise IndexUnavailable(
-                f"{self._url} is no OpenSearch or Elasticsearch: it answers {reply.status} {shown(reply.body)}"
-            )
-        counted = {"languages": {"terms": {"field": "language", "size": MOST_LANGUAGES}}}
+            raise not_this_product(self._url, reply)
+        counted = {"languages": {"terms": {"field": "language", "size": MAX_LANGUAGES}}}
         answer = await self._ask({"size": 0, "query": {"term": {"collection": self._owner}}, "aggs": counted})
         written = [value for value, _ in _counts(answer, "languages")]
         return Languages(written, fields=languages_of(mapping), filters=filters)
@@ -125,7 +130,7 @@ class ServerSearch(DocumentSearch):
         found = table(answer.get("hits"))
         total, best = table(found.get("total")).get("value"), found.get("max_score")
         return ServerAnswer(
-            [_candidate(table(one)) for one in items(found.get("hits"))],
+            [_candidate(hit) for hit in hits_of(answer)],
             total if isinstance(total, int) else 0,
             best if isinstance(best, float) else None,
             {name: _counts(answer, name) for name in facets},
@@ -140,9 +145,7 @@ class ServerSearch(DocumentSearch):
         reply = await self._request({**body, "highlight": highlight_of(request, marks)})
         if not reply.is_ok and _TOO_LONG_TO_HIGHLIGHT.search(str(reply.body)):
             reply = await self._request(body)
-        found = {
-            str(one.get("_id")): one for one in map(table, items(table(table(self._answered(reply)).get("hits")).get("hits")))
-        }
+        found = {str(one.get("_id")): one for one in hits_of(self._answered(reply))}
         snippets = {id: " … ".join(_fragments(one)).strip() for id, one in found.items() if _fragments(one)}
         for id, text in (await self._texts([id for id in found if id not in snippets])).items():
             snippets[id] = request.texts.snippet(text, marks)
@@ -153,17 +156,14 @@ class ServerSearch(DocumentSearch):
         if not ids:
             return {}
         answer = await self._ask({"query": {"ids": {"values": list(ids)}}, "size": len(ids), "_source": ["text", "text.*"]})
-        found = [table(one) for one in items(table(answer.get("hits")).get("hits"))]
-        return {str(one.get("_id")): _text(table(one.get("_source")).get("text")) for one in found}
+        return {str(one.get("_id")): _text(table(one.get("_source")).get("text")) for one in hits_of(answer)}
 
     async def _ask(self, body: Query) -> Mapping[str, object]:
         """Return the answer to a search."""
         reply = await self._request(body)
         answer = table(self._answered(reply))
         if "hits" not in answer:
-            raise IndexUnavailable(
-                f"{self._url} is no OpenSearch or Elasticsearch: it answers {reply.status} {shown(reply.body)}"
-            )
+            raise not_this_product(self._url, reply)
         return answer
 
     async def _request(self, body: Query) -> Reply:
@@ -181,8 +181,8 @@ class ServerSearch(DocumentSearch):
             )
         if reply.status == 404 and why.startswith("index_not_found_exception"):
             raise IndexUnavailable(
-                f"there is no {self._index} at {self._url}, neither an alias nor an index: `scrapy crawl {self._owner}` makes it if it was"
-                " never there, else reports what to do"
+                f"there is no {self._index} at {self._url}, neither an alias nor an index: `scrapy crawl {self._owner}` creates it if it never"
+                " existed, else reports what to do"
             )
         if _TOO_MANY_WORDS.search(why):
             raise UsageError(TOO_MANY_WORDS)
@@ -191,17 +191,18 @@ class ServerSearch(DocumentSearch):
         )
 
 
-def _branch(terms: SearchQuery, field: str, languages: Languages, *, of_some: bool) -> Query:
-    """Return the query for the documents of a language, which have their texts in the fields of one."""
+def _branch(request: SearchRequest, field: str) -> Query:
+    """Return the query for the documents whose texts are in the fields of one language."""
+    terms, languages = request.terms, request.languages
     fields = [f"{name}{_suffix(field)}^{weight}" for name, weight in WEIGHTS.items()]
-    optional = [term for term in terms.wanted if of_some and not (term.is_quoted or term.is_prefix)]
+    optional = list(filter(request.is_optional, terms.wanted))
     must = [_term(term, fields) for term in terms.wanted if term not in optional]
     if optional:
         must.append(_any([_some_of(term, fields) for term in optional]))
     must_not = [_term(term, fields, may_be_missing=False) for term in terms.unwanted]
     branch: Query = {"must": must}
     if field == OTHER:
-        with_fields = languages.of_others(field)
+        with_fields = languages.outside(field)
         must_not += [{"terms": {"language": with_fields}}] if with_fields else []
     elif field:
         branch["filter"] = [{"terms": {"language": languages.by_field[field]}}]
@@ -209,21 +210,21 @@ def _branch(terms: SearchQuery, field: str, languages: Languages, *, of_some: bo
 
 
 def _term(term: Term, fields: Sequence[str], *, may_be_missing: bool = True) -> Query:
-    """Return the query for a term, in one of the fields or in the URL; a word that the analyser leaves out is everywhere."""
+    """Return the query for a term, in one of the fields or in the URL; a word that the analyser leaves out matches all documents."""
     if term.is_prefix:
-        return _best_of([*_prefixes(term, fields), *_prefixes(term, [f"address^{WEIGHT_OF_ADDRESS}"])[:1]])
+        return _best_of([*_prefixes(term, fields), *_prefixes(term, [f"address^{ADDRESS_WEIGHT}"])[:1]])
     is_left_out = may_be_missing and not any(map(str.isnumeric, term.written))
     texts = _in_fields(term, fields, type="phrase", zero_terms_query="all" if is_left_out else "none")
-    return _best_of([texts, {"match_phrase": {"address": {"query": term.written, "boost": WEIGHT_OF_ADDRESS}}}])
+    return _best_of([texts, {"match_phrase": {"address": {"query": term.written, "boost": ADDRESS_WEIGHT}}}])
 
 
 def _some_of(term: Term, fields: Sequence[str]) -> Query:
     texts = _in_fields(term, fields, type="best_fields")
-    return _best_of([texts, {"match": {"address": {"query": term.written, "boost": WEIGHT_OF_ADDRESS}}}])
+    return _best_of([texts, {"match": {"address": {"query": term.written, "boost": ADDRESS_WEIGHT}}}])
 
 
 def _prefixes(term: Term, fields: Sequence[str]) -> list[Query]:
-    """Return queries for words with a beginning: as the analyser changes it, and as it is written."""
+    """Return queries for a prefix: as the analyser changes it, and as it is written."""
     if len(term.words) > 1:
         return [_in_fields(term, fields, type="phrase_prefix", max_expansions=_MOST_EXPANSIONS)]
     return [
@@ -260,12 +261,10 @@ def _condition(one: Filter) -> Query:
 
 
 def _host(value: str) -> Query:
-    """Return the query for a host; one with a port is told apart by the beginning of the URL."""
-    host = _PORT.sub("", value)
-    name: Query = {"term": {"host": host.strip("[]")}}
-    if host == value:
-        return name
-    return {"bool": {"filter": [name, _any([{"prefix": {"url": f"{scheme}://{value}/"}} for scheme in ("http", "https")])]}}
+    """Return the query for a host; a port is compared by the beginning of the URL."""
+    host, beginnings = split_host(value)
+    name: Query = {"term": {"host": host}}
+    return {"bool": {"filter": [name, _any([{"prefix": {"url": one}} for one in beginnings])]}} if beginnings else name
 
 
 def _literal(value: str) -> str:
@@ -274,26 +273,24 @@ def _literal(value: str) -> str:
 
 def _facet(name: str) -> Query:
     order = [{"_count": "desc"}, {"_key": "asc"}]
-    return {"terms": {"field": FACET_FIELDS[name], "size": FACET_VALUES, "shard_size": MOST_LANGUAGES, "order": order}}
+    return {"terms": {"field": FACET_FIELDS[name], "size": FACET_VALUES, "shard_size": MAX_LANGUAGES, "order": order}}
 
 
 def _counts(answer: Mapping[str, object], name: str) -> list[tuple[str, int]]:
-    """Return the values that an aggregation has counted, with their number."""
-    found = map(table, items(table(table(answer.get("aggregations")).get(name)).get("buckets")))
-    return [(str(one.get("key")), count) for one in found if isinstance(count := one.get("doc_count"), int)]
+    return counts_of(table(answer.get("aggregations")).get(name), value="key", count="doc_count")
 
 
 def _suffix(field: str) -> str:
-    """Return what follows the name of a text for the field of a language."""
+    """Return the ending of a text's field for a language."""
     return f".{field}" if field else ""
 
 
 def _candidate(hit: Mapping[str, object]) -> FoundDocument:
-    source, score = table(hit.get("_source")), hit.get("_score")
+    source = table(hit.get("_source"))
     headings = next(iter(table(source.get("headings")).values()), source.get("headings"))
     return FoundDocument(
         id=str(hit.get("_id")),
-        score=float(score) if isinstance(score, int | float) else 0.0,
+        score=score_of(hit.get("_score")),
         url=str(source.get("url", "")),
         title=_text(source.get("title")),
         headings=[str(heading) for heading in items(headings)],

@@ -1,8 +1,7 @@
-"""OpenSearch and Elasticsearch as a sink: bulk requests with external versions, each item judged by its own answer.
+"""OpenSearch and Elasticsearch as a sink: bulk requests with external versions.
 
-Documents go to the alias `index`, behind which `index-000001` is made if neither is there. A version is the number of an order (see
-`versions.py`): so an order that arrives late, after a newer one, changes nothing. A deletion's version is forgotten by the server after a
-minute, or when it restarts; the order of the outbox is what counts then.
+Documents go to the alias `index`; if it does not exist, it is created with the index `index-000001`. The server forgets the version of a
+deletion after a minute, or when it restarts; then the order of the outbox is what counts.
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ from typing import TYPE_CHECKING, Self
 from crawlspace.clock import Clock
 from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable, SettingError
-from crawlspace.index.json_client import Client, Connection, Reply, shown, table
+from crawlspace.index.json_client import Client, Reply, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.notes import Server
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
 from crawlspace.index.opensearch.contents import IndexContents
 from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
-from crawlspace.index.opensearch.marker import Marker, are_complete
-from crawlspace.index.opensearch.search import ServerSearch, not_an_alias
-from crawlspace.index.search_server.items import Item, Judged
-from crawlspace.index.search_server.sink import SearchServerSink, batch_bytes_of, connection_of, connections_of
-from crawlspace.urls import document_id
+from crawlspace.index.opensearch.marker import OpenSearchMarker, are_complete
+from crawlspace.index.opensearch.search import ServerSearch, not_an_alias, not_this_product
+from crawlspace.index.search_server.items import Item, ItemAnswer
+from crawlspace.index.search_server.sink import SearchServerSink, ServerSettings
 
 if TYPE_CHECKING:
     from crawlspace.index.sink import Options
@@ -37,17 +35,12 @@ _TYPE = re.compile(r"no handler for type \[(\w+)\]", re.IGNORECASE)
 
 
 class OpenSearchSink(SearchServerSink):
-    """An index on a server. Nothing is sent before the first order."""
+    """An index on OpenSearch or Elasticsearch. Nothing is sent before the first order."""
 
     def __init__(
         self,
-        name: str,
-        connection: Connection,
-        index: str,
+        settings: ServerSettings,
         *,
-        owner: str,
-        most_bytes: int,
-        connections: int,
         pipeline: str = "",
         body: Mapping[str, object] | None = None,
         shards: int = 1,
@@ -55,16 +48,14 @@ class OpenSearchSink(SearchServerSink):
         clock: Clock | None = None,
         client: Client | None = None,
     ) -> None:
-        """`owner` is the collection; `body` is what an index is made with, instead of our mapping."""
-        super().__init__(
-            name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock, client=client
-        )
+        """`body` is used to create an index, instead of our mapping."""
+        super().__init__(settings, clock=clock, client=client)
         self._parameters = {"require_alias": "true"} | ({"pipeline": pipeline} if pipeline else {})
         self._body = body
         self._shards, self._replicas = shards, replicas
         self._languages: frozenset[str] | None = None
         self.product: Product | None = None
-        self._marks = Marker(self._client, self._url, index, owner=owner, sink=name)
+        self._marker: OpenSearchMarker = OpenSearchMarker(self._client, self._url, self._index, owner=self._owner, sink=self.name)
 
     @classmethod
     def from_options(cls, options: Options) -> Self:
@@ -75,12 +66,7 @@ class OpenSearchSink(SearchServerSink):
                 f"{options.where('index')} is {index!r}; the name of an index has small letters, digits, hyphens, underscores and dots"
             )
         return cls(
-            options.name,
-            connection_of(options, has_api_key=True),
-            index,
-            owner=options.collection,
-            most_bytes=batch_bytes_of(options),
-            connections=connections_of(options),
+            ServerSettings.from_options(options, index=index, has_api_key=True),
             pipeline=options.text("pipeline", ""),
             body=_body_of(options),
             shards=options.integer("shards", 1, low=1),
@@ -88,10 +74,7 @@ class OpenSearchSink(SearchServerSink):
         )
 
     def mark(self) -> BatchMark | None:
-        return self._client.run(self._marks.read())
-
-    def check_mark(self, mark: BatchMark) -> None:
-        self._client.run(self._check_mark(mark))
+        return self._client.run(self._marker.read())
 
     def lacks_mark(self) -> bool:
         return self._client.run(self._lacks_mark())
@@ -101,40 +84,29 @@ class OpenSearchSink(SearchServerSink):
         """The server that has answered."""
         return None if self.product is None else Server(str(self.product), self.product.warning)
 
-    async def _searching(self) -> ServerSearch:
+    async def _open_search(self) -> ServerSearch:
         return ServerSearch(self._client, self._url, self._index, owner=self._owner)
 
     def _contents(self) -> IndexContents:
-        self._client.run(self._make_ready(may_create=False))
+        self._check_ready()
         return IndexContents(self._client, self._url, self._index)
 
     def _item_of(self, order: IndexOrder, *, now: float) -> Item:
         if order.document is None:
             return item_of(order, None)
-        return item_of(
-            order,
-            source_of(
-                order,
-                order.document,
-                id=document_id(order.url),
-                owner=self._owner,
-                now=now,
-                languages=self._languages,
-            ),
-        )
+        source = source_of(order, order.document, owner=self._owner, now=now, languages=self._languages)
+        return item_of(order, source)
 
-    async def _request(self, part: Sequence[Item]) -> Judged | list[Judged]:
+    async def _request(self, part: Sequence[Item]) -> ItemAnswer | list[ItemAnswer]:
         lines = b"".join(item.lines for item in part)
         reply = await self._client.request("POST", f"/{self._index}/_bulk", lines=lines, parameters=self._parameters)
         return answers_of(reply.body, part) if reply.is_ok else refused_whole(reply.status, reply.body)
 
     async def _look_up(self, ids: Sequence[str]) -> dict[str, tuple[int, str]]:
-        """Return version and owner of those documents that are there."""
         found = await IndexContents(self._client, self._url, self._index).get(ids, "collection")
         return {id: (entry.version, entry.owner) for id, (entry, _) in found.items()}
 
     async def _make_ready(self, *, may_create: bool) -> None:
-        """See that the server is one that we know, and the alias is there. Raises IndexUnavailable."""
         if self._is_ready:
             return
         self.product = product = product_of(self._url, await self._client.request("GET", "/"))
@@ -150,23 +122,13 @@ class OpenSearchSink(SearchServerSink):
         reply = await self._client.request("GET", f"/{self._index}/_mapping")
         mapping = table(next(iter(table(reply.body).values()), None))
         self._languages = languages_of(mapping)
-        await self._marks.prepare(mapping, may_add=self._body is None)
-
-    async def _check_mark(self, mark: BatchMark) -> None:
-        await self._make_ready(may_create=False)
-        await self._marks.check(mark)
+        await self._marker.prepare(mapping, may_add=self._body is None)
 
     async def _lacks_mark(self) -> bool:
         reply = await self._client.request("GET", f"/{self._index}/_mapping")
         if reply.status == 404:
             return True
-        return are_complete(table(next(iter(table(reply.body).values()), None))) and await self._marks.read() is None
-
-    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
-        return await self._marks.item(mark, orders)
-
-    def _settle_marker(self, answered: Judged) -> bool:
-        return self._marks.settle(answered)
+        return are_complete(table(next(iter(table(reply.body).values()), None))) and await self._marker.read() is None
 
     async def _create(self, product: Product, *, may_create: bool) -> None:
         if (await self._client.request("HEAD", f"/{self._index}")).is_ok:
@@ -180,7 +142,7 @@ class OpenSearchSink(SearchServerSink):
         await self._make_index(f"{self._index}-000001", {self._index: {"is_write_index": True}}, product)
 
     async def _make_index(self, name: str, aliases: Mapping[str, object], product: Product, *, is_marked: bool = True) -> None:
-        """Make an index with our mapping, or the user's own; analysers and field types that the server lacks are left out.
+        """Create an index with our mapping, or the user's own; analysers and field types that the server lacks are left out.
 
         `is_marked`: see `index_body`.
         """
@@ -217,29 +179,29 @@ def _body_of(options: Options) -> Mapping[str, object] | None:
 
 
 TESTED: Mapping[str, tuple[str, ...]] = {"OpenSearch": ("2.19.1",), "Elasticsearch": ("7.10.2",)}
-"""The versions that `make test-servers` runs the tests on. One that differs in its last number alone counts as tried."""
+"""The versions on which `make test-servers` runs the tests. One that differs in its last number alone counts as tried."""
 _OLDEST = {"OpenSearch": (1, 0), "Elasticsearch": (7, 10)}
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What a server says that it is."""
+    """Name and version of a server."""
 
     name: str
     number: str
-    """Its version, as it is written."""
+    """Its version, as written."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.number}"
 
     @property
     def flat_type(self) -> str:
-        """Return the type of a field that takes an object as it is, if the server has one: a mapping cannot grow by what is in it."""
+        """The server's type of a flat object, with which no field of a document adds to the mapping."""
         return "flat_object" if self.name == "OpenSearch" else "flattened"
 
     @property
     def warning(self) -> str:
-        """Return a sentence if it was never tried; empty if it was."""
+        """A sentence if this version was never tried; empty if it was."""
         if _two(self.number) in map(_two, TESTED[self.name]):
             return ""
         tried = " and ".join(f"{name} {number}" for name, numbers in TESTED.items() for number in numbers)
@@ -247,7 +209,7 @@ class Product:
 
 
 def product_of(url: str, reply: Reply) -> Product:
-    """Return what has answered to `GET /`. Raises IndexUnavailable if it is none of the two, or too old."""
+    """Return the product that has answered `GET /`. Raises IndexUnavailable for another one, or one that is too old."""
     if reply.status in (401, 403):
         raise IndexUnavailable(
             f"{url} refuses access (HTTP status {reply.status}): check user and password, or the API key, of the sink"
@@ -257,7 +219,7 @@ def product_of(url: str, reply: Reply) -> Product:
     version = table(table(reply.body).get("version"))
     number = str(version.get("number", ""))
     if not reply.is_ok or not re.match(r"\d+\.\d+[\w.-]{0,40}$", number):
-        raise IndexUnavailable(f"{url} is no OpenSearch or Elasticsearch: it answers {reply.status} {shown(reply.body)}")
+        raise not_this_product(url, reply)
     product = Product("OpenSearch" if version.get("distribution") == "opensearch" else "Elasticsearch", number)
     if _two(number) < _OLDEST[product.name]:
         oldest = ".".join(map(str, _OLDEST[product.name]))

@@ -1,4 +1,4 @@
-"""What a core or a collection has: versions of single documents, and all of them in pages, without what is left of deleted ones."""
+"""The documents in a core or collection: versions of single ones, and all of them in pages, without the remains of deleted ones."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from crawlspace.urls import document_id
 NOT_DELETED = "-deleted:true"
 _PAGE = 1_000
 _WHOLE_PAGE = 100
-"""Documents that are asked for with their texts at a time."""
-_MOST_IDS = 10_000
+"""Documents with their texts in one request."""
+_MAX_IDS = 10_000
 _SOFT_COMMIT = {"commit": {"softCommit": True}}
-_KEPT = "id,url,version,collection,deleted"
+_FIELDS = "id,url,version,collection,deleted"
 
 
 class SolrContents:
-    """The contents of one core or collection. All raise IndexUnavailable."""
+    """The contents of one core or collection. All methods raise IndexUnavailable."""
 
     def __init__(self, client: Client, server: str, index: str) -> None:
         """`server` is the URL of the server, for messages."""
@@ -30,24 +30,26 @@ class SolrContents:
         self._index = index
 
     def look_up(self, urls: Sequence[str]) -> dict[str, Entry]:
-        """Return the entries of those URLs that have a document, committed or not."""
         by_id = {document_id(url): url for url in urls}
-        there = self._client.run(self.versions(list(by_id)))
-        return {by_id[id]: Entry(by_id[id], version, owner) for id, (version, owner) in there.items() if owner is not None}
+        stored = self._client.run(self.versions(list(by_id)))
+        return {by_id[id]: Entry(by_id[id], version, owner) for id, (version, owner) in stored.items() if owner is not None}
 
     def sources(self, urls: Sequence[str], *, only: str = "") -> dict[str, Mapping[str, object]]:
-        """Return all that is stored of those URLs that have a document, or one field of it."""
+        """Return the stored documents of URLs, or one field of each."""
         by_id = {document_id(url): url for url in urls}
         found: dict[str, Mapping[str, object]] = {}
         for first in range(0, len(by_id), _WHOLE_PAGE):
             ids = list(by_id)[first : first + _WHOLE_PAGE]
             for _ in range(2):  # see `versions`
-                for one in self._client.run(self.get(ids, f"{_KEPT},{only}" if only else "*")):
+                for one in self._client.run(self.get(ids, f"{_FIELDS},{only}" if only else "*")):
                     found[by_id[str(one.get("id"))]] = one
         return {url: one for url, one in found.items() if not one.get("deleted")}
 
+    def duplicates_of(self, urls: Sequence[str]) -> dict[str, list[str]]:
+        found = self.sources(urls, only="duplicates")
+        return {url: list(map(str, items(source.get("duplicates")))) for url, source in found.items()}
+
     def entries(self, *, owner: str | None, except_for: str | None = None) -> Iterator[Sequence[Entry]]:
-        """Yield the entries of a collection of ours, of all, or of all but one; what was sent before is among them."""
         self._commit()
         cursor, before = "*", ""
         while cursor != before:
@@ -66,48 +68,46 @@ class SolrContents:
             before, cursor = cursor, str(body["nextCursorMark"])
 
     def count(self, *, owner: str | None) -> int:
-        """Return how many documents a collection of ours has there, or all have, once what was sent before is visible."""
         self._commit()
+        return self._client.run(self.count_found(owner))
+
+    async def count_found(self, owner: str | None) -> int:
+        """Return the number of documents of a collection, or of all, that a search finds."""
         query = {"query": "*:*", "filter": _filter(owner, None), "limit": 0, "params": {"defType": "lucene", "wt": "json"}}
-        number = table(self._client.run(self._select(query, "response"))["response"]).get("numFound")
+        number = table((await self._select(query, "response"))["response"]).get("numFound")
         return number if isinstance(number, int) else 0
 
-    async def has_documents(self, owner: str) -> bool:
-        """Return whether a search finds documents of a collection of ours."""
-        query = {"query": "*:*", "filter": _filter(owner, None), "limit": 0, "params": {"defType": "lucene", "wt": "json"}}
-        return bool(table((await self._select(query, "response"))["response"]).get("numFound"))
-
     async def ids_of_all(self, prefix: str) -> list[str]:
-        """Return the ids with a beginning, of what is left of deleted documents too, which no filter of ours finds."""
+        """Return the ids with a prefix, those of deleted documents included."""
         self._answered(await self._client.request("POST", f"/{self._index}/update", body=_SOFT_COMMIT))
         domain = {"query": f"{{!prefix f=id}}{prefix}"}
-        ids = {"ids": {"type": "terms", "field": "id", "limit": _MOST_IDS, "domain": domain}}
+        ids = {"ids": {"type": "terms", "field": "id", "limit": _MAX_IDS, "domain": domain}}
         query = {"query": "*:*", "limit": 0, "facet": ids, "params": {"defType": "lucene", "wt": "json"}}
         found = table(table((await self._select(query, "facets"))["facets"]).get("ids"))
         return [str(one.get("val")) for one in map(table, items(found.get("buckets")))]
 
     async def versions(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Return version and owner of those documents that are there, committed or not; no owner: it is deleted.
+        """Return version and owner of documents, committed or not; no owner: it is deleted.
 
-        Solr misses documents that it commits while it looks up many, because it goes on with the searcher that it began with
-        (RealTimeGetComponent). The next look finds them.
+        Solr misses documents that are committed while it looks up many, because it continues with the searcher that it began with
+        (RealTimeGetComponent). The second look-up finds them.
         """
-        found = await self.versions_at_once(ids)
-        for id, entry in (await self.versions_at_once(ids)).items():
+        found = await self.look_up_once(ids)
+        for id, entry in (await self.look_up_once(ids)).items():
             found[id] = max(found.get(id, entry), entry, key=itemgetter(0))
         return found
 
-    async def versions_at_once(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        """Return the same after a single look: what is missing may be there."""
+    async def look_up_once(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
+        """Return the same after one look-up: a missing document may be there."""
         found: dict[str, tuple[int, str | None]] = {}
         for first in range(0, len(ids), _PAGE):
-            for one in await self.get(ids[first : first + _PAGE], _KEPT):
+            for one in await self.get(ids[first : first + _PAGE], _FIELDS):
                 owner = None if one.get("deleted") else str(one.get("collection", ""))
                 found[str(one.get("id"))] = version_of(one), owner
         return found
 
     async def get(self, ids: Sequence[str], fields: str) -> list[Mapping[str, object]]:
-        """Return documents as they are at this moment, if they are deleted, too."""
+        """Return documents as they are at this moment, deleted ones included."""
         if not ids:
             return []
         parameters = {"ids": ",".join(ids), "fl": fields, "wt": "json"}
@@ -118,7 +118,7 @@ class SolrContents:
         return self._answered(await self._client.request("POST", f"/{self._index}/select", body=query), part)
 
     def _commit(self) -> None:
-        """Have what was sent before be found."""
+        """Let searches find what was sent before."""
         self._answered(self._client.run(self._client.request("POST", f"/{self._index}/update", body=_SOFT_COMMIT)))
 
     def _answered(self, reply: Reply, part: str = "responseHeader") -> Mapping[str, object]:
@@ -126,7 +126,7 @@ class SolrContents:
 
 
 def answered(reply: Reply, where: str, part: str = "responseHeader") -> Mapping[str, object]:
-    """Return an answer that has a part. Raises IndexUnavailable for any other, and where shards are missing in it."""
+    """Return an answer that has a part. Raises IndexUnavailable for any other, and for one without some shards."""
     if not reply.is_ok:
         raise IndexUnavailable(f"{where}: {refused_whole(reply.status, reply.body).why}")
     body = table(reply.body)
@@ -137,6 +137,12 @@ def answered(reply: Reply, where: str, part: str = "responseHeader") -> Mapping[
 
 def documents_of(body: Mapping[str, object]) -> list[Mapping[str, object]]:
     return list(map(table, items(table(body.get("response")).get("docs"))))
+
+
+def pair_of(written: object) -> tuple[str, str]:
+    """Return name and value of a value of the field `fields`, as `color=red`."""
+    name, _, value = str(written).partition("=")
+    return name, value
 
 
 def version_of(document: Mapping[str, object]) -> int:

@@ -1,8 +1,13 @@
-"""What a document is in Solr: fields of the schema that is in `conf`.
+"""Documents in Solr: their fields in the schema of `conf`, the requests of its update handler, and the answers to them.
 
-Title, headings, description and text have a field for each language (`text_txt_de`), so that each has its own analyser; what has another
-language, or none, is in `text_txt_other`. Fields of the user's own are values of the one field `fields`, as in `color=red`, so that no page
-adds fields to an index. What is left of a deleted document is its id and version, with `deleted`.
+Title, headings, description and text have a field for each language (`text_txt_de`), so that each has its own analyser; texts in another
+language, or none, are in `text_txt_other`. The user's own fields are values of the one field `fields`, as in `color=red`, so that no page
+adds fields to an index. The remains of a deleted document are its id and version, with `deleted`.
+
+TolerantUpdateProcessorFactory names the documents that have failed, by a message without a status: it is the same for a document that is
+refused for good and for a disk that is full. So each of them is sent again alone, with `maxErrors=0`: then Solr answers with the status of
+that error. A document that is not named may be missing nevertheless: when the node that leads another shard was killed, Solr 9.10.1
+answered 200 without errors, and the documents of that shard were nowhere. So done documents are looked up.
 """
 
 from __future__ import annotations
@@ -14,9 +19,16 @@ from datetime import UTC, datetime
 
 from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import MOST_SHOWN, items, shown, table
-from crawlspace.index.opensearch.mapping import address_of, source_of
-from crawlspace.index.search_server.documents import OTHER, language_field
-from crawlspace.index.search_server.items import Item, ItemResult, Judged
+from crawlspace.index.search_server.documents import (
+    MAX_KEYWORD,
+    OTHER,
+    language_field,
+    stored_fields,
+    stored_texts,
+    timestamp,
+    url_words,
+)
+from crawlspace.index.search_server.items import Item, ItemAnswer, ItemResult
 from crawlspace.text import printable
 from crawlspace.urls import document_id
 
@@ -26,15 +38,12 @@ FIELDS = frozenset(
         " content_place content_url"
     ).split()
 ) | {f"headings_txt_{OTHER}"}
-"""Fields that the schema of an index must have; a text that has none for its language needs `*_txt_other`, too."""
+"""Fields that the schema of an index must have, besides `*_txt_other`."""
 DYNAMIC = "*_txt_"
-_TEXTS = ("title", "headings", "description", "text")
-_MOST_STRING = 8_000
-"""Characters. A string has up to 32,766 bytes in Lucene, and a character up to four."""
 
 
 def languages_of(schema: Mapping[str, object]) -> frozenset[str]:
-    """Return the languages that texts have fields for, from what Luke tells of a schema."""
+    """Return the languages for which texts have fields, by a schema as Luke shows it."""
     fields = table(schema.get("fields"))
     found = (name.removeprefix(DYNAMIC) for name in table(schema.get("dynamicFields")) if name.startswith(DYNAMIC))
     return frozenset(language for language in found if f"headings_txt_{language}" in fields)
@@ -48,23 +57,21 @@ def missing_of(schema: Mapping[str, object]) -> list[str]:
 
 
 def copied_to(schema: Mapping[str, object]) -> frozenset[str]:
-    """Return the fields that Solr fills by itself, from others (copyField)."""
+    """Return the fields that Solr fills from others (copyField)."""
     return frozenset(name for name, field in table(schema.get("fields")).items() if table(field).get("copySources"))
 
 
 def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str]) -> dict[str, object]:
-    """Return a document as Solr takes it; empty fields are left out."""
-    found = source_of(order, document, id=document_id(order.url), owner=owner, now=now, languages=None)
+    """Return the document of a push as Solr accepts it; empty fields are left out."""
+    found = stored_fields(order, document, owner=owner, now=now)
     code = language_field(document.language, languages)
-    for name in _TEXTS:
-        if name in found:
-            found[f"{name}_txt_{code}"] = found.pop(name)
+    found |= {f"{name}_txt_{code}": text for name, text in stored_texts(document).items()}
     for name in ("language", "content_type"):
         if name in found:
-            found[name] = str(found[name])[:_MOST_STRING]
+            found[name] = str(found[name])[:MAX_KEYWORD]
     if "fields" in found:
         found["fields"] = [
-            f"{name}={value}"[:_MOST_STRING]
+            f"{name}={value}"[:MAX_KEYWORD]
             for name, values in table(found["fields"]).items()
             for value in (values if isinstance(values, list) else [values])
         ]
@@ -73,22 +80,21 @@ def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, lan
 
 
 def deleted(order: IndexOrder, *, now: float) -> dict[str, object]:
-    """Return what takes the place of a document that is deleted. Solr itself writes the same for a deletion with a version."""
-    pushed_at = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {"id": document_id(order.url), "version": order.version, "deleted": True, "pushed_at": pushed_at}
+    """Return the remains of a deleted document. Solr itself writes the same for a deletion with a version."""
+    return {"id": document_id(order.url), "version": order.version, "deleted": True, "pushed_at": timestamp(now)}
 
 
 def copied(document: Mapping[str, object], *, without: Collection[str]) -> dict[str, object]:
-    """Return a document that Solr has stored as it takes it; `without` are fields that it fills by itself.
+    """Return a stored document as Solr accepts it; `without` are the fields that Solr fills from others.
 
-    `address` is not stored, and made again. What begins with an underscore, as `_version_`, is of Solr's own.
+    `address` is not stored, and computed again. Fields that begin with an underscore, as `_version_`, are Solr's own.
     """
     kept = {name: value for name, value in document.items() if not name.startswith("_") and name not in without}
-    return kept | {"address": address_of(str(document.get("url", "")))}
+    return kept | {"address": url_words(str(document.get("url", "")))}
 
 
 def _moment(written: str) -> str:
-    """Return a day or moment of ISO 8601 as Solr writes it; empty for anything else, and where a zone leads out of the calendar."""
+    """Return a day or moment of ISO 8601 as Solr writes it; empty for anything else, and for one that its zone moves out of the calendar."""
     try:
         moment = datetime.fromisoformat(written)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -97,18 +103,15 @@ def _moment(written: str) -> str:
     return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
-# --- updates -------------------------------------------------------------------------------------------------------
-
-
 CHAIN = "crawlspace"
-"""The update chain that sees to versions."""
+"""The update chain that compares versions."""
 _OLD_VERSION = "user version is not high enough"
 NO_CHAIN = "unknown UpdateRequestProcessorChain"
 _UNKNOWN_FIELD = re.compile(r"unknown field '([^']+)'")
 
 
 def item_of(order: IndexOrder, document: Mapping[str, object], *, id: str = "") -> Item:
-    """Return an order as an item: a document to be added, for a deletion too. `id` is for one of no URL."""
+    """Return an order as an item: a document to add, for a deletion too. `id` is that of a document without URL."""
     return Item(order, id or document_id(order.url), json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
 
 
@@ -127,46 +130,46 @@ def parameters_of(part: Sequence[Item], *, commit_within_s: float) -> dict[str, 
     return found | ({"maxErrors": "0"} if len(part) == 1 else {})
 
 
-def answers_of(body: object, sent: Sequence[Item]) -> Judged | list[Judged]:
-    """Return what a successful answer means for each item of a request; one that is not named as failed counts as done."""
+def answers_of(body: object, sent: Sequence[Item]) -> ItemAnswer | list[ItemAnswer]:
+    """Return the answer to each item of a successful request; one that is not named as failed counts as done."""
     header = table(table(body).get("responseHeader"))
     if header.get("status") != 0:
-        return Judged(ItemResult.AGAIN, f"it does not answer as Solr does: {shown(body)}")
+        return ItemAnswer(ItemResult.RETRY, f"its answer is not one of Solr: {shown(body)}")
     failed = dict(reversed([(str(error.get("id")), _reason(error)) for error in map(table, items(header.get("errors")))]))
     nameless = next((why for id, why in failed.items() if id not in {item.id for item in sent}), "")
 
-    def judged(item: Item) -> Judged:
+    def answer_to(item: Item) -> ItemAnswer:
         why = failed.get(item.id, nameless)
         if _OLD_VERSION in why:
-            return Judged(ItemResult.CONFLICT, why)
-        return Judged(ItemResult.ITS_OWN, why, may_pass=True) if why else Judged(ItemResult.DONE)
+            return ItemAnswer(ItemResult.CONFLICT, why)
+        return ItemAnswer(ItemResult.REFUSED, why, may_pass_alone=True) if why else ItemAnswer(ItemResult.DONE)
 
-    return [judged(item) for item in sent]
+    return [answer_to(item) for item in sent]
 
 
-def refused_whole(status: int, body: object) -> Judged:
-    """Return what it means that a whole request was refused with a status."""
+def refused_whole(status: int, body: object) -> ItemAnswer:
+    """Return the answer to a request that was refused as a whole."""
     why = why_of(status, body)
     if status in (401, 403):
-        return Judged(ItemResult.STOP, f"it refuses access ({why})")
+        return ItemAnswer(ItemResult.BLOCKED, f"it refuses access ({why})")
     if status == 404:
-        return Judged(ItemResult.STOP, f"the core or collection is not there ({why})")
+        return ItemAnswer(ItemResult.BLOCKED, f"the core or collection is not there ({why})")
     unknown = _UNKNOWN_FIELD.search(why)
     if NO_CHAIN in why or (unknown is not None and unknown[1] in FIELDS):
-        return Judged(ItemResult.STOP, why)
+        return ItemAnswer(ItemResult.BLOCKED, why)
     if status == 409:
-        return Judged(ItemResult.CONFLICT, why)
+        return ItemAnswer(ItemResult.CONFLICT, why)
     if status in (429, 503):
-        return Judged(ItemResult.SLOW_DOWN, why)
+        return ItemAnswer(ItemResult.SLOW_DOWN, why)
     if status == 413:
-        return Judged(ItemResult.TOO_LARGE, "it is too large for the server")
+        return ItemAnswer(ItemResult.TOO_LARGE, "it is too large for the server")
     if status == 400:
-        return Judged(ItemResult.ITS_OWN, why)
-    return Judged(ItemResult.AGAIN, why)
+        return ItemAnswer(ItemResult.REFUSED, why)
+    return ItemAnswer(ItemResult.RETRY, why)
 
 
 def why_of(status: int, body: object) -> str:
-    """Return the reason that an answer gives. In a collection, that of a document is clearer than the one of the request, which is a node's."""
+    """Return the reason in an answer. In a collection, that of a document is clearer than that of the request, which comes from a node."""
     errors = items(table(table(body).get("responseHeader")).get("errors"))
     if errors:
         return _reason(table(errors[0]))

@@ -1,91 +1,57 @@
-"""The marker: a document that says which batch of a collection an index had last, so that an index from an older copy is noticed.
+"""The marker of a collection in an index of Solr: it looks like the remains of a deleted document, which no search finds.
 
-It has an id that no URL has, a version as documents have, and looks like what is left of a deleted document, which no search finds: so the
-schema needs nothing for it. It is written with each batch, as long as the index has had the batch before: so the marker of an index that was
-put back stays behind until the index was repaired. An index without one and without documents of the collection is not the one that its
-batches went to: it gets the marker of batch 0. One with documents is of before there were markers.
+So the schema needs nothing for it. An index without a marker and without documents of the collection is not the one that its batches went
+to: it gets the marker of batch 0. One with documents is older than markers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
 from crawlspace.document import IndexOrder, Op
 from crawlspace.index.json_client import items
 from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.items import Item, ItemResult, Judged
-from crawlspace.index.search_server.marker import MarkReports
-from crawlspace.index.solr.contents import SolrContents, version_of
+from crawlspace.index.search_server.items import Item
+from crawlspace.index.search_server.marker import MARKER_PREFIX, Marker
+from crawlspace.index.solr.contents import SolrContents, pair_of, version_of
 from crawlspace.index.solr.documents import item_of
 
-PREFIX = "mark:"
-"""How the id of a marker begins; that of a document has 32 hexadecimal digits."""
 _FIELDS = "id,version,fields"
 
 
-class SolrMarker:
+class SolrMarker(Marker):
     """The marker of one collection in an index. Raises IndexUnavailable."""
 
-    def __init__(self, there: SolrContents, *, owner: str, reports: MarkReports) -> None:
-        self._there = there
-        self._owner = owner
-        self._reports = reports
-        self._is_kept = True
-
-    async def read(self) -> BatchMark | None:
-        """Return the mark that the index has."""
-        mark, _ = await self._read()
-        return mark
-
-    async def item(self, mark: BatchMark, orders: Sequence[IndexOrder], *, always: bool = False) -> Item | None:
-        """Return what is written with a batch; None where nothing is. A warning is logged if the index is not as it should be.
-
-        `always`: write it whatever the index has.
-        """
-        if not self._is_kept:
-            return None
-        found, version = await self._read()  # each time: others may have sent meanwhile, and the index may have been put back
-        is_of_before = found is None and await self._there.has_documents(self._owner)
-        if not always and not is_of_before and not self._reports.may_follow(mark, found):
-            if found is not None:
-                return None
-            mark = BatchMark(mark.generation, 0)
-        return _item(_document(mark, self._owner, max(version + 1, *(order.version for order in orders))))
-
-    async def check(self, mark: BatchMark) -> None:
-        """Log a warning if the index is not as it should be before a batch, which comes next."""
-        found, _ = await self._read()
-        if found is not None or not await self._there.has_documents(self._owner):
-            self._reports.may_follow(mark, found)
-
-    def settle(self, answered: Judged) -> bool:
-        """Take the answer to an item; return whether the batch has to be sent again for it."""
-        if answered.answer is ItemResult.ITS_OWN:
-            self._is_kept = False
-            self._reports.not_taken(answered.why)
-        return answered.is_trouble
+    def __init__(self, contents: SolrContents, *, owner: str, sink: str, where: str) -> None:
+        super().__init__(sink=sink, owner=owner, where=where)
+        self._contents = contents
 
     async def is_missing(self) -> bool:
         """Return whether the index has neither the marker nor documents of the collection."""
-        return await self.read() is None and not await self._there.has_documents(self._owner)
+        return await self.read() is None and not await self._may_predate_markers()
 
-    async def _read(self) -> tuple[BatchMark | None, int]:
-        id = f"{PREFIX}{self._owner}"
-        found = await self._there.get([id], _FIELDS) or await self._there.get([id], _FIELDS)  # see `SolrContents.versions`
+    async def _stored(self) -> tuple[BatchMark | None, int]:
+        id = f"{MARKER_PREFIX}{self._owner}"
+        found = await self._contents.get([id], _FIELDS) or await self._contents.get([id], _FIELDS)  # see `SolrContents.versions`
         return (_mark_of(found[0]), version_of(found[0])) if found else (None, 0)
 
+    async def _may_predate_markers(self) -> bool:
+        return bool(await self._contents.count_found(self._owner))
 
-async def markers(there: SolrContents) -> list[Item]:
-    """Return the markers of all collections in an index, to be written to another one."""
-    found = await there.get(await there.ids_of_all(PREFIX), _FIELDS)
+    def _mark_of_other_index(self, mark: BatchMark) -> BatchMark:
+        return BatchMark(mark.generation, 0)
+
+    def _item(self, mark: BatchMark, version: int) -> Item:
+        fields = [f"{name}={value}" for name, value in msgspec.structs.asdict(mark).items()]
+        return _item({"id": f"{MARKER_PREFIX}{self._owner}", "version": version, "deleted": True, "fields": fields})
+
+
+async def markers_in(contents: SolrContents) -> list[Item]:
+    """Return the markers of all collections in an index, as items for another one."""
+    found = await contents.get(await contents.ids_of_all(MARKER_PREFIX), _FIELDS)
     return [_item({**one, "deleted": True}) for one in found]
-
-
-def _document(mark: BatchMark, owner: str, version: int) -> dict[str, object]:
-    fields = [f"{name}={value}" for name, value in msgspec.structs.asdict(mark).items()]
-    return {"id": f"{PREFIX}{owner}", "version": version, "deleted": True, "fields": fields}
 
 
 def _item(document: Mapping[str, object]) -> Item:
@@ -93,7 +59,7 @@ def _item(document: Mapping[str, object]) -> Item:
 
 
 def _mark_of(document: Mapping[str, object]) -> BatchMark | None:
-    written = dict(str(one).split("=", 1) for one in items(document.get("fields")) if "=" in str(one))
+    written = dict(map(pair_of, items(document.get("fields"))))
     try:
         return msgspec.convert(written, BatchMark, strict=False)
     except msgspec.ValidationError:

@@ -1,7 +1,9 @@
-"""Solr as a sink whose index can be built anew beside the one that is searched.
+"""Solr as a sink whose index can be rebuilt while it is searched: with other cores, or with other collections of SolrCloud behind an alias.
 
-While an index is being built, each batch goes there first, and then to the one that is searched. A switch in between does no harm: what
-comes late has a version that is there already.
+A document in each index, its note, names the indexes that are being built and that were searched before; the note in the searched index
+counts. A switch replaces the searched index in one step, and so the note too: after a kill at any moment there is one note that counts, and
+it is true. The note looks like the remains of a deleted document, which no search finds. Names of aliases or cores would need several steps,
+and after the SWAP of two cores Solr 9.10.1 confuses names if one of them is renamed.
 """
 
 from __future__ import annotations
@@ -15,34 +17,31 @@ from typing import Protocol
 from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Reply, items, table
-from crawlspace.index.marks import BatchMark
-from crawlspace.index.search_server.items import Item, requests_of
-from crawlspace.index.search_server.sink import NextSink, RebuildableSink, may_begin
+from crawlspace.index.search_server.items import Item, split_into_requests
+from crawlspace.index.search_server.sink import MAX_ITEMS, NextSink, RebuildableSink, must_begin, nothing_to_switch_to
 from crawlspace.index.sink import Copies, Entry
-from crawlspace.index.solr.contents import SolrContents, answered, version_of
+from crawlspace.index.solr.contents import SolrContents, answered, pair_of, version_of
 from crawlspace.index.solr.documents import copied, deleted, item_of, why_of
-from crawlspace.index.solr.marker import markers
+from crawlspace.index.solr.marker import markers_in
 from crawlspace.index.solr.sink import SolrSink
-
-_MOST_ITEMS = 500
 
 
 class RebuildableSolr(RebuildableSink["_NextCopy"], SolrSink):
     """A core, or the collection behind an alias."""
 
     _note: Note | None = None
-    """As it was when it was read last."""
+    """The note when it was read last."""
     _next: _NextCopy | None = None
 
-    async def _following(self) -> _NextCopy | None:
+    async def _next_index(self) -> _NextCopy | None:
         try:
             note = await self._copies.note()
-        except IndexUnavailable:  # say so more clearly if the index is gone
+        except IndexUnavailable:  # raise a clearer error if the index is gone
             self._is_ready = False
             await self._make_ready(may_create=False)
             raise
         if note != self._note:
-            if self._note is not None:  # another one may be searched, with another schema
+            if self._note is not None:  # the searched index may be another one, with another schema
                 self._is_ready = False
                 await self._make_ready(may_create=False)
             self._next = _NextCopy(self, note.next) if note.next else None
@@ -56,15 +55,11 @@ class RebuildableSolr(RebuildableSink["_NextCopy"], SolrSink):
 
     # rebuilding
     def copies(self) -> Copies:
-        self._client.run(self._make_ready(may_create=False))
+        self._check_ready()
         return self._client.run(self._copies.all())
 
-    def duplicates_of(self, urls: Sequence[str]) -> dict[str, list[str]]:
-        found = self._contents().sources(urls, only="duplicates")
-        return {url: list(map(str, items(source.get("duplicates")))) for url, source in found.items()}
-
     def begin_next(self, *, on_previous: bool = False) -> None:
-        self._client.run(self._make_ready(may_create=False))
+        self._check_ready()
         self._client.run(self._copies.begin_next(on_previous=on_previous))
 
     def switch(self) -> None:
@@ -73,29 +68,24 @@ class RebuildableSolr(RebuildableSink["_NextCopy"], SolrSink):
         self._is_ready = False
 
     def give_up_next(self) -> None:
-        self._client.run(self._make_ready(may_create=False))
+        self._check_ready()
         self._client.run(self._copies.give_up_next())
 
 
 class _NextCopy(NextSink, SolrSink):
-    """The index that is being built, by its own name. Uses the client of the sink."""
+    """The index that is being built, under its own name."""
 
     def __init__(self, sink: RebuildableSolr, name: str) -> None:
         super().__init__(
-            sink.name,
-            sink._connection,
-            name,
-            owner=sink._owner,
-            most_bytes=sink._most_bytes,
-            connections=sink._connections,
+            replace(sink._settings, index=name),
             commit_within_s=sink._commit_within_s,
             clock=sink._clock,
             client=sink._client,
         )
-        self._searched = sink._there
+        self._searched = sink._stored
 
     def carry_over(self, urls: Sequence[str]) -> None:
-        self._client.run(self._make_ready(may_create=False))
+        self._check_ready()
         self._write(
             [
                 item_of(IndexOrder(0, Op.PUSH, url, version=version_of(source)), copied(source, without=self._copied_to))
@@ -104,43 +94,35 @@ class _NextCopy(NextSink, SolrSink):
         )
 
     def carry_over_markers(self) -> None:
-        """Copy the markers of all collections; those of later batches are there already, or come."""
-        self._client.run(self._make_ready(may_create=False))
-        self._write(self._client.run(markers(self._searched)))
+        """Copy the markers of all collections; those of later batches are there already, or follow."""
+        self._check_ready()
+        self._write(self._client.run(markers_in(self._searched)))
 
     def remove(self, entries: Sequence[Entry]) -> None:
-        # One more than the version that is there: whatever is ordered later of the URL has more than that.
+        # One more than the stored version: all later orders of the URL have larger ones.
         orders = [IndexOrder(0, Op.DELETE, one.url, version=one.version + 1) for one in entries]
         self._write([item_of(order, deleted(order, now=self._clock.now())) for order in orders])
 
     def _write(self, written: Sequence[Item]) -> None:
-        """Write items of which each may be refused, or have a later version there: the comparison that follows sees that."""
-        for part in requests_of(written, most_bytes=self._most_bytes, most_items=_MOST_ITEMS):
-            for _, one in self._client.run(self._sent(part)):
-                if one.is_trouble:
-                    raise IndexUnavailable(f"{self._index} at {self._url}: {one.why}")
+        """Write items, some of which may be refused, or have a later version: the comparison that follows finds them."""
+        for part in split_into_requests(written, max_bytes=self._settings.max_bytes, max_items=MAX_ITEMS):
+            for _, one in self._client.run(self._send_request(part)):
+                if one.is_server_failure:
+                    raise IndexUnavailable(f"{self._where}: {one.why}")
 
-    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
-        """Return the marker whatever is there: it holds from the switch on, when nothing is missing."""
-        return await self._marks.item(mark, orders, always=True)
+    async def _owned_by_others(self, ids: Sequence[str]) -> set[str]:
+        """Return those of another collection in the searched index, or in this one if they are missing there.
 
-    async def _of_others(self, ids: Sequence[str]) -> set[str]:
-        """Return those of another collection in the index that is searched, or here if they are not there.
-
-        Where one is not carried over yet, a deletion would keep it out: Solr remembers its version.
+        The deletion of a document that is not carried over yet would keep it out, because Solr remembers its version.
         """
-        here, there = await self._look_up(ids), await self._searched.versions(ids)
-        owners: Mapping[str, str | None] = {id: owner for id, (_, owner) in {**here, **there}.items()}
-        return {id for id, owner in owners.items() if owner not in (None, self._owner)}
+        found = {**await self._look_up(ids), **await self._searched.versions(ids)}
+        return {id for id, (_, owner) in found.items() if owner not in (None, self._owner)}
 
     def _missing(self) -> IndexUnavailable:
         return IndexUnavailable(
-            f"{self._index} at {self._url}, which was being built, is not there any more: give it up by `scrapy reindex {self._owner} --sink"
+            f"{self._where}, which was being built, does not exist any more: give it up by `scrapy reindex {self._owner} --sink"
             f" {self.name} --discard`"
         )
-
-
-# --- copies --------------------------------------------------------------------------------------------------------
 
 
 _ID = "crawlspace-copies"
@@ -148,58 +130,59 @@ _ID = "crawlspace-copies"
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an index says of others, where it is the one that is searched; empty where there is none."""
+    """The names of other indexes of a sink; empty if there is none."""
 
     next: str = ""
     previous: str = ""
     discarded: str = ""
-    """One that is to be deleted, if it is there."""
+    """An index to delete, if it exists."""
 
     @classmethod
     def of(cls, document: Mapping[str, object]) -> Note:
-        written = dict(str(one).split("=", 1) for one in items(document.get("fields")) if "=" in str(one))
+        written = dict(map(pair_of, items(document.get("fields"))))
         return cls(written.get("next", ""), written.get("previous", ""), written.get("discarded", ""))
 
     def document(self) -> dict[str, object]:
-        """Return it as Solr takes it."""
+        """Return the note as a document of Solr."""
         written = {"next": self.next, "previous": self.previous, "discarded": self.discarded}
         fields = [f"{name}={value}" for name, value in written.items() if value]
         return {"id": _ID, "version": 1, "deleted": True} | ({"fields": fields} if fields else {})
 
 
 class IndexAdmin(Protocol):
-    """How cores or collections are made and exchanged. All raise IndexUnavailable."""
+    """Creates and exchanges cores or collections. All methods raise IndexUnavailable."""
 
     async def present(self) -> str:
-        """Return the name of the one that is searched. Raises IndexUnavailable where another one could not take its place."""
+        """Return the name of the searched one. Raises IndexUnavailable if another one could not replace it."""
 
     async def name_of_new(self, previous: str) -> str:
-        """Return a name for another one beside the searched and the previous one."""
+        """Return a name for a new one."""
 
     async def create(self, name: str) -> None:
-        """Make an empty one as the searched one is."""
+        """Create an empty one like the searched one."""
 
     async def put_in_place(self, name: str) -> None:
-        """Have that one be searched, in one step."""
+        """Let this one be searched, in one step."""
 
     def name_of_replaced(self, present: str, name: str) -> str:
-        """Return the name that the searched one has afterwards."""
+        """Return the name that the replaced one has afterwards."""
 
     async def delete(self, name: str) -> None:
-        """Delete one, if it is there."""
+        """Delete one, if it exists."""
 
 
 class SolrCopies:
-    """The copies of the index of one sink. All raise IndexUnavailable."""
+    """The indexes of one sink. All methods raise IndexUnavailable."""
 
     def __init__(self, client: Client, server: str, index: str, admin: IndexAdmin) -> None:
         self._client = client
         self._server = server
         self._index = index
+        self._where = f"{index} at {server}"
         self._admin = admin
 
     async def note(self) -> Note:
-        """Return the note of the one that is searched."""
+        """Return the note in the searched index."""
         found = await SolrContents(self._client, self._server, self._index).get([_ID], "id,fields")
         return Note.of(found[0]) if found else Note()
 
@@ -209,7 +192,7 @@ class SolrCopies:
 
     async def begin_next(self, *, on_previous: bool) -> None:
         copies = await self.all()
-        if not may_begin(copies, f"{self._index} at {self._server}", on_previous=on_previous):
+        if not must_begin(copies, self._where, on_previous=on_previous):
             return
         note = await self._delete_discarded(await self.note())
         if on_previous:
@@ -223,7 +206,7 @@ class SolrCopies:
     async def switch(self) -> None:
         copies = await self.all()
         if not copies.next:
-            raise IndexUnavailable(f"no index is being built beside {self._index} at {self._server}")
+            raise nothing_to_switch_to(self._where)
         older = "" if copies.previous == copies.next else copies.previous
         note = Note(previous=self._admin.name_of_replaced(copies.present, copies.next), discarded=older)
         await self._write(copies.next, note)
@@ -246,18 +229,15 @@ class SolrCopies:
         return note
 
     async def _write(self, index: str, note: Note) -> None:
-        # Not by our update chain: a note has no version that grows.
+        # Without our update chain: the version of a note does not grow.
         reply = await self._client.request(
             "POST", f"/{index}/update", body=[note.document()], parameters={"commit": "true", "wt": "json"}
         )
         answered(reply, f"{index} at {self._server}")
 
 
-# --- admin ---------------------------------------------------------------------------------------------------------
-
-
 CONFIGSET = "crawlspace"
-"""The configset that a core is made of, unless there is none of that name: then its folder must have a configuration."""
+"""The configset of a new core, unless it does not exist: then the folder of the core must have a configuration."""
 _NUMBER = re.compile(r"_(\d{6})$")
 _REPLICAS = ("nrtReplicas", "tlogReplicas", "pullReplicas")
 
@@ -270,7 +250,7 @@ class Cores:
         self._server = server
         self._index = index
         self._names = [f"{index}_copy1", f"{index}_copy2"]
-        """Of the other cores. The folders of all three have these names and `NAME`, each one of them by chance after some switches."""
+        """Names of the other cores. After some switches, the folder of each may have any of the three names."""
 
     async def present(self) -> str:
         if self._index not in await self._status():
@@ -297,8 +277,8 @@ class Cores:
             refusals.append(why_of(made.status, made.body))
         last = free[-1] if free else name
         raise IndexUnavailable(
-            f"{self._server} makes no core beside {self._index}: copy conf, in the folder {folders.get(self._index)} of Solr, to"
-            f" configsets/{CONFIGSET}/conf, or to {last}/conf, both in the folder that has the cores ({'; '.join(refusals[:: len(ways) - 1])})"
+            f"{self._server} creates no core besides {self._index}: copy conf, in the folder {folders.get(self._index)} of Solr, to"
+            f" configsets/{CONFIGSET}/conf, or to {last}/conf, both in the folder of the cores ({'; '.join(refusals[:: len(ways) - 1])})"
         )
 
     async def put_in_place(self, name: str) -> None:
@@ -335,7 +315,7 @@ class Collections:
         if not led:
             alias = f"{self._index}_search"
             raise IndexUnavailable(
-                f"{where} is a collection, and must be an alias to lead to another one later: call"
+                f"{where} is a collection, and must be an alias that can lead to another one later: call"
                 f" {self._server}/admin/collections?action=CREATEALIAS&name={alias}&collections={self._index}, and give the sink {alias} as"
                 " its index"
             )
@@ -357,7 +337,7 @@ class Collections:
         router = str(table(like.get("router")).get("name", ""))
         if router != "compositeId" or not shards:
             raise IndexUnavailable(
-                f"{present} at {self._server} has the router {router}, and {name} cannot be made like it: only compositeId is supported"
+                f"{present} at {self._server} has the router {router}, and {name} cannot be created like it: only compositeId is supported"
             )
         options = {key: str(like[key]) for key in _REPLICAS if str(like.get(key, "0")) != "0"}
         await self._done(
@@ -389,7 +369,7 @@ class Collections:
 def _done(reply: Reply, where: str, permission: str, part: str) -> Mapping[str, object]:
     if reply.status in (401, 403):
         raise IndexUnavailable(
-            f"{where}: access is refused (HTTP status {reply.status}); to build an index anew, the user of the sink needs the permissions"
+            f"{where}: access is refused (HTTP status {reply.status}); to rebuild an index, the user of the sink needs the permissions"
             f" {permission}-read and {permission}-edit"
         )
     return answered(reply, where, part)

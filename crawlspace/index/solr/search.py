@@ -1,7 +1,7 @@
-"""The query for documents in Solr, as JSON.
+"""Search in Solr: the query as JSON, and the hits, whose snippets are made here.
 
-It has a branch for each language of the documents, with the fields of that language. In it each word must occur in one of the fields or in the
-URL; a word that the analyser of the language leaves out, such as "the", may be missing.
+The query has a branch for each language of the documents, with the fields of that language. In it each word must occur in one of the fields or
+in the URL; a word that the analyser of the language leaves out, such as "the", may be missing.
 """
 
 from __future__ import annotations
@@ -18,26 +18,28 @@ from crawlspace.index.json_client import Client, Reply, items, table
 from crawlspace.index.search import FACET_VALUES, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
+    ADDRESS_WEIGHT,
     FACET_FIELDS,
-    MOST_LANGUAGES,
+    MAX_LANGUAGES,
     TIE_BREAKER,
     TOO_MANY_WORDS,
-    WEIGHT_OF_ADDRESS,
     WEIGHTS,
     DocumentSearch,
     Query,
     SearchRequest,
     ServerAnswer,
+    counts_of,
+    score_of,
+    split_host,
 )
-from crawlspace.index.solr.contents import NOT_DELETED, answered, documents_of
+from crawlspace.index.solr.contents import NOT_DELETED, answered, documents_of, pair_of
 from crawlspace.index.solr.documents import why_of
 from crawlspace.index.words import Term
 
 Analysed = Callable[[str, Term], Sequence[str]]
-"""Returns the words of a term as the analyser of a language makes them."""
+"""Returns the words of a term as the analyser of a language changes them."""
 _NOTHING: Query = {"lucene": {"query": "-*:*"}}
 _ALL: Query = {"lucene": {"query": "*:*"}}
-_PORT = re.compile(r":\d+$")
 _OPERATORS = ("AND", "OR", "NOT")
 
 
@@ -48,7 +50,7 @@ def query_of(request: SearchRequest, analysed: Analysed) -> Query:
 
 
 def filters_of(request: SearchRequest) -> list[Query]:
-    """Return a query for each field that is filtered by."""
+    """Return a query for each filtered field."""
     return [
         _in_one_of(request.languages.written) if field == "language" else _any([_condition(one) for one in of_field])
         for field, of_field in by_field(request.filters).items()
@@ -61,13 +63,13 @@ def of_collection(owner: str) -> Query:
 
 
 def _branch(request: SearchRequest, language: str, analysed: Analysed) -> Query | None:
-    """Return the query for the documents of a language; None where nothing can be found."""
+    """Return the query for the documents of a language; None if it could find nothing."""
     wanted, languages = request.terms.wanted, request.languages
 
     def has_words(term: Term) -> bool:
         return term.is_prefix or bool(analysed(language, term))
 
-    optional = [term for term in wanted if request.of_some and not (term.is_quoted or term.is_prefix)]
+    optional = list(filter(request.is_optional, wanted))
     must = [
         _of_term(term, language, analysed)
         for term in wanted
@@ -81,7 +83,7 @@ def _branch(request: SearchRequest, language: str, analysed: Analysed) -> Query 
     must_not = [_of_term(term, language, analysed) for term in request.terms.unwanted if has_words(term)]
     branch: Query = {"must": must or [_ALL]}
     if language == OTHER:
-        must_not += [_in_one_of(others)] if (others := languages.of_others(language)) else []
+        must_not += [_in_one_of(others)] if (others := languages.outside(language)) else []
     else:
         branch["filter"] = [_in_one_of(languages.by_field[language])]
     return {"bool": branch | ({"must_not": must_not} if must_not else {})}
@@ -94,7 +96,7 @@ def _of_term(term: Term, language: str, analysed: Analysed) -> Query:
     beginnings = {term.words[-1], *analysed(language, term)[-1:]}
     if len(term.words) == 1:
         beginnings.add(term.written.lower())
-    fields = {f"{name}_txt_{language}": weight for name, weight in WEIGHTS.items()} | {"address": WEIGHT_OF_ADDRESS}
+    fields = {f"{name}_txt_{language}": weight for name, weight in WEIGHTS.items()} | {"address": ADDRESS_WEIGHT}
     last = _any(
         [
             {"boost": {"b": str(weight), "query": _prefix(field, one)}}
@@ -109,9 +111,7 @@ def _of_term(term: Term, language: str, analysed: Analysed) -> Query:
 
 def _edismax(query: str, language: str, *, least: str = "100%") -> Query:
     fields = [f"{name}_txt_{language}^{weight}" for name, weight in WEIGHTS.items()]
-    return {
-        "edismax": {"query": query, "qf": " ".join([*fields, f"address^{WEIGHT_OF_ADDRESS}"]), "tie": TIE_BREAKER, "mm": least}
-    }
+    return {"edismax": {"query": query, "qf": " ".join([*fields, f"address^{ADDRESS_WEIGHT}"]), "tie": TIE_BREAKER, "mm": least}}
 
 
 def _phrase(written: str) -> str:
@@ -120,7 +120,7 @@ def _phrase(written: str) -> str:
 
 
 def _plain(written: str) -> str:
-    """Return words as they are written, without the meaning that they have in a query."""
+    """Return words as they are written, without their meaning in a query."""
     return " ".join(one.lower() if one in _OPERATORS else _escaped(one) for one in written.split())
 
 
@@ -164,30 +164,25 @@ def _condition(one: Filter) -> Query:
 
 
 def _host(value: str) -> Query:
-    """Return the query for a host; one with a port is told apart by the beginning of the URL."""
-    host = _PORT.sub("", value)
-    name = _term("host", host.strip("[]"))
-    if host == value:
-        return name
-    return {"bool": {"must": [name, _any([_prefix("url", f"{scheme}://{value}/") for scheme in ("http", "https")])]}}
-
-
-# --- search --------------------------------------------------------------------------------------------------------
+    """Return the query for a host; a port is compared by the beginning of the URL."""
+    host, beginnings = split_host(value)
+    name = _term("host", host)
+    return {"bool": {"must": [name, _any([_prefix("url", one) for one in beginnings])]}} if beginnings else name
 
 
 _SHOWN = "id,url,language,fields,duplicates,title_txt_*,text_txt_*"
 _PARAMETERS = {"defType": "lucene", "hl": "false", "shards.preference": "replica.base:stable"}
-"""The same copies of the shards are asked for each page of hits: scores are others on each copy."""
+"""The same replicas answer for each page of hits, because the scores of each differ."""
 _AS_WRITTEN = {"expandMacros": "false", "wt": "json"}
-"""Else Solr puts the value of a parameter in the place of `${name}` in a search text."""
+"""Else Solr replaces `${name}` in a search text by the value of a parameter."""
 _TOO_MANY_WORDS = re.compile(r"too many (?:nested|boolean) clauses|maxClauseCount", re.IGNORECASE)
 
 
 class SolrSearch(DocumentSearch):
-    """Searches the documents of one collection of ours in a core or collection."""
+    """Searches the documents of one of our collections in a core or collection of Solr."""
 
     def __init__(self, client: Client, url: str, index: str, *, owner: str, languages: Collection[str]) -> None:
-        """`languages` are those that texts have fields for."""
+        """`languages` are those for which texts have fields."""
         self._client = client
         self._url = url
         self._index = index
@@ -195,7 +190,7 @@ class SolrSearch(DocumentSearch):
         self._fields = languages
 
     async def _languages(self, filters: Sequence[Filter]) -> Languages:
-        counted = {"languages": {"type": "terms", "field": "language", "limit": MOST_LANGUAGES}}
+        counted = {"languages": {"type": "terms", "field": "language", "limit": MAX_LANGUAGES}}
         answer = await self._ask({"query": "*:*", "filter": self._ours, "limit": 0, "facet": counted})
         written = [value for value, _ in _counts(answer, "languages")]
         return Languages(written, fields=self._fields, filters=filters)
@@ -219,7 +214,7 @@ class SolrSearch(DocumentSearch):
         return ServerAnswer(
             list(map(_candidate, documents_of(answer))),
             total if isinstance(total, int) else 0,
-            float(best) if isinstance(best, int | float) else None,
+            score_of(best) if best is not None else None,
             {name: _counts(answer, name) for name in facets},
         )
 
@@ -229,7 +224,7 @@ class SolrSearch(DocumentSearch):
         return {str(one.get("id")): _hit(one, request.texts.snippet(_text(one, "text"), marks)) for one in documents_of(answer)}
 
     async def _analysed(self, terms: Sequence[Term], languages: Sequence[str]) -> dict[str, dict[Term, list[str]]]:
-        """Return the words of terms as the analysers of the languages make them."""
+        """Return the words of terms as the analysers of languages change them, by language."""
         fields = {f"text_txt_{language}": language for language in languages}
         form = {"analysis.fieldname": ",".join(fields), "analysis.query": "\n".join(term.written for term in terms)}
         reply = await self._client.request(
@@ -254,8 +249,8 @@ class SolrSearch(DocumentSearch):
 
     async def _ask(self, body: Mapping[str, object]) -> Mapping[str, object]:
         """Return the answer to a search."""
-        asked = {**body, "params": _PARAMETERS}
-        reply = await self._client.request("POST", f"/{self._index}/select", body=asked, parameters=_AS_WRITTEN)
+        query = {**body, "params": _PARAMETERS}
+        reply = await self._client.request("POST", f"/{self._index}/select", body=query, parameters=_AS_WRITTEN)
         return self._answered(reply, "response")
 
     def _answered(self, reply: Reply, part: str) -> Mapping[str, object]:
@@ -270,16 +265,13 @@ class SolrSearch(DocumentSearch):
 
 
 def _counts(answer: Mapping[str, object], name: str) -> list[tuple[str, int]]:
-    """Return the values that a facet has counted, with their number."""
-    found = map(table, items(table(table(answer.get("facets")).get(name)).get("buckets")))
-    return [(str(one.get("val")), count) for one in found if isinstance(count := one.get("count"), int)]
+    return counts_of(table(answer.get("facets")).get(name), value="val", count="count")
 
 
 def _candidate(document: Mapping[str, object]) -> FoundDocument:
-    score = document.get("score")
     return FoundDocument(
         id=str(document.get("id")),
-        score=float(score) if isinstance(score, int | float) else 0.0,
+        score=score_of(document.get("score")),
         url=str(document.get("url", "")),
         title=_text(document, "title"),
         headings=[str(heading) for heading in items(_of_language(document, "headings"))],
@@ -303,20 +295,15 @@ def _text(document: Mapping[str, object], name: str) -> str:
 
 
 def _of_language(document: Mapping[str, object], name: str) -> object:
-    """Return a text, in whatever language it is."""
+    """Return a text, in any language."""
     return next((value for field, value in document.items() if field.startswith(f"{name}_txt_")), None)
 
 
 def _fields_of(written: Iterable[object]) -> dict[str, str]:
     values: dict[str, list[str]] = {}
-    for name, value in map(_pair, map(str, written)):
+    for name, value in map(pair_of, written):
         values.setdefault(name, []).append(value)
     return {name: given[0] if len(given) == 1 else packed(given) for name, given in values.items()}
-
-
-def _pair(written: str) -> tuple[str, str]:
-    name, _, value = written.partition("=")
-    return name, value
 
 
 def _number(value: object) -> int:

@@ -1,7 +1,7 @@
-"""Solr as a sink: a core or a collection with the schema and the update chain that are in `conf`.
+"""Solr as a sink: a core or a collection with the schema and the update chain of `conf`.
 
-A deletion is the addition of a document that has nothing but its id, a version and `deleted`: so pushes and deletions go in one request, each
-with a version of its own, and an older push is refused even after a restart. Each query leaves these documents out.
+A deletion adds a document with nothing but its id, a version and `deleted`: so pushes and deletions go in one request, each with its own
+version, and an older push is refused even after a restart. Each query excludes these documents.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Self
 from crawlspace.clock import Clock
 from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable, SettingError
-from crawlspace.index.json_client import Client, Connection, Reply, shown, table
+from crawlspace.index.json_client import Client, Reply, shown, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.notes import Server
-from crawlspace.index.search_server.items import Item, ItemResult, Judged
-from crawlspace.index.search_server.marker import MarkReports
-from crawlspace.index.search_server.sink import SearchServerSink, batch_bytes_of, connection_of, connections_of
+from crawlspace.index.search_server.items import Item, ItemAnswer, ItemResult
+from crawlspace.index.search_server.sink import SearchServerSink, ServerSettings
 from crawlspace.index.solr.contents import SolrContents, answered
 from crawlspace.index.solr.documents import (
     CHAIN,
@@ -46,7 +45,7 @@ CONF = Path(__file__).parent / "conf"
 """Schema and configuration of a core."""
 _INDEX = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,200}")
 TESTED = "9.10.1"
-"""The version that `make test-servers` runs the tests on; one that differs in its last number alone counts as tried."""
+"""The version on which `make test-servers` runs the tests; one that differs in its last number alone counts as tried."""
 _OLDEST = (9, 0)
 _JSON = {"Content-Type": "application/json"}
 _COPY = f"copy schema.xml and solrconfig.xml from {CONF} into its conf folder, and reload it (docs/sinks.md, Solr)"
@@ -59,26 +58,12 @@ class SolrSink(SearchServerSink):
     keeps_deleted_versions = True
 
     def __init__(
-        self,
-        name: str,
-        connection: Connection,
-        index: str,
-        *,
-        owner: str,
-        most_bytes: int,
-        connections: int,
-        commit_within_s: float,
-        clock: Clock | None = None,
-        client: Client | None = None,
+        self, settings: ServerSettings, *, commit_within_s: float, clock: Clock | None = None, client: Client | None = None
     ) -> None:
-        """`owner` is the collection of ours; `commit_within_s`: the time after which a document is found."""
-        super().__init__(
-            name, connection, index, owner=owner, most_bytes=most_bytes, connections=connections, clock=clock, client=client
-        )
-        self._there = SolrContents(self._client, self._url, index)
-        self._marks = SolrMarker(
-            self._there, owner=owner, reports=MarkReports(sink=name, owner=owner, where=f"{index} at {self._url}")
-        )
+        """`commit_within_s`: the time after which searches find a document."""
+        super().__init__(settings, clock=clock, client=client)
+        self._stored = SolrContents(self._client, self._url, self._index)
+        self._marker: SolrMarker = SolrMarker(self._stored, owner=self._owner, sink=self.name, where=self._where)
         self._commit_within_s = commit_within_s
         self._languages: frozenset[str] = frozenset()
         self._copied_to: frozenset[str] = frozenset()
@@ -95,47 +80,32 @@ class SolrSink(SearchServerSink):
                 " hyphens after the first"
             )
         return cls(
-            options.name,
-            connection_of(options, has_api_key=False),
-            index,
-            owner=options.collection,
-            most_bytes=batch_bytes_of(options),
-            connections=connections_of(options),
+            ServerSettings.from_options(options, index=index, has_api_key=False),
             commit_within_s=options.seconds("commit_within", 1, low=0.1),
         )
 
     def mark(self) -> BatchMark | None:
-        self._client.run(self._make_ready(may_create=False))
-        return self._client.run(self._marks.read())
-
-    def check_mark(self, mark: BatchMark) -> None:
-        self._client.run(self._make_ready(may_create=False))
-        self._client.run(self._marks.check(mark))
+        self._check_ready()
+        return self._client.run(self._marker.read())
 
     def lacks_mark(self) -> bool:
-        self._client.run(self._make_ready(may_create=False))
-        return self._client.run(self._marks.is_missing())
+        self._check_ready()
+        return self._client.run(self._marker.is_missing())
 
-    async def _marker(self, mark: BatchMark, orders: Sequence[IndexOrder]) -> Item | None:
-        return await self._marks.item(mark, orders)
-
-    def _settle_marker(self, answered: Judged) -> bool:
-        return self._marks.settle(answered)
-
-    async def _searching(self) -> SolrSearch:
+    async def _open_search(self) -> SolrSearch:
         await self._read_schema()
         return SolrSearch(self._client, self._url, self._index, owner=self._owner, languages=self._languages)
 
     def _contents(self) -> SolrContents:
-        self._client.run(self._make_ready(may_create=False))
-        return self._there
+        self._check_ready()
+        return self._stored
 
     def _item_of(self, order: IndexOrder, *, now: float) -> Item:
         if order.document is None:
             return item_of(order, deleted(order, now=now))
         return item_of(order, pushed(order, order.document, owner=self._owner, now=now, languages=self._languages))
 
-    async def _request(self, part: Sequence[Item]) -> Judged | list[Judged]:
+    async def _request(self, part: Sequence[Item]) -> ItemAnswer | list[ItemAnswer]:
         reply = await self._client.request(
             "POST",
             f"/{self._index}/update",
@@ -144,62 +114,60 @@ class SolrSink(SearchServerSink):
             parameters=parameters_of(part, commit_within_s=self._commit_within_s),
         )
         answers = answers_of(reply.body, part) if reply.is_ok else refused_whole(reply.status, reply.body)
-        return answers if isinstance(answers, Judged) else await self._seen(part, answers)
+        return answers if isinstance(answers, ItemAnswer) else await self._verified(part, answers)
 
-    async def _seen(self, part: Sequence[Item], answers: Sequence[Judged]) -> list[Judged]:
-        """Return the answers; what counts as done and is not there is sent again."""
-        done = {item.id: item.order.version for item, one in zip(part, answers, strict=True) if one.answer is ItemResult.DONE}
-        there = await self._there.versions_at_once(list(done))
-        there |= await self._look_up([id for id, version in done.items() if there.get(id, _NOTHING)[0] < version])
-        missing = Judged(ItemResult.AGAIN, "the server does not have what it has acknowledged")
+    async def _verified(self, part: Sequence[Item], answers: Sequence[ItemAnswer]) -> list[ItemAnswer]:
+        """Return the answers; items that count as done and are missing are sent again."""
+        done = {item.id: item.order.version for item, one in zip(part, answers, strict=True) if one.result is ItemResult.DONE}
+        stored = await self._stored.look_up_once(list(done))
+        stored |= await self._look_up([id for id, version in done.items() if stored.get(id, _NOTHING)[0] < version])
+        missing = ItemAnswer(ItemResult.RETRY, "the server does not have what it has acknowledged")
         return [
-            missing if item.id in done and there.get(item.id, _NOTHING)[0] < item.order.version else one
+            missing if item.id in done and stored.get(item.id, _NOTHING)[0] < item.order.version else one
             for item, one in zip(part, answers, strict=True)
         ]
 
     async def _look_up(self, ids: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-        return await self._there.versions(ids)
+        return await self._stored.versions(ids)
 
     async def _make_ready(self, *, may_create: bool) -> None:
         if self._is_ready:
             return
         await self._read_schema()
-        where = f"{self._index} at {self._url}"
         empty = await self._client.request(
             "POST", f"/{self._index}/update", body=[], parameters={"update.chain": CHAIN, "wt": "json"}
         )
         if NO_CHAIN in why_of(empty.status, empty.body):
-            raise IndexUnavailable(f"the configuration of {where} lacks the update chain {CHAIN}: {_COPY}")
-        answered(empty, where)
+            raise IndexUnavailable(f"the configuration of {self._where} lacks the update chain {CHAIN}: {_COPY}")
+        answered(empty, self._where)
         self._is_ready = True
 
     async def _read_schema(self) -> None:
-        """See that the server is a Solr that we know, and has the index with our fields. Raises IndexUnavailable."""
+        """Check that the server is a supported Solr, and has the index with our fields. Raises IndexUnavailable."""
         system = await self._client.request("GET", "/admin/info/system", parameters={"wt": "json"})
         self.server = _server_of(self._url, system)
         self._is_cloud = table(system.body).get("mode") == "solrcloud"
         parameters = {"show": "schema", "numTerms": "0", "wt": "json"}
         reply = await self._client.request("GET", f"/{self._index}/admin/luke", parameters=parameters)
-        where = f"{self._index} at {self._url}"
         if reply.status == 404:
             raise self._missing()
-        schema = table(answered(reply, where, "schema")["schema"])
+        schema = table(answered(reply, self._where, "schema")["schema"])
         missing = missing_of(schema)
         if missing:
-            raise IndexUnavailable(f"the schema of {where} lacks {', '.join(missing)}: {_COPY}")
+            raise IndexUnavailable(f"the schema of {self._where} lacks {', '.join(missing)}: {_COPY}")
         self._languages = languages_of(schema)
         self._copied_to = copied_to(schema)
 
     def _missing(self) -> IndexUnavailable:
-        """Return the error where the index is not there."""
+        """Return the error for a missing index."""
         return IndexUnavailable(
-            f"there is no core or collection {self._index} at {self._url}: make it of the files in {CONF} (docs/sinks.md, Solr), or give"
+            f"there is no core or collection {self._index} at {self._url}: create it from the files in {CONF} (docs/sinks.md, Solr), or give"
             " the sink another index"
         )
 
 
 def _server_of(url: str, reply: Reply) -> Server:
-    """Return what has answered. Raises IndexUnavailable unless it is a Solr that we know."""
+    """Return the server that has answered. Raises IndexUnavailable unless it is a supported Solr."""
     if reply.status in (401, 403):
         raise IndexUnavailable(
             f"{url} refuses access (HTTP status {reply.status}): check user and password of the sink; in Solr the user needs the"

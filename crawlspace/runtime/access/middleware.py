@@ -115,7 +115,7 @@ class SiteAccessMiddleware:
         def may_start(url: Url, access: SiteAccess) -> bool:
             if logins.sites.of(url.host, url.port).access is not access or not access.carries(url.scheme):
                 return False
-            return not collection.robots_obey or session.robots.ask(url.text, site=url.site) is RobotsVerdict.ALLOWED
+            return not collection.robots_obey or session.robots.check(url.text, site=url.site) is RobotsVerdict.ALLOWED
 
         def starts(access: SiteAccess) -> Iterable[str]:
             urls = (start.url for start in collection.start_urls)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from crawlspace.access import sessions
 from crawlspace.access.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
 from crawlspace.clock import FakeClock
 from crawlspace.config.access import SiteAccess, read_site_access
@@ -19,6 +20,7 @@ AGAIN, OWN, LATER, REFUSED = LookedOut.AGAIN, LookedOut.OWN, LookedOut.LATER, Lo
 @pytest.fixture(autouse=True)
 def session_cookie(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SID", "one")
+    monkeypatch.setattr(sessions, "SCRYPT_COST", 2)
 
 
 def access(pattern: str = "wiki.example.com") -> SiteAccess:

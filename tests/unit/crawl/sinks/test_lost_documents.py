@@ -18,7 +18,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.memory.store import MemoryStore
-from tests.histories.kills import Countdown, Killed
+from tests.histories.fate import Countdown, Killed
 from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 

@@ -179,7 +179,7 @@ def test_killed_half_way_it_is_completed_and_nothing_is_fetched_twice(web: Refre
     assert web.run("2026-05-05 12:00") == []
 
 
-@pytest.mark.parametrize("web", ["redis"], indirect=True)
+@pytest.mark.parametrize("store", ["redis"], indirect=True)
 def test_of_two_workers_one_begins_and_the_other_goes_on_when_it_is_killed(web: RefreshedWeb) -> None:
     prepared(web, 2 * AT_ONCE)
     web.settings["CRAWLSPACE_CONTINUOUS"] = True

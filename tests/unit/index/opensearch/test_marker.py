@@ -164,7 +164,7 @@ def test_where_there_is_no_place_for_it_documents_are_sent_without(scene: Scene,
         scene.crawl(name)
         scene.crawl(name, text="new")
     assert len(scene.search.documents()) == 2
-    assert caplog.text.count("takes no document with the mark of a batch") == 2, "once a process"
+    assert caplog.text.count("accepts no document with the mark of a batch") == 2, "once a process"
     assert BEHIND not in caplog.text
     assert scene.mark is None
 

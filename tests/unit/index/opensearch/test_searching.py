@@ -109,7 +109,7 @@ ERRORS: tuple[tuple[int, object, type[CrawlspaceError], str], ...] = (
         "refuses access to intranet (HTTP status 401): check user and password, or the API key, of the sink",
     ),
     (403, error("security_exception"), IndexUnavailable, "refuses access to intranet (HTTP status 403)"),
-    (404, error("index_not_found_exception"), IndexUnavailable, "`scrapy crawl demo` makes it if it was never there"),
+    (404, error("index_not_found_exception"), IndexUnavailable, "`scrapy crawl demo` creates it if it never existed"),
     (404, "no such page", IndexUnavailable, "cannot search intranet: it answers 404 no such page"),
     (400, error("index_closed_exception", "closed"), IndexUnavailable, "cannot search intranet: index_closed_exception: closed"),
     (503, error("search_phase_execution_exception", "all shards failed"), IndexUnavailable, "all shards failed"),
@@ -117,7 +117,7 @@ ERRORS: tuple[tuple[int, object, type[CrawlspaceError], str], ...] = (
         400,
         error("query_shard_exception", "too_many_nested_clauses: maxClauseCount is 1024"),
         UsageError,
-        "more words than the server takes",
+        "more words than the server accepts",
     ),
     (200, "<html>", IndexUnavailable, "is no OpenSearch or Elasticsearch: it answers 200 <html>"),
 )
@@ -132,7 +132,7 @@ def test_errors_are_sentences(filled: Scene, status: int, body: object, kind: ty
 
 def test_an_index_that_is_not_there_yet(scene: Scene) -> None:
     with pytest.raises(
-        IndexUnavailable, match=r"there is no intranet at .*, neither an alias nor an index: `scrapy crawl demo` makes it"
+        IndexUnavailable, match=r"there is no intranet at .*, neither an alias nor an index: `scrapy crawl demo` creates it"
     ):
         scene.sink.search("leave")
 

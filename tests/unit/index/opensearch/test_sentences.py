@@ -1,4 +1,4 @@
-"""What is reported of an index that takes nothing, or does not tell what it has: which one, why, and what to do."""
+"""What is reported of an index that takes nothing, or does not return the documents of it: which one, why, and what to do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_an_index_that_takes_nothing(scene: Scene, kind: str, reason: str, repor
     assert not scene.sink.send([push("a", 1)]).why_later
     scene.proxy.faults = [answers(400, error(kind, reason))]
     sent = scene.sink.send([push("a", 2)], BatchMark("x", 2))
-    assert sent.why_later == f"{INDEX} at {scene.proxy.url} takes no documents at present: {reported}"
+    assert sent.why_later == f"{INDEX} at {scene.proxy.url} accepts no documents at present: {reported}"
 
 
 @pytest.mark.parametrize("scene", ["/_bulk"], indirect=True)
@@ -83,7 +83,7 @@ def test_an_index_that_cannot_be_listed_says_why(scene: Scene, kind: str, reason
     scene.proxy.faults = [answers(400, {"error": whole | {"root_cause": [{"type": kind, "reason": reason}]}})]
     with pytest.raises(IndexUnavailable) as raised:
         list(scene.sink.entries(owner="demo"))
-    assert str(raised.value) == f"{scene.proxy.url} does not tell what intranet has: {reported}"
+    assert str(raised.value) == f"{scene.proxy.url} does not return the documents of intranet: {reported}"
 
 
 @pytest.mark.parametrize("scene", ["/_search"], indirect=True)

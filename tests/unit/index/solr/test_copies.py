@@ -176,7 +176,7 @@ def test_an_index_that_was_being_built_and_is_gone(scene: Scene) -> None:
     scene.sink().begin_next()
     remove_next(scene)
     with pytest.raises(
-        IndexUnavailable, match=r"which was being built, is not there any more: give it up by .*--sink search --discard"
+        IndexUnavailable, match=r"which was being built, does not exist any more: give it up by .*--sink search --discard"
     ):
         scene.sink().send([push("a", 1)])
     scene.sink().give_up_next()

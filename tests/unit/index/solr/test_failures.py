@@ -82,7 +82,7 @@ def test_each_document_is_judged_by_its_own_answer(
 
 def test_a_page_of_something_else_is_shown(scene: Scene) -> None:
     scene.proxy.faults = [answers(200, {"hello": "world"})]
-    assert scene.sink.send([push("a", 1), push("b", 2)]).why_later == 'it does not answer as Solr does: {"hello": "world"}'
+    assert scene.sink.send([push("a", 1), push("b", 2)]).why_later == 'its answer is not one of Solr: {"hello": "world"}'
 
 
 def test_the_status_of_an_error_is_asked_for_where_a_document_is_alone() -> None:

@@ -132,7 +132,7 @@ def test_an_index_that_takes_none_has_the_documents_all_the_same(scene: Scene, c
         scene.crawl(name)
     assert (scene.there, scene.mark) == ("abc", None)
     (warning,) = warnings(caplog)
-    assert "takes no document with the mark of a batch" in warning
+    assert "accepts no document with the mark of a batch" in warning
 
 
 def test_a_new_index_has_those_of_all_collections(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:

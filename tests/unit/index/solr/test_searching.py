@@ -41,8 +41,8 @@ ERRORS: tuple[tuple[int, object, type[CrawlspaceError], str], ...] = (
     (401, "", IndexUnavailable, f"refuses access to {INDEX} (HTTP status 401): check user and password of the sink"),
     (403, error("Unauthorized", 403), IndexUnavailable, f"refuses access to {INDEX} (HTTP status 403)"),
     (404, "<html>", IndexUnavailable, "the core or collection is not there (HTTP status 404)"),
-    (500, error(CLAUSES, 500), UsageError, "the search has more words than the server takes: leave some out"),
-    (400, error(CLAUSES, 400), UsageError, "the search has more words than the server takes: leave some out"),
+    (500, error(CLAUSES, 500), UsageError, "the search has more words than the server accepts: leave some out"),
+    (400, error(CLAUSES, 400), UsageError, "the search has more words than the server accepts: leave some out"),
     (503, error("no servers hosting shard: shard1", 503), IndexUnavailable, "no servers hosting shard: shard1"),
     (200, "<html>", IndexUnavailable, "does not answer in full: <html>"),
     (200, PARTIAL, IndexUnavailable, "does not answer in full"),
@@ -58,7 +58,7 @@ def test_errors_are_sentences(scene: Scene, status: int, body: object, kind: typ
 
 # Of the options: what is wrong, and the error.
 WRONG: tuple[tuple[dict[str, object], str], ...] = (
-    ({"index": "nowhere"}, r"there is no core or collection nowhere at .*: make it of the files in"),
+    ({"index": "nowhere"}, r"there is no core or collection nowhere at .*: create it from the files in"),
     ({"index": BARE}, rf"the schema of {BARE} at .* lacks .*: copy schema\.xml"),
     ({"url": "http://127.0.0.1:9/solr"}, r"http://127\.0\.0\.1:9/solr cannot be reached"),
 )

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Protocol
 
 from crawlspace.clock import FakeClock
+from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.sinks.deliveries import have_filled
 from crawlspace.crawl.sinks.filling import Filling
 from crawlspace.document import Document, IndexOrder
+from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.json_client import Connection
 from crawlspace.index.marks import BatchMark, forget_mark
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.index.outbox import MAX_WAIT_S, Drain
-from crawlspace.index.sink import Sent
+from crawlspace.index.search_server.sink import ServerSettings
+from crawlspace.index.sink import Sent, Sink
 from crawlspace.state.store import Store
 from tests.fault_proxy import FaultProxy
 from tests.histories.documents import Indexed
-from tests.histories.kills import Countdown, Killed
+from tests.histories.fate import Countdown, Fate, Killed
 from tests.search_server import INDEX, SearchServer
 from tests.sink_faults.faults import Faults
 
@@ -133,7 +137,8 @@ class _MortalSink(OpenSearchSink):
     """A sink whose process may be killed while it waits for an answer."""
 
     def __init__(self, dies: Callable[[], bool], connection: Connection, owner: str) -> None:
-        super().__init__(SEARCH, connection, INDEX, owner=owner, most_bytes=_REQUEST_BYTES, connections=1, replicas=0)
+        settings = ServerSettings(SEARCH, connection, INDEX, owner, _REQUEST_BYTES, connections=1)
+        super().__init__(settings, replicas=0)
         self._dies = dies
 
     def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
@@ -172,3 +177,51 @@ def _send(engine: Engine, drain: Drain, countdown: Countdown, search: SimulatedS
 
 def _text(of_languages: dict[str, str] | None) -> str:
     return next(iter((of_languages or {"": ""}).values()))
+
+
+# --- index file ----------------------------------------------------------------------------------------------------
+
+
+class IndexFile:
+    """The file that all collections of a machine share."""
+
+    name: str
+    clock: FakeClock
+    _index_file: Path
+    _contents: dict[tuple[str, bytes], tuple[str, str]]
+    _latest: dict[str, tuple[str, str]]
+    search: SimulatedSearch | None = None
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """The names of those that orders are given to."""
+        return (EMBEDDED,) if self.search is None or not self.search.is_named else (EMBEDDED, SEARCH)
+
+    def more_sinks(self, fate: Fate) -> list[Sink]:
+        """Those beside the index, as a crawl opens them."""
+        is_named = self.search is not None and self.search.is_named
+        return [self.search.open(may_be_killed=fate.kill_after is not None)] if self.search is not None and is_named else []
+
+    def open_index(self) -> EmbeddedIndex:
+        """The index, as a crawl of this collection opens it."""
+        return EmbeddedIndex(self._index_file, owner=self.name, clock=self.clock)
+
+    def lose_index(self) -> None:
+        """Have no index any more."""
+        for path in self._index_file.parent.glob(f"{self._index_file.name}*"):
+            path.unlink()
+
+    def documents(self) -> list[Document]:
+        """What is in it."""
+        with closing(EmbeddedIndex(self._index_file)) as index:
+            return [document for url in index.urls() if (document := index.get(url)) is not None]
+
+    def owners(self) -> dict[str, str]:
+        """Which collection pushed each document last."""
+        with closing(EmbeddedIndex(self._index_file)) as index:
+            return {str(url): str(owner) for url, owner in index._db.execute("SELECT url, owner FROM documents")}
+
+    def note_document(self, url: str, document: Document | None, checksum: bytes | None) -> None:
+        """Know title and text of a document that was made of a page."""
+        if document is not None and checksum is not None:
+            self._contents[url, checksum] = self._latest[url] = (document.title, document.text)
