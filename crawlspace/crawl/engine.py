@@ -25,7 +25,7 @@ from crawlspace.crawl.outcomes import NOT_SHOWN, OutcomePolicy, excluded_status,
 from crawlspace.crawl.recording import OutcomeRecorder
 from crawlspace.crawl.rendering import Rendering
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
-from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
+from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters, RunStart
 from crawlspace.crawl.sinks.deliveries import Deliveries
 from crawlspace.crawl.sites import SiteDelays, SiteFailures, frontier_of, robots_of
 from crawlspace.crawl.timed.steps import Steps
@@ -40,8 +40,8 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.once_a_run import RunStart, is_due_again
+from crawlspace.state.due_times import is_due_again
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import UnreachableSite, postponed
@@ -564,7 +564,7 @@ class Engine:
 
     def _record(self, outcome: Outcome) -> None:
         """Add the change that an outcome makes to the batch."""
-        self._run.look_at_clock()
+        self._run.check_clock()
         state = self._leased.pop(outcome.id)
         self._recorder.add(state, outcome, policy=self.policy, generation=self.generation, in_flight=self._leased)
         self.progress.count(state, outcome)
@@ -588,7 +588,7 @@ class Engine:
         for site in self.logins.recheck():
             self.frontier.resume(site)
         self.forget_known()
-        self.frontier.look_again()
+        self.frontier.recheck_sites()
         self.deliveries.recount()
 
     def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:
