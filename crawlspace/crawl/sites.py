@@ -18,7 +18,6 @@ from typing import NamedTuple, Protocol
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.config.sites import ThrottleSettings
 from crawlspace.crawl.outcomes import site_answered, site_failed
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.delay_schedule import Slot
@@ -28,6 +27,7 @@ from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, UrlState
 from crawlspace.outcome import Outcome
 from crawlspace.rules.limits import Limits
+from crawlspace.settings import ThrottleSettings
 from crawlspace.state.metadata import get_table
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import LeaseStore, MetaStore

@@ -17,10 +17,10 @@ from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
 
-from crawlspace.access.logins import entry_hosts_of
+from crawlspace.access.login_states import entry_hosts_of
 from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
-from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
+from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
 from crawlspace.runtime.access.pages import host_shown
 from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.client import HttpClient
@@ -35,8 +35,9 @@ from crawlspace.urls import MalformedUrl, parse
 if TYPE_CHECKING:
     from crawlspace.config.access import SiteAccess
     from crawlspace.config.proxies import Proxies
-    from crawlspace.config.sites import BrowserSettings, SiteTable
+    from crawlspace.config.sites import SiteTable
     from crawlspace.runtime.http.transfer import AnswerHead
+    from crawlspace.settings import BrowserSettings
 
 MOST_BYTES = 4 << 20
 """Of an answer; the rest is not read."""
