@@ -22,12 +22,14 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help env env-dev browser demo test test-histories test-long test-servers test-browser lint compiled bench fuzz lock clean python broken
+.PHONY: help env env-dev browser demo test test-full style types-of-product test-histories test-long test-servers test-browser lint compiled bench fuzz lock clean python broken
 
 help:
 	@echo "make env     build .venv with what crawlspace needs to run"
 	@echo "make demo    build .venv, then crawl a small intranet on this machine"
-	@echo "make test    build .venv with the developers' tools; lint, types and all tests"
+	@echo "make test    build .venv with the developers' tools; lint, types of the product, and the tests"
+	@echo "make test-full"
+	@echo "             the same, with the types of tests and benchmarks, each row on each store, and all drawn examples"
 	@echo "make test-histories"
 	@echo "             live through more random histories than make test does (HISTORIES=2000: so many over SQLite, a quarter of it over Redis, as many with a search server)"
 	@echo "make test-long"
@@ -86,13 +88,22 @@ python:
 demo: env
 	@$(RUN) -m examples.intranet.demo
 
-lint: env-dev
+lint: style
+	$(RUN) -m mypy
+
+style: env-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(RUN) -m mypy
+
+types-of-product: env-dev
+	$(RUN) -m mypy crawlspace spiders middlewares pipelines examples
 
 # The hash seed decides in which order a set of texts is walked, and so what the random histories do: each run has the same.
 test:
+	@$(MAKE) --no-print-directory -j2 style types-of-product compiled
+	QUICK_TESTS=1 PYTHONHASHSEED=0 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+test-full:
 	@$(MAKE) --no-print-directory -j2 lint compiled
 	PYTHONHASHSEED=0 $(RUN) -m pytest -n auto --dist loadfile --no-loadscope-reorder
 

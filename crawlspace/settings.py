@@ -7,6 +7,7 @@ overrides settings in its own `settings.py`; `-s NAME=VALUE` on the command line
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -69,37 +70,27 @@ class SpaceLimitsSection(Section, frozen=True):
     built-in list, with `log` and without `ps`; all have a sign, or none has. `"none"`: no extension is excluded. The
     extension is that of the path, without the query."""
     CRAWLSPACE_MIME_TYPES: Words = (
-        "text/html",
-        "application/xhtml+xml",
-        "text/plain",
-        "text/xml",
-        "application/xml",
-        "application/pdf",
-        "application/x-pdf",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.template",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "application/vnd.openxmlformats-officedocument.spreadsheetml.template",
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-        "application/vnd.openxmlformats-officedocument.presentationml.template",
-        "application/vnd.openxmlformats-officedocument.presentationml.slideshow",
+        *("text/html", "application/xhtml+xml", "text/plain", "text/xml", "application/xml"),
+        *("application/pdf", "application/x-pdf"),
+        *(
+            f"application/vnd.openxmlformats-officedocument.{kind}"
+            for kind in (
+                *("wordprocessingml.document", "wordprocessingml.template", "spreadsheetml.sheet", "spreadsheetml.template"),
+                *("presentationml.presentation", "presentationml.template", "presentationml.slideshow"),
+            )
+        ),
         "application/vnd.ms-word.document.macroenabled.12",
         "application/vnd.ms-excel.sheet.macroenabled.12",
         "application/vnd.ms-powerpoint.presentation.macroenabled.12",
         "application/vnd.ms-powerpoint.slideshow.macroenabled.12",
         "application/vnd.ms-excel",
-        "application/vnd.oasis.opendocument.text",
-        "application/vnd.oasis.opendocument.text-template",
-        "application/vnd.oasis.opendocument.spreadsheet",
-        "application/vnd.oasis.opendocument.spreadsheet-template",
-        "application/vnd.oasis.opendocument.presentation",
-        "application/vnd.oasis.opendocument.presentation-template",
-        "application/epub+zip",
-        "application/rtf",
-        "application/x-rtf",
-        "text/rtf",
-        "text/csv",
-        "application/csv",
+        *(
+            f"application/vnd.oasis.opendocument.{kind}{template}"
+            for kind in ("text", "spreadsheet", "presentation")
+            for template in ("", "-template")
+        ),
+        *("application/epub+zip", "application/rtf", "application/x-rtf", "text/rtf"),
+        *("text/csv", "application/csv"),
     )
     """Document types that are taken. `text/*` stands for all that begin so. Those of the default are read as what they are,
     and what has a [converter](files.md#converters); of others you would get the bytes as text."""
@@ -128,18 +119,8 @@ class SpellingsSection(Section, frozen=True):
     CRAWLSPACE_URL_DROP_PARAMETERS: Words = ()
     """Parameters of a query that are dropped, by name, capitals included: `["sessionid", "utm_*"]`."""
     CRAWLSPACE_URL_DROP_PATH_PARAMETERS: Words = (
-        "jsessionid",
-        "phpsessid",
-        "sid",
-        "sessid",
-        "sessionid",
-        "session_id",
-        "aspsessionid*",
-        "bv_sessionid",
-        "cfid",
-        "cftoken",
-        "oscsid",
-        "(S())",
+        *("jsessionid", "phpsessid", "sid", "sessid", "sessionid", "session_id", "aspsessionid*", "bv_sessionid"),
+        *("cfid", "cftoken", "oscsid", "(S())"),
     )
     """Session ids in a path that are dropped: parameters after a semicolon by name, capitals or not, up to the next `;` or
     `/`, so that `/a;jsessionid=1F` is `/a`. `"(S())"` stands for the path segments of ASP.NET without cookies, such as
@@ -204,16 +185,21 @@ class RenderingSection(Section, frozen=True):
     CRAWLSPACE_HASH_ROUTES: bool = False
     """Whether [routes behind #](rendering.md#routes-behind-) of rendered pages, such as `#/about` and `#!about`, are URLs of
     their own. Without it, what stands behind `#` is left off."""
-    CRAWLSPACE_BROWSER: str = ""
+
+
+class BrowserSettings(Section, frozen=True):
+    """The browser that renders pages, in the table of `RenderingSection`."""
+
+    executable: str = field(default="", name="CRAWLSPACE_BROWSER")
     """Path or name of the browser, a Chromium, also of [log-ins in the browser](logins.md#in-the-browser). Empty: the first of
     `chromium`, `chromium-browser`, `google-chrome`, `google-chrome-stable` and `chrome` that is found."""
-    CRAWLSPACE_BROWSER_PAGES: Annotated[int, Meta(ge=1, le=64)] = 4
+    pages: Annotated[int, Meta(ge=1, le=64)] = field(default=4, name="CRAWLSPACE_BROWSER_PAGES")
     """Pages that are rendered at a time."""
-    CRAWLSPACE_BROWSER_TIMEOUT: Annotated[float, seconds(1)] = 30.0
+    timeout_s: Annotated[float, seconds(1)] = field(default=30.0, name="CRAWLSPACE_BROWSER_TIMEOUT")
     """The longest that rendering one page may take."""
-    CRAWLSPACE_BROWSER_MAX_PAGES: Count = 500
+    max_pages: Count = field(default=500, name="CRAWLSPACE_BROWSER_MAX_PAGES")
     """Pages after which the browser is replaced by a new one."""
-    CRAWLSPACE_BROWSER_MEMORY: Annotated[int, Meta(ge=256 * 1024 * 1024)] = 1536 * 1024 * 1024
+    memory_bytes: Annotated[int, Meta(ge=256 * 1024 * 1024)] = field(default=1536 * 1024 * 1024, name="CRAWLSPACE_BROWSER_MEMORY")
     """Bytes of memory of the browser, all its processes together, at which it is ended; it is replaced a little before."""
 
 
@@ -328,20 +314,20 @@ class ContentSection(Section, frozen=True):
     either way."""
 
 
-class FilesSection(Section, frozen=True):
+class FileSettings(Section, frozen=True):
     """Files."""
 
-    CRAWLSPACE_FILE_MAXSIZE: Count = 100 * 1024 * 1024
+    max_bytes: Count = field(default=100 * 1024 * 1024, name="CRAWLSPACE_FILE_MAXSIZE")
     """Bytes of a file. A larger one is found by its name only. `DOWNLOAD_MAXSIZE` is for pages."""
-    CRAWLSPACE_FILE_PROCESSES: Annotated[int, Meta(ge=1, le=64)] = 1
+    processes: Annotated[int, Meta(ge=1, le=64)] = field(default=1, name="CRAWLSPACE_FILE_PROCESSES")
     """Processes that read files."""
-    CRAWLSPACE_FILE_TIMEOUT: Annotated[float, seconds(1)] = 30.0
+    timeout_s: Annotated[float, seconds(1)] = field(default=30.0, name="CRAWLSPACE_FILE_TIMEOUT")
     """The longest that reading one file may take."""
-    CRAWLSPACE_FILE_MEMORY: Annotated[int, Meta(ge=64 * 1024 * 1024)] = 512 * 1024 * 1024
+    memory_bytes: Annotated[int, Meta(ge=64 * 1024 * 1024)] = field(default=512 * 1024 * 1024, name="CRAWLSPACE_FILE_MEMORY")
     """Bytes of memory that such a process may take for reading."""
-    CRAWLSPACE_FOLLOW_FILE_LINKS: bool = False
+    follow_links: bool = field(default=False, name="CRAWLSPACE_FOLLOW_FILE_LINKS")
     """Whether hyperlinks in files are followed."""
-    CRAWLSPACE_CONVERTERS: object = field(default_factory=dict)
+    converters: Mapping[str, str] = field(default_factory=dict, name="CRAWLSPACE_CONVERTERS")
     """What reads other types: `{"application/msword": "antiword -m UTF-8.txt {file}"}`; see [converters](files.md#converters)."""
 
 
@@ -539,6 +525,8 @@ EXTENSIONS = {
     "scrapy.extensions.corestats.CoreStats": None,
     "scrapy.extensions.logstats.LogStats": None,
     "scrapy.extensions.feedexport.FeedExporter": None,
+    # It is off, and its import of aiohttp would take a tenth of a second of each start.
+    "scrapy.extensions.remote_control.RemoteControl": None,
     # The frontier keeps the delays, and applies AUTOTHROTTLE_ settings to them.
     "scrapy.extensions.throttle.AutoThrottle": None,
     "crawlspace.runtime.components.exports.Exports": 0,
@@ -546,14 +534,22 @@ EXTENSIONS = {
 }
 
 
+class ThrottleSettings(Section, frozen=True):
+    """How the delay of a site follows its latency, with Scrapy's defaults."""
+
+    is_on: bool = field(default=False, name="AUTOTHROTTLE_ENABLED")
+    start_delay_s: Annotated[float, seconds(0)] = field(default=5, name="AUTOTHROTTLE_START_DELAY")
+    """The delay until a site has answered."""
+    max_delay_s: Annotated[float, seconds(0)] = field(default=60, name="AUTOTHROTTLE_MAX_DELAY")
+    target_concurrency: Annotated[float, Meta(gt=0)] = field(default=1, name="AUTOTHROTTLE_TARGET_CONCURRENCY")
+    """Requests to a site that are to be in flight on average."""
+    debug: bool = field(default=False, name="AUTOTHROTTLE_DEBUG")
+    """Whether each change is logged."""
+
+
 class OfScrapySection(Section, frozen=True):
     """Settings that collections read and that keep Scrapy's defaults."""
 
-    AUTOTHROTTLE_ENABLED: bool = False
-    AUTOTHROTTLE_START_DELAY: Annotated[float, seconds(0)] = 5
-    AUTOTHROTTLE_MAX_DELAY: Annotated[float, seconds(0)] = 60
-    AUTOTHROTTLE_TARGET_CONCURRENCY: Annotated[float, Meta(gt=0)] = 1
-    AUTOTHROTTLE_DEBUG: bool = False
     HTTPPROXY_AUTH_ENCODING: str = "latin-1"
     HTTPPROXY_ENABLED: bool = True
     METAREFRESH_ENABLED: bool = True
@@ -569,12 +565,13 @@ sections = (
         SpellingsSection,
         SitesSection,
         RenderingSection,
+        BrowserSettings,
         RulesXmlSection,
         LifecycleSection,
         FinishSection,
         DeletionsSection,
         ContentSection,
-        FilesSection,
+        FileSettings,
         ArchiveSection,
         IndexSection,
     ),
@@ -590,7 +587,9 @@ def _shown(default: object) -> object:
     return list(default) if isinstance(default, tuple) else default
 
 
-globals().update({name: _shown(value) for section in sections for name, value in structs.asdict(section()).items()})
+globals().update(
+    {one.encode_name: _shown(getattr(section(), one.name)) for section in sections for one in structs.fields(section)}
+)
 
 
 def __getattr__(name: str) -> object:

@@ -15,9 +15,11 @@ from hypothesis import settings
 from tests.command_line import CompletedRun, run_scrapy, start_scrapy
 from tests.memory import folder_in_memory
 from tests.notifications import LONGEST_WAIT_S, Running, wait_until
+from tests.quick import IS_QUICK, examples, left_to_full
 
-settings.register_profile("local", deadline=None, database=None)
-settings.register_profile("ci", deadline=None, database=None, derandomize=True)
+DRAWN = settings(deadline=None, database=None, max_examples=examples(100))
+settings.register_profile("local", DRAWN)
+settings.register_profile("ci", DRAWN, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 gc.disable()
@@ -31,6 +33,17 @@ if (_folder := folder_in_memory()) is not None:
 def pytest_xdist_auto_num_workers() -> int:
     """Two more than there are processors: tests of whole crawls wait as much as they compute."""
     return (os.cpu_count() or 1) + 2
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "full: takes long, and runs in `make test-full` (tests/quick.py)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if IS_QUICK:
+        left_out = left_to_full(items)
+        items[:] = [item for item in items if item not in left_out]
+        config.hook.pytest_deselected(items=sorted(left_out, key=lambda item: item.nodeid))
 
 
 def pytest_collection_finish() -> None:

@@ -34,20 +34,21 @@ def setting_rows(*sections: type[Section]) -> Iterator[Sequence[str]]:
         info = inspect.type_info(section)
         assert isinstance(info, inspect.StructType)
         for field in info.fields:
-            meaning = " ".join([_meanings()[field.name], *_bounds(field.type)]).replace("|", "\\|")
-            yield (f"`{field.name}`", f"`{_shown(defaults()[field.name])}`", meaning)
+            meaning = " ".join([_meanings()[section.__name__, field.name], *_bounds(field.type)]).replace("|", "\\|")
+            yield (f"`{field.encode_name}`", f"`{_shown(defaults()[field.encode_name])}`", meaning)
 
 
 @cache
-def _meanings() -> dict[str, str]:
-    """Return the text below each setting."""
+def _meanings() -> dict[tuple[str, str], str]:
+    """Return the text below each setting, by section and attribute."""
     found = {}
     tree = ast.parse(Path(str(settings.__file__)).read_text(encoding="utf-8"))
     for section in tree.body:
-        body = section.body if isinstance(section, ast.ClassDef) else []
-        for one, below in pairwise(body):
+        if not isinstance(section, ast.ClassDef):
+            continue
+        for one, below in pairwise(section.body):
             if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(below, ast.Expr):
-                found[one.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
+                found[section.name, one.target.id] = " ".join(str(ast.literal_eval(below.value)).split())
     return found
 
 

@@ -303,7 +303,7 @@ def _check_robots(case: _Case) -> Decision | None:
     answer = RobotsVerdict.UNKNOWN
     if case.store is not None:
         robots = Robots(case.store, clock=case.clock, user_agent=case.collection.robots_agent, ttl_s=math.inf)
-        answer = robots.ask(case.url.text, site=case.url.site)
+        answer = robots.check(case.url.text, site=case.url.site)
     if answer is RobotsVerdict.UNKNOWN:
         case.leave_out("robots.txt (not read yet)")
         return None

@@ -20,7 +20,7 @@ from twisted.logger import globalLogBeginner
 
 from crawlspace.admin.url_changes import Stopped
 from crawlspace.config.collection import collection_folder, collection_names
-from crawlspace.config.content import read_file_settings
+from crawlspace.config.content import check_converters, read_file_settings
 from crawlspace.config.on_finish import read_on_finish
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError
 from crawlspace.parsing import boolean
@@ -153,7 +153,7 @@ class Command(ScrapyCrawl):
             on_finish = read_on_finish(settings)
             if on_finish is not None:
                 on_finish.check()
-            read_file_settings(settings).check()
+            check_converters(read_file_settings(settings))
             reduce_garbage_collection()  # a change of the rules goes through all known URLs
             self._session = open_session(spider, settings)
             self._first_loop = asyncio.new_event_loop()

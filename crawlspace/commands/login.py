@@ -81,7 +81,7 @@ class Command(CollectionCommand):
             with paths.store.changing() as opened:
                 if opened is not None and tried.session is not None:
                     sessions = Sessions(opened.store, SystemClock(), collection.seal)
-                    sessions.took(access, tried.session.content, lasts_s=tried.session.lasts_s)
+                    sessions.add(access, tried.session.content, lasts_s=tried.session.lasts_s)
                 if opened is not None:
                     forget_waiting(opened.store, access.pattern)
                 if opened is not None and forget_refused(opened.store, access.pattern) and not opts.json:

@@ -19,7 +19,6 @@ from crawlspace.config.access import CredentialHosts, default_headers, read_cred
 from crawlspace.config.content import (
     ArchiveSettings,
     ContentSettings,
-    FileSettings,
     read_archive,
     read_content,
     read_file_settings,
@@ -31,7 +30,7 @@ from crawlspace.config.refresh import RefreshTimes, read_orphans, read_policy, r
 from crawlspace.config.secrets import Seal, read_store_url
 from crawlspace.config.sentences import placed, read
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
-from crawlspace.config.sites import BrowserSettings, SiteTable, ThrottleSettings, mode_of, read_browser, read_sites, read_throttle
+from crawlspace.config.sites import SiteTable, mode_of, read_sites
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.decision import Render
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection, did_you_mean
@@ -46,7 +45,9 @@ from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.settings import (
     BoundsSection,
+    BrowserSettings,
     DeletionsSection,
+    FileSettings,
     IndexSection,
     LifecycleSection,
     OfScrapySection,
@@ -54,6 +55,7 @@ from crawlspace.settings import (
     RulesXmlSection,
     SitesSection,
     SpaceLimitsSection,
+    ThrottleSettings,
     sections,
 )
 from crawlspace.state.recrawl import RecrawlPolicy
@@ -173,7 +175,7 @@ class Collection:
     @property
     def content_hash(self) -> str:
         """Hexadecimal; changes whenever an unchanged page may yield another document, other links or another status."""
-        content = self.content
+        content, files = self.content, self.files
         fields = (
             content.extraction,
             content.max_links,
@@ -183,7 +185,7 @@ class Collection:
             self.robots_obey,
             self.user_agent.partition("/")[0],  # robots directives may name it
             self.soft_errors.content_hash,
-            self.files.of_contents,
+            (files.max_bytes, files.timeout_s, files.memory_bytes, files.follow_links, sorted(files.converters.items())),
             *filter(None, [self.sites.rendering_hash, self.url_folding.of_routes]),
         )
         return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
@@ -265,7 +267,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         read(RequestsSection, settings),
     )
     of_scrapy, rules_xml = read(OfScrapySection, settings), read(RulesXmlSection, settings)
-    refresh = read_refresh(settings)
+    refresh, throttle = read_refresh(settings), read(ThrottleSettings, settings)
     sinks = sinks_of(settings, collection=folder.name, data_folder=data_folder)
     check_options(sinks)
     zone = read_zone("CRAWLSPACE_TIMEZONE", of_sites.CRAWLSPACE_TIMEZONE)
@@ -283,7 +285,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         limits=sites.default.limits,
         host_case_sensitive=read(SpaceLimitsSection, settings).CRAWLSPACE_HOST_CASE_SENSITIVE,
         sites=sites,
-        browser=read_browser(settings),
+        browser=read(BrowserSettings, settings),
         proxies=read_proxies(settings, sites),
         url_folding=folding,
         credential_hosts=read_credential_hosts(settings, [start.url for start in start_urls]),
@@ -311,7 +313,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         timetable=read_timetable("CRAWLSPACE_VARIABLE_DELAY", of_sites.CRAWLSPACE_VARIABLE_DELAY, zone=zone),
         max_sites=of_sites.CRAWLSPACE_MAX_SITES,
         share_address_delay=of_sites.CRAWLSPACE_SHARE_ADDRESS_DELAY,
-        throttle=read_throttle(settings),
+        throttle=throttle if throttle.is_on else None,
         robots_delay_max_s=of_sites.CRAWLSPACE_ROBOTS_DELAY_MAX,
         backoff=Backoff(life.CRAWLSPACE_RETRY_WAIT, of_sites.CRAWLSPACE_BACKOFF_MAX, of_sites.CRAWLSPACE_SITE_GIVE_UP),
         giving_up=GivingUp(
@@ -327,7 +329,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
 
 def known_names() -> list[str]:
     """Return the names of all our settings."""
-    return sorted(name for section in sections for name in section.__struct_fields__ if name.startswith(PREFIX))
+    return sorted(name for section in sections for name in section.__struct_encode_fields__ if name.startswith(PREFIX))
 
 
 def refuse_unknown_names(names: Iterable[str]) -> None:

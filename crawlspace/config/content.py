@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
+from msgspec import structs
+
 from crawlspace.config.sentences import read
 from crawlspace.content.documents.converters import FILE, command_words, is_server
 from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.page import EXTRACTION
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import table
-from crawlspace.settings import ArchiveSection, ContentSection, FilesSection, IndexSection, OfScrapySection, SitesSection
+from crawlspace.settings import ArchiveSection, ContentSection, FileSettings, IndexSection, OfScrapySection, SitesSection
 from crawlspace.text import quoted
 from crawlspace.urls import document_id
 
@@ -110,44 +112,21 @@ def _pair(word: str) -> tuple[str, str]:
     return element, attribute
 
 
-@dataclass(frozen=True, slots=True)
-class FileSettings:
-    """How files are read. `converters`: by type, or the beginning of types with a star."""
-
-    processes: int
-    max_bytes: int
-    timeout_s: float
-    memory_bytes: int
-    follow_links: bool
-    converters: Mapping[str, str]
-
-    def check(self) -> None:
-        """Raise SettingError if the program of a converter cannot be run."""
-        for kind, converter in self.converters.items():
-            program = "" if is_server(converter) else command_words(converter)[0]
-            if program and shutil.which(program) is None:
-                raise SettingError(
-                    f"{CONVERTERS}: the command for {kind} begins with {quoted(program)}, which is no program that can be run;"
-                    " install it, or correct its path"
-                )
-
-    @property
-    def of_contents(self) -> tuple[object, ...]:
-        """What makes another document of the same file."""
-        return (self.max_bytes, self.timeout_s, self.memory_bytes, self.follow_links, sorted(self.converters.items()))
-
-
 def read_file_settings(settings: Mapping[str, object]) -> FileSettings:
-    """Return the settings of files. Raises SettingError."""
-    given = read(FilesSection, settings)
-    return FileSettings(
-        processes=given.CRAWLSPACE_FILE_PROCESSES,
-        max_bytes=given.CRAWLSPACE_FILE_MAXSIZE,
-        timeout_s=given.CRAWLSPACE_FILE_TIMEOUT,
-        memory_bytes=given.CRAWLSPACE_FILE_MEMORY,
-        follow_links=given.CRAWLSPACE_FOLLOW_FILE_LINKS,
-        converters=read_converters(given.CRAWLSPACE_CONVERTERS),
-    )
+    """Return the settings of files, with the converters by type, or the beginning of types with a star. Raises SettingError."""
+    given = read(FileSettings, settings)
+    return structs.replace(given, converters=read_converters(given.converters))
+
+
+def check_converters(files: FileSettings) -> None:
+    """Raise SettingError if the program of a converter cannot be run."""
+    for kind, converter in files.converters.items():
+        program = "" if is_server(converter) else command_words(converter)[0]
+        if program and shutil.which(program) is None:
+            raise SettingError(
+                f"{CONVERTERS}: the command for {kind} begins with {quoted(program)}, which is no program that can be run; install it, or"
+                " correct its path"
+            )
 
 
 def read_converters(value: object) -> Mapping[str, str]:

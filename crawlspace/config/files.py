@@ -38,6 +38,7 @@ _FIRST = re.compile(r"\s*(\S)")
 _NO_UTF_8 = re.compile("[\udc80-\udcff]")
 """The characters to which `surrogateescape` decodes bytes that are not UTF-8."""
 Rules = TypeVar("Rules")
+More = TypeVar("More")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,39 +62,29 @@ class AllRules(NamedTuple):
 
 def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
     """Read crawl.rules, rules.xml and global.rules. Raises RuleFileError with the mistakes of all, and ConfigError."""
-    mistakes: list[Mistake] = []
-    rules: tuple[CrawlRules, Path | None, ActionRuleSet | None] = (CrawlRules(), None, None)
-    global_rules: tuple[CrawlRules | None, Path | None] = (None, None)
-    try:
-        rules = read_own_rules(folder, settings)
-    except RuleFileError as error:
-        mistakes += error.mistakes
-    try:
-        global_rules = read_global_rules(folder, settings)
-    except RuleFileError as error:
-        mistakes += error.mistakes
-    if mistakes:
-        raise RuleFileError(mistakes)
-    return AllRules(*rules[:2], *global_rules, rules[2])
+    own, of_all = _with_all_mistakes(lambda: read_own_rules(folder, settings), lambda: read_global_rules(folder, settings))
+    return AllRules(*own[:2], *of_all, own[2])
 
 
 def read_own_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
     """Read crawl.rules and rules.xml. Raises RuleFileError with the mistakes of both, and ConfigError."""
-    mistakes: list[Mistake] = []
-    rules: tuple[CrawlRules, Path | None] = (CrawlRules(), None)
-    action_rules: ActionRuleSet | None = None
-    try:
-        rules = read_rules(folder)
-    except RuleFileError as error:
-        mistakes += error.mistakes
-    try:
-        action_rules = read_action_rules(folder, settings)
-    except RuleFileError as error:
-        mistakes += error.mistakes
-    if mistakes:
-        raise RuleFileError(mistakes)
+    rules, action_rules = _with_all_mistakes(lambda: read_rules(folder), lambda: read_action_rules(folder, settings))
     refuse_what_is_not_read(rules[0], action_rules, settings)
     return (*rules, action_rules)
+
+
+def _with_all_mistakes(read: Callable[[], Rules], read_more: Callable[[], More]) -> tuple[Rules, More]:
+    """Return what both functions return. Raises RuleFileError with the mistakes of both."""
+    try:
+        rules = read()
+    except RuleFileError as error:
+        mistakes = list(error.mistakes)
+        try:
+            read_more()
+        except RuleFileError as other:
+            mistakes += other.mistakes
+        raise RuleFileError(mistakes) from error
+    return rules, read_more()
 
 
 def refuse_what_is_not_read(rules: CrawlRules, action_rules: ActionRuleSet | None, settings: Mapping[str, object]) -> None:

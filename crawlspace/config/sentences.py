@@ -33,7 +33,9 @@ def read(
     `places` has the places in messages of settings that are set elsewhere, as for a single site.
     """
     given = {
-        name: _value((places or {}).get(name, name), settings[name], kind) for name, kind in _fields(section) if name in settings
+        attribute: _value((places or {}).get(name, name), settings[name], kind)
+        for attribute, name, kind in _fields(section)
+        if name in settings
     }
     return structs.replace(section() if default is None else default, **given)
 
@@ -47,10 +49,11 @@ def converted(place: str, value: object, to: type[T], *, parse: Callable[[type, 
 
 
 @cache
-def _fields(section: type[Struct]) -> list[tuple[str, inspect.Type]]:
+def _fields(section: type[Struct]) -> list[tuple[str, str, inspect.Type]]:
+    """Return the attributes of a section, the settings they are of, and their types."""
     info = inspect.type_info(section)
     assert isinstance(info, inspect.StructType)
-    return [(field.name, field.type) for field in info.fields]
+    return [(field.name, field.encode_name, field.type) for field in info.fields]
 
 
 def _value(place: str, value: object, kind: inspect.Type, extra: Mapping[str, object] | None = None) -> object:

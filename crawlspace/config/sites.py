@@ -22,7 +22,7 @@ from crawlspace.rules.crawl_rules import DomainRule, parse_crawl_rules
 from crawlspace.rules.domain import DomainMatcher, is_address, is_for_addresses
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.url_options import NO_OPTIONS, SESSION_SEGMENT, Folding, UrlFolding, UrlOptions
-from crawlspace.settings import DelaysSection, OfScrapySection, RenderingSection, SpaceLimitsSection, SpellingsSection
+from crawlspace.settings import DelaysSection, RenderingSection, SpaceLimitsSection, SpellingsSection
 from crawlspace.text import quoted
 from crawlspace.urls import DEFAULT_PORTS, Url, parse
 
@@ -73,35 +73,6 @@ class SiteRendering:
 
 
 NO_RENDERING = SiteRendering()
-
-
-@dataclass(frozen=True, slots=True)
-class ThrottleSettings:
-    """How the delay of a site follows its latency."""
-
-    start_delay_s: float
-    """The delay until a site has answered."""
-    max_delay_s: float
-    target_concurrency: float
-    """Requests to a site that are to be in flight on average."""
-    debug: bool
-    """Whether each change is logged."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrowserSettings:
-    """The browser that renders pages."""
-
-    executable: str
-    """Path or name of a Chromium; empty: it is found by itself."""
-    pages: int
-    """Pages rendered at a time."""
-    timeout_s: float
-    """For a page."""
-    max_pages: int
-    """Pages after which the browser is replaced."""
-    memory_bytes: int
-    """Memory of the browser at which it is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,31 +396,6 @@ def _selector(name: str, selector: str) -> str:
 
 def _rules(hosts: tuple[str, ...]) -> Sequence[DomainRule]:
     return parse_crawl_rules("".join(f"allow domain {host}\n" for host in hosts), file=RENDER_HOSTS).domain
-
-
-def read_browser(settings: Mapping[str, object]) -> BrowserSettings:
-    """Return the settings of the browser. Raises SettingError."""
-    given = read(RenderingSection, settings)
-    return BrowserSettings(
-        executable=given.CRAWLSPACE_BROWSER,
-        pages=given.CRAWLSPACE_BROWSER_PAGES,
-        timeout_s=given.CRAWLSPACE_BROWSER_TIMEOUT,
-        max_pages=given.CRAWLSPACE_BROWSER_MAX_PAGES,
-        memory_bytes=given.CRAWLSPACE_BROWSER_MEMORY,
-    )
-
-
-def read_throttle(settings: Mapping[str, object]) -> ThrottleSettings | None:
-    """Return Scrapy's AUTOTHROTTLE_ settings; None where delays do not follow the latency. Raises SettingError."""
-    given = read(OfScrapySection, settings)
-    if not given.AUTOTHROTTLE_ENABLED:
-        return None
-    return ThrottleSettings(
-        start_delay_s=given.AUTOTHROTTLE_START_DELAY,
-        max_delay_s=given.AUTOTHROTTLE_MAX_DELAY,
-        target_concurrency=given.AUTOTHROTTLE_TARGET_CONCURRENCY,
-        debug=given.AUTOTHROTTLE_DEBUG,
-    )
 
 
 def read_url_folding(settings: Mapping[str, object]) -> UrlFolding:

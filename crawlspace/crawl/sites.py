@@ -18,7 +18,6 @@ from typing import NamedTuple, Protocol
 from crawlspace.cache import Recent
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.config.sites import ThrottleSettings
 from crawlspace.crawl.outcomes import site_answered, site_failed
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.delay_schedule import Slot
@@ -28,6 +27,7 @@ from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, UrlState
 from crawlspace.outcome import Outcome
 from crawlspace.rules.limits import Limits
+from crawlspace.settings import ThrottleSettings
 from crawlspace.state.metadata import get_table
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import LeaseStore, MetaStore
@@ -266,7 +266,7 @@ class SiteFailures:
         if elsewhere and status == Status.EXCLUDED:
             status = HTTPStatus.NOT_FOUND  # redirected to an address that the rules forbid: as for a forbidden host
         if not elsewhere and status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
-            self._robots.pass_over(site, scheme)  # each of its URLs will get its own error
+            self._robots.allow_briefly(site, scheme)  # each of its URLs will get its own error
             self._frontier.unblock(site)
             return
         saved = self._robots.save(site, scheme, status=status, body=body)
@@ -295,7 +295,7 @@ class SiteFailures:
             return fetch
         for other in self._schemes[state.site] - blocked.keys():
             root = f"{other}://{_netloc(state.site, other)}/"
-            if self._robots.ask(root, site=state.site) is RobotsVerdict.UNKNOWN:
+            if self._robots.check(root, site=state.site) is RobotsVerdict.UNKNOWN:
                 return FetchRobots(state.site, other, f"{root}robots.txt")
         return None
 

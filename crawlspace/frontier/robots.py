@@ -104,7 +104,7 @@ class Robots:
         """Robots read since the last decision. Each is used for one decision, however long the site must wait: otherwise a site
         whose delay exceeds the time to live would get requests for its robots.txt only."""
 
-    def ask(self, url: str, *, site: str) -> RobotsVerdict:
+    def check(self, url: str, *, site: str) -> RobotsVerdict:
         """Return whether a URL of a site may be fetched; UNKNOWN unless its robots.txt is known and fresh."""
         scheme = url.split(":", 1)[0]
         now = self._clock.now()
@@ -128,7 +128,7 @@ class Robots:
         if delay_s is None:
             entry = self._store.robots(site, scheme)
             body = entry.body if entry is not None else ""
-            lines = lines_for(self._token, body) if _may_ask_for_delay(body) else []
+            lines = lines_for(self._token, body) if _may_request_delay(body) else []
             delay_s = self._keep_delay(site, scheme, lines)
         return delay_s
 
@@ -147,7 +147,7 @@ class Robots:
         self._not_requested.add((site, scheme))
         return True
 
-    def pass_over(self, site: str, scheme: str) -> None:
+    def allow_briefly(self, site: str, scheme: str) -> None:
         """Allow everything for a moment, because the host does not exist. Not stored."""
         now = self._clock.now()
         self._not_requested.add((site, scheme))
@@ -295,7 +295,7 @@ def _leading_token(text: str) -> str:
     return found[0] if found is not None else ""
 
 
-def _may_ask_for_delay(body: str) -> bool:
+def _may_request_delay(body: str) -> bool:
     """Return whether the file may have a delay; most have none."""
     small = body.lower()
     return "delay" in small or "rate" in small

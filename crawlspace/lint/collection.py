@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from crawlspace.config.access import HEADERS, HTTP_PASSWORD, default_headers, http_auth_warning
 from crawlspace.config.collection import Collection, configured, refuse_unknown_names
+from crawlspace.config.content import check_converters
 from crawlspace.config.files import (
     AllRules,
     read_action_rules,
@@ -83,7 +85,7 @@ def lint_collection(
     if collection is not None:
         if collection.on_finish is not None:
             attempt(collection.on_finish.check)
-        attempt(collection.files.check)
+        attempt(partial(check_converters, collection.files))
     if errors:
         collection = None
     found = [finding for error in errors for finding in findings_of(error, folder)]

@@ -214,25 +214,25 @@ def star_in_segment(pattern: str) -> CrossingStar | None:
     scheme, _, rest = pattern.partition("://")
     authority, _, path = rest.partition("/")
     segments = path.split("/")
-    place = next((place for place, segment in enumerate(segments[:-1]) if _differs(segments, place, segment)), None)
-    if place is None:
+    index = next((index for index, segment in enumerate(segments[:-1]) if _differs(segments, index, segment)), None)
+    if index is None:
         return None
-    several = [segment.replace("*", "a/b/x", 1) if at == place else segment for at, segment in enumerate(segments)]
+    several = [segment.replace("*", "a/b/x", 1) if at == index else segment for at, segment in enumerate(segments)]
     also = "/".join([f"{scheme}://{authority}", *several]).replace("*", "c")
     value = "/".join(["", *(_value(segment, is_whole=at < len(segments) - 1) for at, segment in enumerate(segments))])
     return CrossingStar(f"{also}c" if also.endswith("/") else also, value)
 
 
-def _differs(segments: Sequence[str], place: int, segment: str) -> bool:
-    """Whether a segment has a star, and fewer URLs would match if it did not match slashes."""
+def _differs(segments: Sequence[str], index: int, segment: str) -> bool:
+    """Return whether a segment has a star, and fewer URLs would match if it did not match slashes."""
     if "*" not in segment or segment == "*":
         return False
     if segment.count("*") > 1:
         return True
-    is_last = segments[place + 1 :] == [""]
+    is_last = segments[index + 1 :] == [""]
     return not (
-        (segment.endswith("*") and (is_last or segments[place + 1] == "*"))
-        or (segment.startswith("*") and place > 0 and segments[place - 1] == "*")
+        (segment.endswith("*") and (is_last or segments[index + 1] == "*"))
+        or (segment.startswith("*") and index > 0 and segments[index - 1] == "*")
     )
 
 

@@ -61,9 +61,9 @@ class Usage:
 
     def __init__(self, rules: ActionRuleSet) -> None:
         self._rules = rules.rules
-        self._places: dict[RuleRef, list[int]] = {}
-        for place, rule in enumerate(rules.rules):
-            self._places.setdefault(rule.ref, []).append(place)
+        self._indexes: dict[RuleRef, list[int]] = {}
+        for index, rule in enumerate(rules.rules):
+            self._indexes.setdefault(rule.ref, []).append(index)
         self._aspects = [[setting(action).aspect for action in rule.actions] for rule in rules.rules]
         self._seen: dict[int, Actions] = {}
         self._any = False
@@ -79,14 +79,14 @@ class Usage:
         self._seen[id(actions)] = actions  # referenced, so that no other object gets its id
         self._any = True
         last: dict[tuple[str, ...], int] = {}
-        for place in reversed(self._matched(actions)):
-            overriding = self._overriding[place]
+        for index in reversed(self._matched(actions)):
+            overriding = self._overriding[index]
             if overriding is None:
-                overriding = self._overriding[place] = [set() for _ in self._aspects[place]]
+                overriding = self._overriding[index] = [set() for _ in self._aspects[index]]
             for number in range(len(overriding) - 1, -1, -1):
-                by = last.get(self._aspects[place][number])
+                by = last.get(self._aspects[index][number])
                 if by is None:
-                    last[self._aspects[place][number]] = place
+                    last[self._aspects[index][number]] = index
                     overriding[number] = None
                 elif (known := overriding[number]) is not None:
                     known.add(by)
@@ -115,13 +115,13 @@ class Usage:
                 yield _of_action(rule, action, "xml-action-overridden", message)
 
     def _matched(self, actions: Actions) -> list[int]:
-        """Return the indices of the rules that matched. Of rules with equal place and text, take the next in order."""
-        places: list[int] = []
+        """Return the indexes of the rules that matched. Of rules with equal position and text, take the next in order."""
+        indexes: list[int] = []
         after = -1
         for one in actions.applied:
-            after = next(place for place in self._places[one.rule] if place > after)
-            places.append(after)
-        return places
+            after = next(index for index in self._indexes[one.rule] if index > after)
+            indexes.append(after)
+        return indexes
 
 
 def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: Conditions) -> Iterator[Finding]:
@@ -136,8 +136,8 @@ def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
     sets: dict[tuple[str, ...], dict[int, int]] = {}
     compared = 0
     same: dict[tuple[int, frozenset[Setting]], int] = {}
-    for place in range(len(rules) - 1, -1, -1):
-        rule, root = rules[place], roots[place]
+    for index in range(len(rules) - 1, -1, -1):
+        rule, root = rules[index], roots[index]
         last = {one.aspect: one for one in map(setting, rule.actions)}
         by: list[list[int]] = []
         for aspect in last:
@@ -158,9 +158,9 @@ def _overridden(rules: Sequence[ActionRule], roots: Sequence[int], conditions: C
                 f"{quoted(rule.ref.text)} has no effect, because wherever it matches {_lines_that_override(lines)} what it sets"
             )
             yield _of_rule(rule, "xml-rule-overridden", message)
-        same[root, frozenset(last.values())] = place
+        same[root, frozenset(last.values())] = index
         for aspect in last:
-            sets.setdefault(aspect, {})[root] = place
+            sets.setdefault(aspect, {})[root] = index
 
 
 def _lines_that_override(lines: Sequence[int]) -> str:

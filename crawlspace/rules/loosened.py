@@ -50,7 +50,7 @@ _HASHES = {
     Reason.QUERY_STRING: "sites",
     Reason.URLS_PER_HOST: "sites",
 }
-"""Whatever changes their text may admit more."""
+"""Any change of their text may admit more."""
 _FOLDINGS = {
     "folding": (
         Reason.URL_LENGTH,
@@ -188,11 +188,11 @@ def _admits_more(old: list[str] | str, new: list[str] | str) -> bool:
     return kept != [rule for rule in new if rule in known or rule.startswith("+")]
 
 
-def _rules(rules: Iterable[Rule], beside: str = "") -> Iterator[str]:
+def _rules(rules: Iterable[Rule], prefix: str = "") -> Iterator[str]:
     """Yield each rule as a sign and a hash."""
     for rule in rules:
         sign = "+" if rule.action is RuleAction.ALLOW else "-"
-        yield sign + blake2b(f"{beside}{rule.target}".encode(), digest_size=6).hexdigest()
+        yield sign + blake2b(f"{prefix}{rule.target}".encode(), digest_size=6).hexdigest()
 
 
 def _entries(values: Iterable[str]) -> list[str] | str:

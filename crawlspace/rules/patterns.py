@@ -214,13 +214,13 @@ class _Anchored:
                 self._buckets.append(shorter if globs is None else _Bucket(globs, shorter))
 
     def first(self, text: str, whole: str, best: int, budget: Budget | None = None) -> int:
-        place = self._known.find(text)
-        if place < 0:
+        index = self._known.find(text)
+        if index < 0:
             return best
-        first = self._firsts[place]
+        first = self._firsts[index]
         best = min(best, first)
         if self._buckets:
-            bucket = self._buckets[place]
+            bucket = self._buckets[index]
             while bucket is not None and (budget is None or budget.spend(len(bucket.globs))):
                 best = _first_glob(bucket.globs, whole, best)
                 bucket = bucket.shorter

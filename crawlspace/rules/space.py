@@ -32,6 +32,7 @@ from crawlspace.rules.limits import (
 )
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.url_options import UrlFolding
+from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, join, parse
 
 logger = logging.getLogger(__name__)
@@ -40,16 +41,6 @@ _CACHED_HOSTS = 10_000
 """In each of the two generations of the cache."""
 WELL_FORMED = "well_formed"
 """The name of the first check in a trace; other checks have the names of their reasons."""
-
-
-class ActionRules(Protocol):
-    """Rules that set flags of a URL, and don't only admit it."""
-
-    content_hash: str
-    """Changes whenever results may change."""
-
-    def evaluate(self, url: Url) -> Actions:
-        """Return the actions for a URL; the result must depend on the URL only."""
 
 
 class SiteLimits(Protocol):
@@ -126,14 +117,13 @@ class CrawlSpace:
         start_urls: Sequence[Url],
         *,
         host_case_sensitive: bool = True,
-        actions: ActionRules | None = None,
+        actions: CompiledActions | None = None,
         site_limits: SiteLimits | None = None,
         folding: UrlFolding | None = None,
     ) -> None:
         """The start URLs are folded, if there is any folding."""
         self.limits = limits
         self.folding = folding
-        self._parse_route: _Parse | None = folding.parse if folding is not None and folding.keeps_routes else None
         self.site_limits = site_limits
         self._domain = DomainMatcher(rules.domain, case_sensitive=host_case_sensitive)
         self._prefix = PrefixMatcher(rules.prefix)
@@ -156,7 +146,7 @@ class CrawlSpace:
         self.content_hash = content_hash(
             rules,
             limits,
-            beside={
+            more={
                 "hosts": sorted(self._start_hosts),
                 "folders": sorted(start_folders) if limits.index_entire_site else [],
                 **({"starts": sorted(nearest)} if nearest else {}),
@@ -183,9 +173,11 @@ class CrawlSpace:
         that need `depth` or `host_count` are skipped if it is None.
         """
         try:
-            url = _resolve(text, base, base_host_as_written, self._parse_route or parse)
-            if self.folding is not None:
-                url = self.folding.fold(url)
+            absolute, host_as_written = _absolute(text, base, base_host_as_written)
+            if self.folding is None:
+                url = parse(absolute, host_as_written=host_as_written)
+            else:
+                url = self.folding.fold(self.folding.parse(absolute, host_as_written=host_as_written))
         except MalformedUrl as error:
             reason = Reason.CREDENTIALS if isinstance(error, UrlWithCredentials) else Reason.MALFORMED
             return None, Decision(reason, None, (Step(WELL_FORMED, Verdict.REFUSE),))
@@ -361,17 +353,14 @@ _REFUSED = {reason: Step(reason, Verdict.REFUSE) for reason in Reason}
 _OWN_HOST = re.compile(r"\s*(https?:)?[/\\]{2}", re.IGNORECASE)
 
 
-class _Parse(Protocol):
-    def __call__(self, text: str, *, host_as_written: str | None = None) -> Url: ...
-
-
-def _resolve(text: str, base: str, base_host_as_written: str | None, parse: _Parse) -> Url:
+def _absolute(text: str, base: str, base_host_as_written: str | None) -> tuple[str, str | None]:
+    """Return a link made absolute, and its host as written, if that is known."""
     if not base:
-        return parse(text, host_as_written=base_host_as_written)
+        return text, base_host_as_written
     own = _OWN_HOST.match(text)
     if own is None:
-        return parse(join(base, text), host_as_written=base_host_as_written)
-    return parse(text if own[1] else f"{base.partition(':')[0]}:{text.lstrip()}")
+        return join(base, text), base_host_as_written
+    return text if own[1] else f"{base.partition(':')[0]}:{text.lstrip()}", None
 
 
 def _step(check: Reason, rule: Rule) -> Step:
@@ -459,18 +448,21 @@ def _no_limit(reason: Reason) -> Check:
     return Check(reason, lambda _: None, is_of_host=True)
 
 
-# --- The hash of rules and limits: a change of the hash means that decisions may change ----------------------------
+# --- The hash of the content ----------------------------------------------------------------------------------------
 
 
-def content_hash(rules: CrawlRules, limits: Limits, *, beside: Mapping[str, object]) -> str:
-    """Return the hash. Comments, blanks, spelling and line numbers have no effect; the order of rules of one type has."""
+def content_hash(rules: CrawlRules, limits: Limits, *, more: Mapping[str, object]) -> str:
+    """Return the hash of rules and limits, which changes whenever decisions may change. `more` is what else they depend on.
+
+    Comments, blanks, spelling and line numbers have no effect; the order of rules of one type has.
+    """
     content = {
         "format": 1,
         "domain": _Texts(rules.domain),
         "prefix": _Texts(rules.prefix),
         "address": _Texts(rules.address),
         "limits": {name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(limits).items()},
-        **beside,
+        **more,
     }
     hashed = blake2b(digest_size=16)
     for text in _as_json(content):

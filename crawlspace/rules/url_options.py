@@ -62,7 +62,7 @@ class UrlOptions:
         object.__setattr__(self, "_drops_segments", SESSION_SEGMENT in self.drop_path_parameters)
 
     def host(self, host: str) -> str:
-        """Return the host with or without `www.`, as `www` says; an address, and a name without a dot, stay as they are."""
+        """Return the host with or without `www.`, as `www` sets; an address, and a name without a dot, stay as they are."""
         if self.www is Folding.REMOVE and host.startswith(_WWW) and "." in host[len(_WWW) :]:
             return host[len(_WWW) :]
         if self.www is Folding.ADD and not host.startswith(_WWW) and "." in host and not is_address(host):
@@ -156,7 +156,7 @@ class OriginFolding:
         """URLs stay as they are without a query, or a mark of a session id in the path."""
 
     def stays(self, text: str) -> bool:
-        """Return whether a URL with this origin surely stays as it is, by a glance at its text."""
+        """Return whether a URL with this origin stays as it is, as far as its text shows without parsing."""
         return (
             self._keeps_unmarked and not (self._by_query and "?" in text) and not (self._by_path and (";" in text or "(" in text))
         )

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from crawlspace.config.sites import BrowserSettings
 from crawlspace.runtime.browser.process import BrowserProcess
+from crawlspace.settings import BrowserSettings
 from tests.browser.pages import scripted
 from tests.browser.test_ends import browsers_of, gone
 from tests.certificates import authority
@@ -303,7 +303,7 @@ def test_headers_of_the_entry_go_to_no_host_but_its_own(project: MakeProject, ho
 
 
 def test_the_end_of_one_browser_is_none_of_another() -> None:
-    settings = BrowserSettings("", pages=1, timeout_s=1.0, max_pages=1, memory_bytes=1 << 30)
+    settings = BrowserSettings(executable="", pages=1, timeout_s=1.0, max_pages=1, memory_bytes=1 << 30)
 
     async def run() -> None:
         first, second = await asyncio.gather(*(BrowserProcess.start(settings, proxy="http://127.0.0.1:9") for _ in range(2)))

@@ -50,6 +50,7 @@ from tests.contract.drawn import (
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sink_steps import SinkSteps
 from tests.memory import folder_in_memory
+from tests.quick import examples
 from tests.servers import another_client, emptied
 
 T = TypeVar("T")
@@ -263,7 +264,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
     def set_back_beginning(self, by: int) -> None:
         if self.began is not None:
             self.began -= by
-            self.both(lambda store: store.begin_run(self.began, goes_on=True))
+            self.both(lambda store: store.begin_run(self.began, resumes=True))
 
     @rule()
     def reopen(self) -> None:
@@ -388,5 +389,5 @@ def _outbox(store: Store, *, sink: str) -> object:
 
 TestSqliteWalk = SqliteWalk.TestCase
 TestRedisWalk = RedisWalk.TestCase
-TestSqliteWalk.settings = settings(WALK, max_examples=60)
-TestRedisWalk.settings = settings(WALK, max_examples=30)
+TestSqliteWalk.settings = settings(WALK, max_examples=examples(60))
+TestRedisWalk.settings = settings(WALK, max_examples=examples(30))

@@ -169,7 +169,7 @@ def robots(data: bytes) -> None:
         asked = Robots(_OneSite(), clock=FakeClock(), user_agent=name, ttl_s=3600)
         asked.save("www.example.com:80", "http", status=200, body=body)
         for path in ("/", "/docs/index.html?page=2", f"/{'x/' * 500}", "/%7euser/a;b?c=*$"):
-            assert asked.ask(f"http://www.example.com{path}", site="www.example.com:80") is not RobotsVerdict.UNKNOWN
+            assert asked.check(f"http://www.example.com{path}", site="www.example.com:80") is not RobotsVerdict.UNKNOWN
         assert 0 <= asked.delay_of("www.example.com:80", "http") <= 60
 
 

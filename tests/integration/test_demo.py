@@ -111,6 +111,7 @@ def test_a_second_crawl_fetches_nothing(crawl: tuple[Crawled, Expected], request
     assert _known(crawled.place, collection) == crawled.urls
 
 
+@pytest.mark.full
 def test_the_tour_works_twice(tmp_path: Path) -> None:
     for expected in ("items exported", "Nothing new to do"):
         done = subprocess.run(

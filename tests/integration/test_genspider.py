@@ -14,6 +14,7 @@ from tests.command_line import ROOT, CompletedRun
 from tests.conftest import MakeProject, Project
 from tests.integration.conftest import Run
 from tests.integration.stored import collection
+from tests.quick import some
 
 EXISTS = "# written by hand\n"
 
@@ -56,7 +57,7 @@ def test_the_class_has_the_name_of_the_collection(spiders: Spiders) -> None:
     assert '    name = "demo"\n' in code
 
 
-@pytest.mark.parametrize("check", ["ruff check", "ruff format --check", "mypy"])
+@pytest.mark.parametrize("check", some(["ruff check", "ruff format --check", "mypy"], 2))
 def test_the_class_passes_the_checks_of_a_project(spiders: Spiders, check: str) -> None:
     spiders.genspider("demo").succeeded()
     tool, *arguments = check.split()

@@ -57,7 +57,7 @@ MANY_IMPORTS = {
     "crawlspace.lint.collection": "checks every file of a collection",
     "crawlspace.commands.add": "checks a URL against rules, store and sites before it is entered",
     "crawlspace.commands.status": "shows what each part of a store has to report",
-    "crawlspace.config.collection": "reads all settings; to be divided by the settings on msgspec structs",
+    "crawlspace.config.collection": "reads all settings of a collection into one value",
     "crawlspace.crawl.engine": "is the façade of a running crawl",
     "crawlspace.crawl.startup": "brings all parts of a store in line and builds the engine",
     "crawlspace.importers.ibm.collection": "puts all parts of an imported configuration together",
@@ -72,7 +72,6 @@ MANY_IMPORTS = {
 }
 """Modules with more imports, each with its reason."""
 SINGLE_MODULES = {
-    "crawlspace/config/refresh": "goes with the settings on msgspec structs",
     "middlewares": "binds the rules; what else a project needs is its own",
     "spiders": "is where Scrapy looks for the spiders of a project",
 }

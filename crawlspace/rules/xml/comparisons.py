@@ -137,7 +137,7 @@ class ExpressionSet:
             return [number for number, expression in self._singly() if expression.search(text) is not None]
         if len(found) == 1:
             return ()
-        return [self._numbers[place] for place in found if place != self._witness]
+        return [self._numbers[index] for index in found if index != self._witness]
 
     def _singly(self) -> list[tuple[int, re2._Regexp]]:
         """Return the expressions compiled singly: slow, but a single one is matched correctly without memory for an automaton."""
@@ -277,8 +277,8 @@ def _sets(atoms: Mapping[int, Atom], memory: int) -> Iterable[tuple[frozenset[st
         rarest = min(needed[number], key=lambda texts: (sum(counts[t] for t in texts), -shortest(texts)), default=frozenset())
         together.setdefault(rarest, []).append((number, _anchored(atom)))
     for texts, expressions in together.items():
-        for place in range(0, len(expressions), _SET_SIZE):
-            yield texts, ExpressionSet(expressions[place : place + _SET_SIZE], memory=memory)
+        for index in range(0, len(expressions), _SET_SIZE):
+            yield texts, ExpressionSet(expressions[index : index + _SET_SIZE], memory=memory)
 
 
 def _anchored(atom: Atom) -> str:

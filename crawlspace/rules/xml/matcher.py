@@ -100,14 +100,14 @@ class CompiledActions:
             for rule, root in zip(rules.rules, roots, strict=True)
         ]
         values = conditions.without_atoms()
-        self._without_atoms = frozenset(place for place, root in enumerate(roots) if values.get(root, False))
+        self._without_atoms = frozenset(position for position, root in enumerate(roots) if values.get(root, False))
         """The rules that match when no atom holds."""
         triggers = conditions.triggers(Counter(atom for root in roots for atom in conditions.atoms_of(root)))
         self._triggered_by: dict[int, list[int]] = {}
         """By atom, the rules to evaluate when it holds: they may begin or cease to match."""
-        for place, root in enumerate(roots):
+        for position, root in enumerate(roots):
             for atom in triggers[root]:
-                self._triggered_by.setdefault(atom, []).append(place)
+                self._triggered_by.setdefault(atom, []).append(position)
         self._by_atoms: RecentByWeight[frozenset[int], Actions] = RecentByWeight(
             _CACHED, lambda atoms, actions: 1 + len(atoms) + len(actions.applied)
         )
@@ -129,27 +129,27 @@ class CompiledActions:
     def _matched(self, atoms: frozenset[int]) -> tuple[int, ...]:
         """Return the indices of the rules that match, in order."""
         triggered_by = self._triggered_by
-        triggered = {place for atom in atoms if atom in triggered_by for place in triggered_by[atom]}
+        triggered = {position for atom in atoms if atom in triggered_by for position in triggered_by[atom]}
         if not triggered:
             return tuple(sorted(self._without_atoms))
         values = dict.fromkeys(atoms, True)
         nodes = self._nodes
         matched = set(self._without_atoms - triggered)
-        for place in triggered:
-            rule = self._compiled[place]
+        for position in triggered:
+            rule = self._compiled[position]
             for number in rule.nodes:
                 if number not in values:
                     values[number] = nodes[number].holds(values)
             if values.get(rule.root, False):
-                matched.add(place)
+                matched.add(position)
         return tuple(sorted(matched))
 
     def _applied(self, matched: Sequence[int]) -> Actions:
         now = dict(self._before)
         deciding: RuleRef | None = None
         applied: list[Applied] = []
-        for place in matched:
-            rule = self._compiled[place]
+        for position in matched:
+            rule = self._compiled[position]
             changed: list[str] = []
             without_effect: list[str] = []
             for aspect, value, words in rule.settings:

@@ -5,8 +5,8 @@
     </Rules>
 
 Elements are in the namespace exa:com.exalead.actionrules.v21 or another one of `exa:`, or in none: in an exported configuration,
-Rules and actions are in the configuration's namespace. Of such a configuration the Rules are read; `exported.py` is about the
-rest. A file with mistakes gives no rules; all its mistakes are reported.
+Rules and actions are in the configuration's namespace. Of such a configuration the Rules are read; the rest is
+reported. A file with mistakes gives no rules; all its mistakes are reported.
 
 Parsing has bounded cost: there is no DOCTYPE, so no entities, and size and depth are limited.
 """
@@ -279,7 +279,7 @@ def _misplaced(name: str, above: _Open) -> str:
     return f"{name} is not known; {holder} holds {', '.join(held)}{meant(name, held)}"
 
 
-# --- What an export of Exalead CloudView used as rules.xml has around and beside its rules -------------------------
+# --- What an export of Exalead CloudView has besides its rules -------------------------
 # Only its rules are read. What would narrow the crawl space is an error, unless the collection narrows it itself: without it the crawl
 # would go where the export does not. All else is a warning.
 

@@ -31,7 +31,7 @@ from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
     from crawlspace.config.access import BrowserStep, SiteAccess
-    from crawlspace.config.sites import BrowserSettings
+    from crawlspace.settings import BrowserSettings
 
 STEP_S = 30.0
 """The longest that a step may take."""

@@ -35,8 +35,9 @@ from crawlspace.urls import MalformedUrl, parse
 if TYPE_CHECKING:
     from crawlspace.config.access import SiteAccess
     from crawlspace.config.proxies import Proxies
-    from crawlspace.config.sites import BrowserSettings, SiteTable
+    from crawlspace.config.sites import SiteTable
     from crawlspace.runtime.http.transfer import AnswerHead
+    from crawlspace.settings import BrowserSettings
 
 MOST_BYTES = 4 << 20
 """Of an answer; the rest is not read."""

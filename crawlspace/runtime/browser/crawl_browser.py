@@ -187,7 +187,7 @@ class CrawlBrowser:
         return context
 
     def _robots_verdict(self, url: Url) -> RobotsVerdict:
-        return self._session.robots.ask(url.text, site=url.site)
+        return self._session.robots.check(url.text, site=url.site)
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         resolver = self._session.resolver()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from crawlspace.config.access import SiteAccess
-    from crawlspace.config.sites import BrowserSettings
+    from crawlspace.settings import BrowserSettings
 
 _PACKAGES = ("playwright", "psutil")
 

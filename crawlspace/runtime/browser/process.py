@@ -20,7 +20,7 @@ from crawlspace.text import printable, quoted
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from crawlspace.config.sites import BrowserSettings
+    from crawlspace.settings import BrowserSettings
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -16,11 +16,11 @@ from crawlspace.runtime.http.errors import BrowserCrashedError, NotAsked, NotRen
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from crawlspace.config.sites import BrowserSettings
     from crawlspace.runtime.browser.forward_proxy import ForwardProxy
     from crawlspace.runtime.browser.process import BrowserProcess
     from crawlspace.runtime.browser.resources import Loads
     from crawlspace.runtime.browser.tab import Dom, PageJob
+    from crawlspace.settings import BrowserSettings
 
 logger = logging.getLogger(__name__)
 

@@ -46,7 +46,7 @@ MOST_BYTES = 1 << 30
 """A body was within the limits of the crawl when it was fetched."""
 _OF_THE_BODY = ("Content-Encoding", "Content-Length", "Transfer-Encoding")
 _decompression = Decompression.__new__(Decompression)
-"""Without the crawler that a middleware is made with, and that decompressing does not need."""
+"""The middleware without a crawler, which decompression does not need."""
 
 
 def with_dom(response: Response, dom: bytes) -> HtmlResponse:
@@ -127,13 +127,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _PAUSE_S = 1.0
-"""Between two looks whether documents can be pushed again: too many wait to be sent, or the store is away or full."""
+"""Seconds between two checks whether documents can be pushed again: too many wait, or the store is unavailable or full."""
 _AGAIN_S = 60.0
-"""Between two looks at what was leased."""
+"""Seconds between two checks of the leases."""
 
 
 class ArchiveWork:
-    """Makes what is left of both, a few pages at each turn of the loop."""
+    """Judges the links of archived pages and moves archived documents, a few pages in each iteration of the loop."""
 
     def __init__(self, session: Session, responses: Responses | None, crawler: Crawler) -> None:
         """`responses`: None where the spider makes of pages what it wants, so that they are fetched."""
@@ -191,7 +191,7 @@ class ArchiveWork:
 
 
 def _if_archived(read: Callable[[int, UrlState], T | None]) -> Callable[[UrlState], T | None]:
-    """Return what reads something that is stored of a page; None where it cannot be read, so that the page is fetched."""
+    """Return a function that reads what is stored of a page, and returns None where that fails, so that the page is fetched."""
 
     def read_or_none(state: UrlState) -> T | None:
         if state.archived is None:

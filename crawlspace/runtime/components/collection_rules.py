@@ -24,26 +24,26 @@ if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
 
 CHECKS_OF_A_RESOURCE = frozenset({Reason.SCHEME, Reason.DOMAIN, Reason.CHECK_FAILED})
-"""What a file or image must pass that a page needs: it is no page, so the limits of pages do not hold for it, nor do rules for pages."""
+"""The checks of a file or image that a page needs. It is no page, so limits and rules for pages do not apply."""
 
 CHECKS_OF_A_NAMED_HOST = CHECKS_OF_A_RESOURCE - {Reason.DOMAIN}
-"""The same of what a page in the browser loads from a host that the settings name for that."""
+"""The checks of what a page in the browser loads from a host in `render_hosts`."""
 
 CHECKS_OF_WHAT_IS_READ = frozenset({Reason.PREFIX, Reason.ACTIONS})
-"""The same, besides, of what a script of another origin may read: else a page could read what the rules forbid."""
+"""Further checks of what a script of another origin can read, so that no page reads what the rules forbid."""
 
 CHECKS_OF_OWN_REQUESTS = CHECKS_OF_A_RESOURCE | {Reason.URL_LENGTH, Reason.PREFIX, Reason.ACTIONS}
-"""What a request of a spider's own must pass: the rules that a person wrote, and not the limits of pages."""
+"""The checks of a request of a spider's own: the rules that a person wrote, and not the limits of pages."""
 
 
 def checks_of_a_resource(of_page: OfPage) -> frozenset[Reason]:
-    """Return the checks that something must pass which a page in the browser loads."""
+    """Return the checks of a resource that a page in the browser loads."""
     checks = CHECKS_OF_A_NAMED_HOST if of_page.is_named else CHECKS_OF_A_RESOURCE
     return checks | CHECKS_OF_WHAT_IS_READ if of_page.may_be_read_elsewhere else checks
 
 
 class CollectionRules(RequestRules):
-    """Leased requests pass: the frontier has checked them. CRAWLSPACE_MAX_URLS_PER_HOST counts known URLs, so it is checked there."""
+    """The rules of a collection. Leased requests pass, because the frontier has checked them, CRAWLSPACE_MAX_URLS_PER_HOST included."""
 
     def __init__(self, session: Session, crawler: Crawler) -> None:
         super().__init__(session.space, crawler)
@@ -77,7 +77,7 @@ class CollectionRules(RequestRules):
         return CHECKS_OF_A_RESOURCE if request.callback is NO_CALLBACK and not self.is_leased(request) else None
 
     def refuse(self, request: Request, decision: Decision, *, checked: CheckedUrl | None = None) -> str:
-        """Count and log a refusal, but for what a page in the browser would load: that is told with the page."""
+        """Count and log a refusal; that of a resource of a page in the browser is reported with the page."""
         if RESOURCE in request.meta:
             return refusal(decision)
         return super().refuse(request, decision, checked=checked)
@@ -89,10 +89,10 @@ class CollectionRules(RequestRules):
         return self._answers.after_exception(request, exception) if OWN in request.meta else None
 
     def before(self, request: Request, checked: CheckedUrl) -> Awaitable[None] | None:
-        """Have the robots.txt of a site read to which no page has led yet."""
+        """Fetch the robots.txt of a site that has no page yet."""
         if not self._obeys_robots(request) or checked.url is None:
             return None
-        if self._session.robots.ask(checked.url.text, site=checked.url.site) is not RobotsVerdict.UNKNOWN:
+        if self._session.robots.check(checked.url.text, site=checked.url.site) is not RobotsVerdict.UNKNOWN:
             return None
         return self._other_robots.read(checked.url)
 
@@ -106,7 +106,7 @@ class CollectionRules(RequestRules):
         checked = self.check(request.url)
         if checked.url is None:
             return checked.decision.reason.sentence
-        answer = self._session.robots.ask(checked.url.text, site=checked.url.site)
+        answer = self._session.robots.check(checked.url.text, site=checked.url.site)
         if answer is RobotsVerdict.FORBIDDEN:
             return self.refuse(request, Decision(Reason.ROBOTS, None, ()))
         return None

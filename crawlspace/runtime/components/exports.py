@@ -92,6 +92,14 @@ class Exports(ExportHook, FeedExporter):
         except OSError as error:
             self._failed(error)
 
+    def export(self, item: Any) -> None:
+        """Export an item, and log why where it cannot be encoded."""
+        assert self.crawler.spider is not None
+        try:
+            self.item_scraped(item, self.crawler.spider)
+        except Exception:
+            logger.exception("an item could not be exported")
+
     def discard(self) -> None:
         """End without an export: what was written beside a file that was to be replaced is removed."""
         logging.getLogger(_SCRAPYS_LOGGER).removeFilter(self._one_sentence)

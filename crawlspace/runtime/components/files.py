@@ -1,4 +1,4 @@
-"""Has files read before the callback of their response gets it. Pages go on at full rate meanwhile: other processes read.
+"""Reads files in other processes before the callback of their response is called. Pages are fetched at full rate meanwhile.
 
 The response of a file waits in its callback. Scrapy counts it there as being parsed, up to SCRAPER_SLOT_MAX_ACTIVE_SIZE bytes of bodies;
 that of a large file is on disk, and does not count.
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
 
 LOOK_EVERY_S = 0.5
-"""Whether the crawl ends: nobody waits for a file then."""
+"""Whether the crawl is ending: no file is waited for then."""
 
 
 class FileReading:
@@ -116,7 +116,7 @@ class FileReading:
                 body.drop()
 
     def _arrived(self, response: Response, state: UrlState, body: FileBody | None) -> None:
-        """Let the next request to the site be sent: it need not wait until the file is read."""
+        """Allow the next request to the site, which need not wait until the file is read."""
         answer = Outcome(state.id, state.url, OutcomeKind.DOCUMENT, response.status)
         answer.sent_ago_s = self._session.sending.ago_s(state.site)
         if not response.meta.get("autothrottle_dont_adjust_delay"):
@@ -178,7 +178,7 @@ END_S = 10.0
 LAST_WORDS_S = 0.05
 """A process that closed its socket has ended, or is about to."""
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
-"""Not what may hold secrets, because what reads files is at the mercy of them."""
+"""Environment variables that are passed on; none that may hold secrets, because a file may take over the process that reads it."""
 
 
 class FileProcesses:
@@ -192,7 +192,7 @@ class FileProcesses:
         self._idle: list[_Process] = []
         self._all: set[_Process] = set()
         self._ending: list[_Process] = []
-        """Killed, and perhaps not gone yet: to wait for them would hold up the crawl."""
+        """Processes that were killed and may not have ended yet; waiting for them would block the crawl."""
         self._folders: set[str] = set()
         """Those of converters that run."""
         self._has_warned = False
@@ -300,7 +300,7 @@ class _Process:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self.files = 0
         self.is_usable = False
-        """It has answered everything that it was asked."""
+        """It has answered all requests."""
 
     async def begin(self) -> None:
         """Wait until the process is ready; at once, if it has read a file before."""

@@ -37,7 +37,7 @@ class Fetched:
 
 
 class DocumentAdapter(DataclassAdapter):
-    """Has item pipelines read and set the further fields of a document by their names, as those of any item."""
+    """Lets item pipelines read and set the further fields of a document by name, like those of any item."""
 
     @classmethod
     def is_item(cls, item: Any) -> bool:
@@ -72,7 +72,7 @@ def is_document(item: object) -> bool:
 
 
 def keep_out(fetched: Fetched) -> Fetched:
-    """Have a page end without a document, by robots directives or because it has no item; its links are followed."""
+    """Exclude the document of a page, for robots directives or because it has no item; its links are followed."""
     outcome = fetched.outcome
     outcome.reason = Reason.NO_ITEM if outcome.index else Reason.NOINDEX
     outcome.kind, outcome.status = OutcomeKind.EXCLUDED, int(Status.NOINDEX)
@@ -99,7 +99,7 @@ def dropped(outcome: Outcome, *, why: str) -> Outcome:
 
 
 def unexpected(id: int, url: str, *, why: str, sent_ago_s: float = 0.0, code_failed: bool = True) -> Outcome:
-    """Return the outcome of a page of which nothing came (699), as a rule because code of the user's, or of ours, failed."""
+    """Return the outcome of an unexpected error (699), as a rule a fault in the code of the project or of crawlspace."""
     return Outcome(
         id,
         url,
@@ -113,7 +113,7 @@ def unexpected(id: int, url: str, *, why: str, sent_ago_s: float = 0.0, code_fai
 
 
 def failed(outcome: Outcome, *, why: str, code_failed: bool = True) -> Outcome:
-    """Return that outcome in place of another one of the page."""
+    """Return the outcome of an unexpected error (699) in place of another one of the page."""
     return unexpected(outcome.id, outcome.url, why=why, sent_ago_s=outcome.sent_ago_s, code_failed=code_failed)
 
 

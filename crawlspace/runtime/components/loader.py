@@ -144,7 +144,7 @@ def _project_folder() -> Path:
 
 @contextmanager
 def adding_components(settings: BaseSettings) -> Iterator[None]:
-    """Have what is set inside add to the project's components instead of taking their place; None takes one out."""
+    """Let component settings that are set inside add to those of the project instead of replacing them; None removes one."""
     check_kinds(settings, COMPONENTS)
     before = {name: settings.getdict(name) for name in COMPONENTS}
     yield
@@ -155,7 +155,7 @@ def adding_components(settings: BaseSettings) -> Iterator[None]:
 
 
 def add_to_ours(settings: BaseSettings) -> None:
-    """Have the components that a project or the command line sets add to ours; None takes one out. Raises SettingError."""
+    """Add the components that a project or the command line sets to ours; None removes one. Raises SettingError."""
     check_kinds(settings, COMPONENTS)
     for name in COMPONENTS:
         now, ours = settings.getdict(name), getattr(defaults, name)
@@ -164,12 +164,12 @@ def add_to_ours(settings: BaseSettings) -> None:
 
 
 def _above(settings: BaseSettings, name: str) -> int:
-    """Return one more than the priority that a setting has, because Scrapy lays the process's settings over the crawler's once more."""
+    """Return one more than the priority of a setting, because Scrapy applies the settings of the process once more."""
     return (settings.getpriority(name) or 0) + 1
 
 
 def overlay_collection(settings: BaseSettings, name: str) -> None:
-    """Lay a collection's own settings.py over the project's; the command line stays on top. Raises ConfigError."""
+    """Apply a collection's settings.py over the project's; the command line has priority. Raises ConfigError."""
     own = read_settings_file(collection_folder(name, settings))
     check_kinds(own, own)
     check_kinds(settings, settings)

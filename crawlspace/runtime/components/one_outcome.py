@@ -73,7 +73,7 @@ class Tracebacks:
         self._shown: set[tuple[type, str, int]] = set()
 
     def of(self, exception: BaseException) -> str:
-        """Return an exception in a line, with its place; below it, where none of its type was raised there before, the traceback."""
+        """Return an exception in one line, with file and line number; with the traceback the first time for its type and line."""
         frame, number = next(reversed([*traceback.walk_tb(exception.__traceback__)]), (None, 0))
         file = "" if frame is None else frame.f_code.co_filename
         sentence = f"{printable(f'{type(exception).__qualname__}: {exception}')} ({file}:{number})"

@@ -1,4 +1,4 @@
-"""Runs a spider's own `parse()` and callbacks as Scrapy does: what they yield belongs to the page that they were called for.
+"""Runs the `parse()` and callbacks of a spider class: what they yield belongs to the page that they were called for.
 
 The page's document is the first item that they yield, else what `super().parse(response)` yielded for it. Requests for pages are links of
 the page; requests of the spider's own are sent, and their callbacks run, before the page is recorded.
@@ -125,13 +125,13 @@ class OwnParsing:
 
     @property
     def holds_pages_back(self) -> bool:
-        """Whether no page is to be fetched for now: `start()` may log in first, or so many wait that they would fill the memory."""
+        """Whether no page may be fetched now: requests of `start()` are sent first, and the number of waiting pages is bounded."""
         if self.requests.without_page or not self._waiting:
             return self.requests.without_page > 0
         return len(self._waiting) >= self._spider.crawler.settings.getint("CONCURRENT_REQUESTS")
 
     def leave(self, request: Request) -> UrlState | None:
-        """Leave the page that a request of the spider's own belongs to, without an outcome. Returns its URL; None if it belongs to none."""
+        """Give up the page of a request of the spider's own without an outcome. Return its URL; None if the request has no page."""
         page = request.meta[OWN].page
         if page is None:
             self.requests.without_page -= 1
@@ -142,14 +142,14 @@ class OwnParsing:
         return state
 
     def close(self) -> None:
-        """Leave the pages that still wait: their leases are given back, and they are fetched again."""
+        """Give up the pages that still wait: their leases are released, and they are fetched again."""
         for page in list(self._waiting):
             self._close(page)
 
     # --- requests of the spider's own -----------------------------------------------------------------------------
 
     def adopt(self, request: Request) -> None:
-        """Have a request sent that belongs to no page, as those of `start()` do."""
+        """Send a request that belongs to no page, such as one of `start()`."""
         self._prepare(request, None)
         self.requests.put(request)
 
@@ -172,7 +172,7 @@ class OwnParsing:
             self._note_item_of_another_page(own, response)
 
     async def failed(self, failure: Failure) -> AsyncIterator[Any]:
-        """Run the errback of a request of the spider's own, which was refused, or has failed."""
+        """Run the errback of a request of the spider's own that was refused or has failed."""
         request: Request = failure.request  # type: ignore[attr-defined]
         own: Own = request.meta[OWN]
         self.requests.ended(own)
@@ -234,7 +234,7 @@ class OwnParsing:
             page.fault = page.fault or printable(str(error))
 
     def _taken(self, one: Any, page: OpenPage | None) -> Any:
-        """Take what was yielded; return what goes on: a request, or an item that is not the page's document."""
+        """Process what was yielded; return what is passed on: a request, or an item that is not the page's document."""
         if isinstance(one, Request):
             return self._taken_request(detached(one), page)
         if isinstance(one, Fetched):
@@ -302,7 +302,7 @@ class OwnParsing:
     # --- the end of a page ----------------------------------------------------------------------------------------
 
     def _complete(self, page: OpenPage) -> None:
-        """Make the outcome of a page of what came of its parsing and its requests."""
+        """Return the outcome of a page, from its parsing and its requests."""
         self._close(page)
         fetched = page.fetched
         if page.fault:
@@ -316,7 +316,7 @@ class OwnParsing:
             fetched.outcome.etag = fetched.outcome.last_modified = None
 
     def _end_in_time(self, page: OpenPage) -> None:
-        """Record a page whose lease ends, with what has come of it."""
+        """Record a page whose lease ends, with what it has yielded so far."""
         if not page.is_closed and self._session.error is None:
             page.failed_request = page.failed_request or f"{page.open} not answered when the lease ended (CRAWLSPACE_LEASE_S)"
             self._logger.warning("%s%s", _of(page), page.failed_request)
@@ -358,7 +358,7 @@ class OwnParsing:
             )
 
     def warn_of_what_is_lost(self, request: Request) -> None:
-        """Warn of what a request for a page has beside its URL."""
+        """Warn of what is lost of a request for a page, of which only the URL is kept."""
         given = {
             "cb_kwargs": request.cb_kwargs,
             "meta": [key for key in request.meta if key != "depth"],

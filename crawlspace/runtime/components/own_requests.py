@@ -1,4 +1,4 @@
-"""Requests of a spider's own, with a callback, a method or a body: sent as they are, within the turns of their site, and not remembered.
+"""Requests of a spider's own, with a callback, a method or a body: sent as they are, within the delay of their site, and not stored.
 
 A request belongs to the page whose parsing yielded it, or to none, as those of `start()` do. A page is recorded when its last request has
 ended. Meanwhile it keeps its place among the requests in flight to its site, and its requests to that site use that place one after the
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MOST_OF_A_PAGE = 100
 """Requests of one page, those included that their callbacks yield."""
 BLOCKED_S = 0.3
-"""Seconds between two looks at a site that may not be requested now."""
+"""Seconds between two checks of a site that may not be requested now."""
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +94,7 @@ class Own:
 
 
 class OwnRequests:
-    """The requests that wait for their turn."""
+    """The requests that wait for the delay of their site."""
 
     def __init__(self, frontier: Frontier, site_delays: SiteDelays, *, sent_ago_s: Callable[[str], float]) -> None:
         """`sent_ago_s` returns when the last request to a site was written, in seconds before now."""
@@ -105,12 +105,12 @@ class OwnRequests:
         """By site and page, the request with the highest priority first."""
         self._order = count()
         self._in_flight: Counter[str] = Counter()
-        """Those that don't use the place of their page."""
+        """Those that don't count as the request in flight of their page."""
         self.without_page = 0
         """Those that belong to no page and have not ended."""
 
     def put(self, request: Request) -> None:
-        """Have a request wait for its turn: a new one, or one that is sent again or was redirected."""
+        """Queue a request: a new one, or one that is sent again or was redirected."""
         own: Own = request.meta[OWN]
         self._end(own)
         try:
@@ -144,7 +144,7 @@ class OwnRequests:
         return min((self._frontier.next_turn_in(site) or BLOCKED_S for site, _ in self._waiting), default=None)
 
     def ended(self, own: Own) -> None:
-        """A request has ended, with an answer or without."""
+        """Note that a request has ended, with or without a response."""
         self._end(own)
         if own.page is None:
             self.without_page -= 1
@@ -280,7 +280,7 @@ class RepeatedRequests:
         return None
 
     def soonest_in(self, now: float) -> float | None:
-        """Seconds until `take` may have something; None where nothing waits."""
+        """Return the seconds until `take` may return a request; None where none waits."""
         return max(0.0, self._waiting[0][0] - now) if self._waiting else None
 
     def _schedule(self, request: Request, now: float) -> None:

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
+from scrapy import signals
 from scrapy.exceptions import DropItem
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import ensure_awaitable
 
 from crawlspace.outcome import Outcome
+from crawlspace.runtime.components.exports import Exports
 from crawlspace.runtime.components.items import Fetched, dropped, failed, is_document
 from crawlspace.runtime.session.recording import Recorder
 from crawlspace.text import printable
@@ -65,6 +67,7 @@ class PagePipelines(ItemPipelineManager):
         ]
         self._recorder = next(filter(None, map(_recorder_of, pipelines)), None)
         self._scraper: Scraper | None = None
+        self._exports: Exports | None = None
         self._next: Fetched | None = None
         """The fetch whose item is about to be processed."""
 
@@ -74,6 +77,10 @@ class PagePipelines(ItemPipelineManager):
             self._scraper = self.crawler.engine.scraper  # type: ignore[union-attr]
             self._start = self._scraper.start_itemproc_async
             self._scraper.start_itemproc_async = self.start  # type: ignore[method-assign]
+        assert self.crawler is not None
+        self._exports = self.crawler.get_extension(Exports)
+        if self._exports is not None:  # called directly, since a signal of items takes a task for each receiver
+            self.crawler.signals.disconnect(self._exports.item_scraped, signals.item_scraped)
         await super().open_spider_async()
 
     async def start(self, item: Any, *, response: Response | Failure | None) -> None:
@@ -90,9 +97,13 @@ class PagePipelines(ItemPipelineManager):
         """Process an item. Raises DropItem, or what a pipeline raised, as Scrapy expects."""
         fetched, self._next = self._next, None
         if fetched is None:
-            return await super().process_item_async(item)
-        await self._process(fetched)
-        return fetched.item
+            processed = await super().process_item_async(item)
+        else:
+            await self._process(fetched)
+            processed = fetched.item
+        if self._exports is not None:
+            self._exports.export(processed)
+        return processed
 
     async def _process(self, fetched: Fetched) -> None:
         raised: Exception | None = None

@@ -42,11 +42,11 @@ EXCHANGE = "crawlspace_exchange"
 SESSION = "crawlspace_session"
 """The entry of CRAWLSPACE_SITES whose session a request carries, its number, and when that was set."""
 CHECK = "crawlspace_check"
-"""Set on a request that finds out whether a session is alive: its number, or 0 for none."""
+"""The number of the session that a request checks; 0 for none."""
 NONCE = "crawlspace_nonce"
-"""What a site with a digest log-in has asked for, where a request answers it."""
+"""The nonce of a site with a digest log-in that a request answers."""
 STALE = "crawlspace_stale"
-"""Whether a request answers what a site has asked for after an answer was given."""
+"""Whether a request answers a second challenge of a digest log-in."""
 NEGOTIATE = "crawlspace_negotiate"
 """Set on a request that logs in by Kerberos."""
 CARRIED = "crawlspace_carried"
@@ -68,7 +68,7 @@ class OfPage(NamedTuple):
     is_named: bool
     """Its host is among the `render_hosts` of the page's site, so that domain rules don't apply to it."""
     is_own: bool
-    """It is for a document of the origin that is asked: only such a request carries credentials."""
+    """It is for a document of the requested origin: only such a request carries credentials."""
     may_be_read_elsewhere: bool
     """A script of another origin could read it, so that the rules for pages apply."""
 
@@ -93,7 +93,7 @@ def page_request(state: UrlState, *, callback: Any, errback: Any, conditional: b
 
 
 def detached(request: Request) -> Request:
-    """Return a request without what belongs to another one: people copy `response.meta` into new requests, or yield `response.request`."""
+    """Return a request without the keys of a leased one, for spiders copy `response.meta` into new requests or yield `response.request`."""
     if _OF_THE_CRAWL.isdisjoint(request.meta):
         return request
     own = request.copy()
@@ -110,7 +110,7 @@ def set_access(request: Request, names: Iterable[str]) -> None:
 
 
 def drop_access(request: Request) -> None:
-    """Take out what `set_access` has remembered: a request that was redirected, or made of another one, may go elsewhere."""
+    """Remove what `set_access` has set: a request that was redirected or copied may be for another site."""
     for name, what in request.meta.pop(CARRIED, {}).items():
         if hash(tuple(request.headers.getlist(name))) == what:
             request.headers.pop(name, None)
@@ -121,14 +121,14 @@ def drop_access(request: Request) -> None:
 
 
 def set_proxy(request: Request, url: str, authorization: str, *, where: str) -> None:
-    """Have a request go through the proxy that the settings (`where`) name; `authorization` is empty without a log-in."""
+    """Set the proxy of a request; `where` is the setting that names it, `authorization` is empty without a log-in."""
     request.meta["proxy"], request.meta[PROXIED] = url, (url, where)
     if authorization:
         request.headers["Proxy-Authorization"] = authorization
 
 
 def drop_proxy(request: Request) -> None:
-    """Take out what `set_proxy` has set: a request that was redirected, or made of another one, may go elsewhere."""
+    """Remove what `set_proxy` has set: a request that was redirected or copied may be for another site."""
     url, _ = request.meta.pop(PROXIED, ("", ""))
     if url and request.meta.get("proxy") == url:
         for key in ("proxy", "_auth_proxy"):
@@ -149,7 +149,7 @@ def site_of(request: Request) -> tuple[str, str] | None:
 
 
 def request_id(request: Request) -> int | str:
-    """Return what a request is for: the id of its URL, the site whose robots.txt it asks for, or the URL of any other."""
+    """Return the id of the URL that a request is for, the site of a robots.txt, or the URL of any other request."""
     state = request.meta.get(STATE)
     if state is not None:
         return int(state.id)

@@ -172,7 +172,7 @@ class RobotsTurns:
         return given_up
 
     def soonest_in(self, now: float) -> float | None:
-        """Seconds until `take` may have something; None where nothing waits."""
+        """Return the seconds until `take` may return a request; None where none waits."""
         return max(0.0, self._next[0][0] - now) if self._next else None
 
     # --- what Prefetch asks: OtherRequests ----------------------------------------------------------------------
@@ -238,7 +238,7 @@ class OtherRobots:
         self._failed_at: Recent[str, float] = Recent(REMEMBERED)
 
     async def read(self, url: Url) -> None:
-        """Have the robots.txt of a URL read. Raises RobotsUnavailable where that fails."""
+        """Fetch the robots.txt of a URL. Raises RobotsUnavailable where that fails."""
         fetch = FetchRobots.at(url.text, site=url.site)
         place = fetch.url
         if not self._has_failed(place):
@@ -263,7 +263,7 @@ class OtherRobots:
         except Exception as error:  # noqa: BLE001 - whatever a download raises
             meaning = meaning_of(error, url=fetch.url, resolver=self._session.resolver())
             if meaning.status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
-                robots.pass_over(fetch.site, fetch.scheme)  # the request itself fails for that
+                robots.allow_briefly(fetch.site, fetch.scheme)  # the request itself fails for that
                 return
             why = printable(str(error))
         else:

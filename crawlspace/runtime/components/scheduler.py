@@ -155,12 +155,12 @@ class FrontierScheduler(BaseScheduler):
         return min((one for one in (wait, self._waiting_in(now), steps) if one is not None), default=None)
 
     def _waiting_in(self, now: float) -> float | None:
-        """Return the seconds until a request other than the frontier's may be sent; None if none waits for its turn."""
+        """Return the seconds until a request other than the frontier's may be sent; None if none waits."""
         waits = (self._redirected.soonest_in(now), self._repeated.soonest_in(now), self._own.requests.soonest_in())
         return min((one for one in waits if one is not None), default=None)
 
     def enqueue_request(self, request: Request) -> bool:
-        """Take a request that a spider or middleware yields: one for a page is a candidate like any other, one of the spider's own is sent.
+        """Process a request that a spider or middleware yields: one for a page is a candidate, one of the spider's own is sent.
 
         Returns whether it was admitted.
         """
@@ -188,14 +188,14 @@ class FrontierScheduler(BaseScheduler):
             return False
 
     def _redirected_robots(self, now: float) -> Request | None:
-        """Return the request for a redirected robots.txt that may be sent now, and give up those whose target site never came."""
+        """Return the request for a redirected robots.txt that may be sent now, and give up those whose target site was not acquired."""
         redirected = self._redirected.take(now)
         for given_up in self._redirected.given_up():
             self._engine.robots_not_sent(given_up, wait_s=PATIENCE_S)
         return None if redirected is None else self._robots_request(redirected)
 
     def _replaced(self, request: Request) -> bool:
-        """Take a request that a downloader middleware has put in place of a leased one, or of the response to it.
+        """Process a request that a downloader middleware has put in place of a leased one, or of the response to it.
 
         One for the same URL is sent. One for another URL ends the page as a redirect does.
         """
@@ -219,7 +219,7 @@ class FrontierScheduler(BaseScheduler):
         return True
 
     def _record_lost(self) -> None:
-        """Record the pages that a component has lost: they are awaited, and Scrapy has nothing of them any more."""
+        """Record the pages that a component has lost: they are awaited, and Scrapy has neither a request nor a response of them."""
         waits = self._own.requests.are_waiting or self._repeated.soonest_in(0.0) is not None
         if not waits and not is_busy(self._crawler):
             for state in self._engine.awaited():
@@ -256,9 +256,9 @@ class FrontierScheduler(BaseScheduler):
 
 
 def open_session(spider: type[Spider], settings: BaseSettings) -> Session:
-    """Open the session of the collection that a spider has the name of, to be crawled through this scheduler.
+    """Return the open session of the collection with the name of a spider, to be crawled through this scheduler.
 
-    Raises CrawlspaceError as `Session.open` does, and for another scheduler, which would neither ask the rules nor record anything.
+    Raises CrawlspaceError as `Session.open` does, and for another scheduler, which would apply no rules and record nothing.
     """
     written: Any = settings["SCHEDULER"]
     # Not by issubclass: to Scrapy, whatever has the methods of a scheduler is a subclass of each.

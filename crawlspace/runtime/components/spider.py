@@ -1,4 +1,4 @@
-"""What `CollectionSpider` of a project derives from: each response, and each download that failed, ends as one outcome."""
+"""The base class of a project's `CollectionSpider`: each response, and each failed download, ends in one outcome."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 class FrontierSpider(scrapy.Spider):
-    """Crawls the collection it is named after. `session` is None in `scrapy shell`, `fetch` and `parse`, which need no store."""
+    """The base of a collection's spider. `session` is None in `scrapy shell`, `fetch` and `parse`, which need no store."""
 
     session: Session | None = None
 
@@ -138,28 +138,28 @@ class FrontierSpider(scrapy.Spider):
 
     @property
     def linking(self) -> Responses | None:
-        """What shows where a page leads; None where that is left to a `parse()` of the class's own."""
+        """What extracts the links of a page; None where a `parse()` of the class does that."""
         return None if self._parses else self._responses
 
     def page_parser(self) -> Any:
-        """Return what the responses to page requests are given to."""
+        """Return the callback of page requests."""
         parse = self.own.parse if self._parses else self.parse
         return showing_items(parse) if has_spider_middlewares(self.crawler.settings, besides=OneOutcome) else parse
 
     def failed(self, failure: Failure) -> Iterator[Fetched]:
-        """Yield the one outcome of a download that failed; none where its URL has another turn instead."""
+        """Yield the one outcome of a failed download; none where its URL is tried again at once."""
         assert self.session is not None
         fetched = fetched_of_failure(failure, self.session, logger=self.logger)
         if fetched is not None:
             yield fetched
 
     def robots_read(self, response: Response) -> None:
-        """A site's robots.txt has come, after its redirects (the robots middleware follows them)."""
+        """Process a site's robots.txt, whose redirects the robots middleware has followed."""
         assert self.session is not None
         take_robots_txt(response, self.session, stop=self._stop)
 
     def robots_failed(self, failure: Failure) -> None:
-        """A site's robots.txt could not be fetched."""
+        """Process the failure to fetch a site's robots.txt."""
         assert self.session is not None
         take_robots_failure(failure, self.session, stop=self._stop)
 
@@ -169,5 +169,5 @@ class FrontierSpider(scrapy.Spider):
 
 
 def _is_of_a_scrapy_command(start: Any) -> bool:
-    """`scrapy fetch` and `scrapy parse` put a start of their own into the class; they need no store, and must not enter URLs."""
+    """Return whether `scrapy fetch` or `scrapy parse` has replaced `start`; they need no store, and must not insert URLs."""
     return str(getattr(start, "__module__", "")).startswith("scrapy.commands.")

@@ -26,6 +26,7 @@ from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.codes import Ended, error_of
 from crawlspace.runtime.http.errors import AnswerFailed
+from crawlspace.runtime.http.negotiate import FailedLogins, NegotiateLogin
 from crawlspace.runtime.http.proxies import Reached, failed_through_proxy, proxy_server
 from crawlspace.runtime.http.resolver import as_in_urls
 from crawlspace.runtime.http.transfer import EasyHandle, Permission, RequestOrigin, Transfer
@@ -92,6 +93,7 @@ class HttpClient:
         """Those that run nothing, by the kind of requests that they are for."""
         self._answered: Recent[str, int] = Recent(_ORIGINS)
         """Sites that have answered over TLS. The handshakes of others are traced, which tells more of why one fails."""
+        self._failed_logins = FailedLogins()
         self._certificates: Recent[int | str, Certificate] = Recent(2 * MOST_IDLE)
         """Of servers, by the number that libcurl has for the connection, and the last one by site."""
 
@@ -144,7 +146,7 @@ class HttpClient:
             incarnation=incarnation,
             resolver=resolver,
             addresses=None if proxy is not None else frozenset(attempt.addresses),
-            logs_in=attempt.negotiates,
+            login=NegotiateLogin(origin.site, self._failed_logins) if attempt.negotiates else None,
         )
         handle.transfer = transfer
         try:

@@ -8,12 +8,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, MutableMapping
+from http import HTTPStatus
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import pycurl
 
+from crawlspace.cache import Recent
 from crawlspace.errors import SettingError
+from crawlspace.runtime.http.errors import LoggedOutError
 from crawlspace.text import printable, quoted
 
 if TYPE_CHECKING:
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
 KEYTAB, TICKETS, CONFIGURATION = "KRB5_CLIENT_KTNAME", "KRB5CCNAME", "KRB5_CONFIG"
 USUAL_CONFIGURATION = Path("/etc/krb5.conf")
 IN_MEMORY = "MEMORY:crawlspace"
+_SITES = 1_000
+_IN_FLIGHT_S = 5.0
+"""So long after a log-in that has failed there is no other one; the crawl has learned of it by then, and pauses the site."""
 _FAILED = re.compile(
     r"gss_\w+\(\) failed: (?:No credentials were supplied, or the credentials were unavailable or inaccessible\. +)?(.+)",
     re.DOTALL,
@@ -52,6 +60,57 @@ def prepare_negotiate(
     for entry in entries:
         if entry.keytab is not None:
             _use_keytab(entry, entry.keytab, environment)
+
+
+class FailedLogins:
+    """The log-ins by Kerberos that have just failed, by site."""
+
+    def __init__(self) -> None:
+        self._failed: Recent[str, tuple[float, str]] = Recent(_SITES)
+
+    def add(self, site: str, why: str) -> None:
+        """Note that a log-in has failed."""
+        self._failed.put(site, (monotonic(), why))
+
+    def why(self, site: str) -> str:
+        """Return why a log-in has just failed, or nothing: those in flight would fail too, and a few wrong keys lock an account."""
+        failed_at, why = self._failed.get(site) or (-inf, "")
+        return why if monotonic() - failed_at < _IN_FLIGHT_S else ""
+
+
+class NegotiateLogin:
+    """The log-in of one request. libcurl makes it when the site answers 401, by a second request."""
+
+    def __init__(self, site: str, failed: FailedLogins) -> None:
+        self._site, self._failed = site, failed
+        self._why = ""
+        """Why it fails, as far as libcurl has traced that (pycurl.VERBOSE)."""
+        self.is_over = False
+        """It has failed for good; libcurl would try again when it has read the 401."""
+
+    def traced(self, text: bytes) -> bool:
+        """Take a text that libcurl has traced; return whether it is of this log-in."""
+        failure = failure_in(text)
+        self._why = self._why or failure
+        if failure and not is_unknown_service(failure):
+            self._failed.add(self._site, failure)
+            self.is_over = True
+        return bool(failure)
+
+    def check(self) -> None:
+        """Raise LoggedOutError where another log-in at the site has just failed."""
+        if why := self._failed.why(self._site):
+            self._why = why
+            raise self.error()
+
+    def take(self, status: int) -> None:
+        """Take the status of an answer. Raises LoggedOutError for the 401 of a log-in that has failed."""
+        if self._why and status == HTTPStatus.UNAUTHORIZED:
+            raise self.error()
+
+    def error(self) -> LoggedOutError:
+        """Return the error of a log-in that fails."""
+        return LoggedOutError(f"the log-in by Kerberos at {self._site} fails: {self._why}", is_passing=is_passing(self._why))
 
 
 def failure_in(text: bytes) -> str:

@@ -110,29 +110,24 @@ def failed_through_proxy(request: Request, error: BaseException, reached: Reache
     """
     if isinstance(error, KeptConnectionClosed | HeadersTooLarge):
         return None
+    proxy, where = _proxy(request)
+    cause = error.cause if isinstance(error, AnswerFailed) else None
+    unreachable = f"the proxy {proxy} cannot be reached ({_why(error)}): start it, or correct {where}"
+    lacks_tunnel = request.url.startswith("https:") and not reached.tunnel_status
     if reached.code == PROXY_HANDSHAKE:
         return ProxyFailed(_of_socks(request, reached.proxy_error))
     if reached.tunnel_status and not 200 <= reached.tunnel_status < 300:
-        return ProxyFailed(sentence(request, reached.tunnel_status))
-    proxy, where = _proxy(request)
+        return ProxyFailed(refusal(request, reached.tunnel_status))
     if not reached.is_connected:
-        return ProxyFailed(f"the proxy {proxy} cannot be reached ({_why(error)}): start it, or correct {where}")
-    is_https = request.url.startswith("https:")
-    is_of_tls = isinstance(error, AnswerFailed) and error.cause in CAUSES_OF_TLS
-    if is_of_tls and proxy.startswith("https:") and not (is_https and reached.tunnel_status):
+        return ProxyFailed(unreachable)
+    if cause in CAUSES_OF_TLS and proxy.startswith("https:") and not reached.tunnel_status:
         why = f"the TLS handshake with it failed: {error}"
         return ProxyFailed(f"the proxy {proxy} cannot be reached ({why}): correct its certificate or {where}")
-    if isinstance(error, AnswerFailed) and error.cause in _NO_ANSWER and is_https and not reached.tunnel_status:
-        return ProxyFailed(sentence(request, 0))
-    if (
-        isinstance(error, AnswerFailed)
-        and error.cause in _CUT
-        and is_https
-        and not reached.tunnel_status
-        and not _is_socks(request)
-    ):
-        return ProxyFailed(f"the proxy {proxy} cannot be reached ({_why(error)}): start it, or correct {where}")
-    if isinstance(error, ResponseDataLossError) or (isinstance(error, AnswerFailed) and error.cause in _CUT):
+    if lacks_tunnel and cause in _NO_ANSWER:
+        return ProxyFailed(refusal(request, 0))
+    if lacks_tunnel and cause in _CUT and not proxy.startswith("socks"):
+        return ProxyFailed(unreachable)
+    if cause in _CUT or isinstance(error, ResponseDataLossError):
         return ProxyFailed(f"the proxy {proxy} ({where}) has cut the connection: look for the reason in its log, or at the site")
     if isinstance(error, DownloadTimeoutError):
         return DownloadTimeoutError(f"{error} (through the proxy {proxy})")
@@ -155,7 +150,7 @@ def answered_by_proxy(request: Request, response: Response) -> ProxyFailed | Non
         name: (response.headers.get(name) or b"").decode("latin-1")
         for name in ("X-Squid-Error", "Proxy-Status", "Server", "Retry-After")
     }
-    return ProxyFailed(sentence(request, response.status)) if is_of_proxy(response.status, headers) else None
+    return ProxyFailed(refusal(request, response.status)) if is_of_proxy(response.status, headers) else None
 
 
 def is_of_proxy(status: int, headers: Mapping[str, str]) -> bool:
@@ -169,48 +164,39 @@ def is_of_proxy(status: int, headers: Mapping[str, str]) -> bool:
     return status in _GATEWAY and not headers.get("Retry-After")
 
 
-def sentence(request: Request, status: int) -> str:
-    """Return what an answer of the proxy means, and the way out."""
+def refusal(request: Request, status: int, *, reported: str | None = None) -> str:
+    """Return what an answer of the proxy means, and the way out. `status` 0: it is none; `reported`: what is shown in place of the status."""
     proxy, where = _proxy(request)
-    return refusal(status, proxy=proxy, where=where, site=urlsplit(request.url).netloc.rpartition("@")[2])
-
-
-def refusal(status: int, *, proxy: str, where: str, site: str) -> str:
-    """Return what an answer of a proxy means, and the way out. `where`: the setting that names it."""
+    site = urlsplit(request.url).netloc.rpartition("@")[2]
+    reported = f" ({int(status)})" if reported is None else reported
     if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-        return f"the proxy {proxy} asks for a log-in (407): set or correct the user and password of {where}"
+        return f"the proxy {proxy} asks for a log-in{reported}: set or correct the user and password of {where}"
     if status in _GATEWAY:
-        return f"the proxy {proxy} ({where}) does not reach {site} ({status}): see whether its machine does, or have the site requested directly"
+        return f"the proxy {proxy} ({where}) does not reach {site}{reported}: see whether its machine does, or have the site requested directly"
     if not status:
         return f"the proxy {proxy} does not answer as one: correct {where}"
-    return f"the proxy {proxy} ({where}) refuses what is asked of {site} ({status}): have it allow the site, or have the site requested directly"
-
-
-def _is_socks(request: Request) -> bool:
-    return str(request.meta["proxy"]).startswith("socks")
+    return f"the proxy {proxy} ({where}) refuses what is asked of {site}{reported}: have it allow the site, or have the site requested directly"
 
 
 def _of_socks(request: Request, code: int) -> str:
     """Return what a SOCKS proxy has refused, and the way out."""
     if code in _SOCKS_LOGIN:
-        return sentence(request, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED).replace(" (407)", "")
+        return refusal(request, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED, reported="")
     if code in _SOCKS_UNREACHABLE:
-        return sentence(request, HTTPStatus.BAD_GATEWAY).replace(f"({int(HTTPStatus.BAD_GATEWAY)})", _SOCKS_UNREACHABLE[code])
-    if code == _SOCKS_NOT_ALLOWED:
-        return sentence(request, HTTPStatus.FORBIDDEN).replace(" (403)", "")
-    return sentence(request, 0)
+        return refusal(request, HTTPStatus.BAD_GATEWAY, reported=f" ({_SOCKS_UNREACHABLE[code]})")
+    return refusal(request, HTTPStatus.FORBIDDEN if code == _SOCKS_NOT_ALLOWED else 0, reported="")
 
 
 _SOCKS_LOGIN = frozenset({7, 8, 12, 14, 33})
 """CURLPX_IDENTD, IDENTD_DIFFER, NO_AUTH, RECV_AUTH and USER_REJECTED: pycurl has no names for these."""
 _SOCKS_NOT_ALLOWED = 23
 _SOCKS_UNREACHABLE = {
-    19: "(connection refused)",
-    20: "(general failure)",
-    21: "(no route to the host, or no such host)",
-    22: "(no route to the network)",
-    24: "(no answer in time)",
-    26: "(refused or failed)",
+    19: "connection refused",
+    20: "general failure",
+    21: "no route to the host, or no such host",
+    22: "no route to the network",
+    24: "no answer in time",
+    26: "refused or failed",
 }
 """CURLPX_REPLY_…, and REQUEST_FAILED of SOCKS 4."""
 

@@ -16,13 +16,13 @@ import pycurl
 from scrapy.exceptions import CannotResolveHostError
 from scrapy.http import Headers
 
-from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, LoggedOutError, NotAsked
-from crawlspace.runtime.http.negotiate import failure_in, is_passing, is_unknown_service
+from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, NotAsked
 from crawlspace.text import printable
 
 logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
+    from crawlspace.runtime.http.negotiate import NegotiateLogin
     from crawlspace.runtime.http.resolver import GuardedResolver
     from crawlspace.runtime.http.transfers import Connection, Transfers
 
@@ -167,17 +167,17 @@ class Transfer:
         incarnation: int,
         resolver: GuardedResolver,
         addresses: frozenset[str] | None,
-        logs_in: bool = False,
+        login: NegotiateLogin | None = None,
     ) -> None:
         """`kept_for`: which transfers may use the same connections. `incarnation`: that in which the request was begun.
 
-        `addresses`: those that may be connected to; None: any, as with a proxy, which a person has named. `logs_in`: libcurl answers a 401
-        itself, by a second request.
+        `addresses`: those that may be connected to; None: any, as with a proxy, which a person has named. `login`: libcurl makes it when the
+        site answers 401, by a second request.
         """
         self.curl = handle.curl
         self._origin, self._body, self._kept_for, self._transfers = origin, body, kept_for, transfers
         self._permission, self._incarnation, self._resolver, self._addresses = permission, incarnation, resolver, addresses
-        self._logs_in = logs_in
+        self._login = login
         self.result: asyncio.Future[tuple[int, str]] = asyncio.get_running_loop().create_future()
         self.error: Exception | None = None
         """Why it was ended by us."""
@@ -193,8 +193,6 @@ class Transfer:
         self.has_status_line = False
         self.wants_certificate = False
         """The server has asked for one, as far as its handshake was traced (pycurl.VERBOSE)."""
-        self._kerberos_failure = ""
-        """Why a log-in by Kerberos fails, as far as libcurl has traced that (pycurl.VERBOSE)."""
         self.is_shared = False
         """Its connection carries several requests at a time (HTTP/2)."""
         self._socket = -1
@@ -255,21 +253,17 @@ class Transfer:
         if kind == pycurl.INFOTYPE_SSL_DATA_IN:
             is_request = data[:1] == _CERTIFICATE_REQUEST and int.from_bytes(data[1:4], "big") == len(data) - 4
             self.wants_certificate = self.wants_certificate or is_request
-        elif kind == pycurl.INFOTYPE_TEXT and self._logs_in and (failure := failure_in(data)):
-            self._kerberos_failure = self._kerberos_failure or failure
-            if not is_unknown_service(failure):
-                self._transfers.login_failed(self._origin.site, failure)
-                self.most_lines = 0  # libcurl would try again when it has read the 401
+        elif kind == pycurl.INFOTYPE_TEXT and self._login is not None and self._login.traced(data):
+            if self._login.is_over:
+                self.most_lines = 0
         elif kind == pycurl.INFOTYPE_TEXT and data.strip().startswith(_OF_TLS):
             logger.debug("%s: %s", self._origin.site, printable(data.decode("utf-8", "replace").strip()))
 
     def _may_send(self, connection: Connection) -> bool:
         if self._connection is not None and not self._may_repeat():
             return False
-        if self._logs_in and (failure := self._transfers.failed_login(self._origin.site)):
-            self._kerberos_failure = failure
-            self.error = self._no_log_in()
-            return False
+        if self._login is not None:
+            self._login.check()
         kept, number = self._transfers.kept, -1
         if self._sockets:
             number = self._sockets[-1]
@@ -302,7 +296,7 @@ class Transfer:
 
         It would send a request again at once, without the site's delay, where a kept connection was closed before an answer.
         """
-        if self._logs_in and self.head is not None and self.head.status == UNAUTHORIZED:
+        if self._login is not None and self.head is not None and self.head.status == UNAUTHORIZED:
             self._sockets.clear()
             self.head = None
             return True
@@ -343,8 +337,8 @@ class Transfer:
     def end_of_lines(self) -> int | None:
         """Take the lines that have come, at the end of a head or of trailers, or where there are too many; return None to go on."""
         try:
-            if not self.most_lines:
-                raise self._no_log_in()
+            if self._login is not None and self._login.is_over:
+                raise self._login.error()
             if len(self.lines) >= self.most_lines or self.head_bytes > MAX_HEADER_BYTES:
                 raise HeadersTooLarge
             if self.lines[-1] not in _EMPTY:
@@ -363,8 +357,8 @@ class Transfer:
         self.has_status_line = True
         if 100 <= status < 200 and status != 101:
             return True
-        if self._kerberos_failure and status == UNAUTHORIZED:
-            raise self._no_log_in()
+        if self._login is not None:
+            self._login.take(status)
         headers = Headers()
         values = _read_headers(lines)
         dict.update(headers, values)
@@ -373,7 +367,7 @@ class Transfer:
         self.answered_at = monotonic()
         self.is_shared = protocol == "h2"
         self.head = AnswerHead(status, protocol, headers, length)
-        self._is_begun = not (self._logs_in and status == UNAUTHORIZED)  # else it may not be the last one
+        self._is_begun = self._login is None or status != UNAUTHORIZED  # else it may not be the last one
         return not self._is_begun or self._body.begin(self.head)
 
     def has_read(self) -> bool:
@@ -385,10 +379,6 @@ class Transfer:
             return False
         self.error = HeadersTooLarge()
         return True
-
-    def _no_log_in(self) -> LoggedOutError:
-        why = self._kerberos_failure
-        return LoggedOutError(f"the log-in by Kerberos at {self._origin.site} fails: {why}", is_passing=is_passing(why))
 
     def write(self, data: bytes) -> int:
         """Take a part of the body."""

@@ -10,20 +10,15 @@ import asyncio
 import select
 from collections.abc import Hashable
 from math import inf
-from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
 import pycurl
-
-from crawlspace.cache import Recent
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
 
 _ENDED = 64
 """Transfers whose end is read at a time."""
-_IN_FLIGHT_S = 5.0
-"""So long after a log-in that has failed there is no other one; the crawl has learned of it by then, and pauses the site."""
 Connection = tuple[str, int]
 """The address of the server, and the local port: which of a host's connections it is."""
 
@@ -66,7 +61,6 @@ class Transfers:
         self.kept = KeptConnections(most_hosts=2 * most_idle)
         self.by_socket: dict[int, Running] = {}
         """The transfers that have been sent, by the socket of their connections; of several at a time, the last one."""
-        self._failed_logins: Recent[str, tuple[float, str]] = Recent(2 * most_idle)
 
     def start(self, transfer: Running) -> None:
         """Begin a transfer; its `ended` is called at its end, also where it is stopped."""
@@ -94,15 +88,6 @@ class Transfers:
         if self._timer is not None:
             self._timer.cancel()
         self._multi.close()
-
-    def login_failed(self, site: str, why: str) -> None:
-        """Note that a log-in by Kerberos has failed."""
-        self._failed_logins.put(site, (monotonic(), why))
-
-    def failed_login(self, site: str) -> str:
-        """Return why a log-in has just failed at a site, or nothing: those in flight would fail too, and a few wrong keys lock an account."""
-        failed_at, why = self._failed_logins.get(site) or (-inf, "")
-        return why if monotonic() - failed_at < _IN_FLIGHT_S else ""
 
     def _set_due(self, in_ms: int) -> None:
         assert self._loop is not None

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 _MUCH = 1.25
 """Times the limit."""
 _SETTLED_S = 3600.0
-"""After so long, whatever another worker has written to a file is recorded, or given up."""
+"""Seconds after which all that another worker has written to a file is recorded or given up."""
 
 
 class RunningLimit:
@@ -43,7 +43,7 @@ class RunningLimit:
         self._thread: Thread | None = None
         self._seen: dict[str, int] = {}
         self._in_vain = 0
-        """The bytes that were left where the archive could not be made small enough."""
+        """The size in bytes at which the archive could not be reduced further."""
 
     def keep(self, files: Sequence[Path]) -> None:
         size = size_of(self._collection.archive.folder)
@@ -58,7 +58,7 @@ class RunningLimit:
         self._thread.start()
 
     def close(self) -> None:
-        """Return when the file that is made smaller is done: the end of the run does the rest."""
+        """Wait for the file that is being reduced; the end of the run does the rest."""
         self._ends.set()
         if self._thread is not None:
             self._thread.join()
@@ -97,7 +97,7 @@ def _is_settled(path: Path) -> bool:
 
 
 def end_archive(archiving: Archiving | None, collection: Collection, store: PlaceStore, *, is_last: bool) -> None:
-    """Close the archive of a crawl, if it has one; where nobody else crawls, keep it below its limit. Raises ArchiveError."""
+    """Close the archive of a crawl, if it has one; where no other worker crawls, keep it below its limit. Raises ArchiveError."""
     if archiving is not None:
         archiving.close()
         if is_last:
@@ -105,7 +105,7 @@ def end_archive(archiving: Archiving | None, collection: Collection, store: Plac
 
 
 def keep_limit(collection: Collection, store: PlaceStore) -> None:
-    """Drop superseded records above the limit, then the oldest pages, with a warning. While nobody crawls. Raises ArchiveError."""
+    """Drop superseded records above the limit, then the oldest pages, with a warning. Not during a crawl. Raises ArchiveError."""
     folder, most = collection.archive.folder, collection.archive.max_bytes
     if most is None or size_of(folder) <= most:
         return

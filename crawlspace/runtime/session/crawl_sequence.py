@@ -1,4 +1,4 @@
-"""Crawls several collections one after the other, each by a `scrapy crawl` in a process of its own.
+"""Crawls several collections one after the other, each by a `scrapy crawl` in its own process.
 
 So each has its own settings, event loop and memory, and what breaks in one of them cannot stop the next.
 """
@@ -47,7 +47,7 @@ class FinishedCrawl:
 
 
 class CrawlSequence:
-    """Ctrl-C, or a signal to end, is passed on to the crawl that runs, and no other one is started after it."""
+    """Crawls of several collections. Ctrl-C, or a signal to end, is passed on to the running crawl, and no other one is started."""
 
     def __init__(self, names: Sequence[str], options: Sequence[str]) -> None:
         self._names = names
@@ -56,7 +56,7 @@ class CrawlSequence:
         self._received: int | None = None
 
     def run(self) -> Iterator[FinishedCrawl]:
-        """Crawl all, and yield what came of each as soon as it has ended."""
+        """Crawl all collections; yield the result of each when it has ended."""
         with self._receiving(), tempfile.TemporaryDirectory(prefix="crawlspace-") as folder:
             for number, name in enumerate(self._names):
                 if self._received is not None:
@@ -116,7 +116,7 @@ def table_of(crawls: Sequence[FinishedCrawl]) -> str:
 
 
 def _read(file: Path) -> dict[str, Any] | None:
-    """Return the report in a file; None where the crawl has not come to write it."""
+    """Return the report in a file; None where the crawl has not written it."""
     try:
         return dict(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError):

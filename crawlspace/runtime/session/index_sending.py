@@ -42,11 +42,11 @@ class IndexSender:
         self._idle: dict[str, asyncio.Event] = {}
         """By sink: set while nothing is being sent to it."""
         self._checked: set[str] = set()
-        """Sinks of which it was seen whether they have what was sent to them last."""
+        """Sinks that were checked for the mark of the last batch."""
         self._closing = False
 
     def start(self) -> None:
-        """Send from now on. Without effect where no collection is crawled, as in scrapy shell."""
+        """Start sending. Without effect where no collection is crawled, as in scrapy shell."""
         if self._session is not None:
             for drain in self._session.deliveries.drains:
                 self._idle[drain.sink] = asyncio.Event()
@@ -55,7 +55,7 @@ class IndexSender:
             self._loop.start(PERIOD_S, now=False)
 
     async def finish(self) -> None:
-        """Send the rest: what is recorded by now, and what the sinks lack besides. Warn of what could not be sent."""
+        """Send the rest: what is recorded by now, and what the sinks lack. Warn of what could not be sent."""
         self._closing = True  # for a tick that is scheduled and has not begun yet
         if self._loop is not None and self._loop.running:
             self._loop.stop()
@@ -143,7 +143,7 @@ class IndexSender:
             await self._see_rest_sent(session.shared, drain)
 
     async def _check_mark(self, drain: Drain) -> None:
-        """See once whether an index was put back from an older copy: there may be nothing to send to it in this run."""
+        """Check once whether an index was restored from an older copy, even if this run has nothing to send to it."""
         session = self._session
         if session is None or drain.sink in self._checked:
             return
@@ -154,7 +154,7 @@ class IndexSender:
             await maybe_deferred_to_future(deferToThread(drain.check_mark, mark))
 
     async def _see_rest_sent(self, shared: Sharing, drain: Drain) -> None:
-        """Wait until a sink has all orders, whoever sends them; where that worker has expired, send them in its place."""
+        """Wait until a sink has all orders; if the worker that sends them has expired, send them here."""
         began = monotonic()
         while not await maybe_deferred_to_future(deferToThread(shared.is_rest_sent, drain, monotonic() - began)):
             await maybe_deferred_to_future(deferToThread(Event().wait, PERIOD_S))

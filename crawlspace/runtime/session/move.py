@@ -1,4 +1,4 @@
-"""Opens the two stores between which a collection is moved, by the words of the command line."""
+"""Opens the two stores between which a collection is moved, as the command line names them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.sinks import give_orders_to
 from crawlspace.state.sqlite.file import CrawlLock, is_awaited, who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.who_crawls import Crawler
+from crawlspace.state.views import Crawler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 
 
 class OpenStore(Protocol):
-    """The store of a collection, as long as it is open."""
+    """The open store of a collection."""
 
     @property
     def store(self) -> Store: ...
 
     def crawlers(self) -> Sequence[Crawler]:
-        """Return who crawls the collection at this moment, in the order in which they began. Writes nothing."""
+        """Return the processes that crawl the collection now, in the order in which they started. Writes nothing."""
 
     def index_place(self) -> str:
-        """Return `host:path` of the index where it is on one of several machines; empty where it is beside the store, or not known."""
+        """Return `host:path` of an index on one of several machines; empty where it is next to the store, or unknown."""
 
     def deliver(self, sinks: SinkSettings, clock: Clock) -> str:
-        """Send the sinks what waits for them, unless a crawl does; return a sentence for a person, empty when nothing waits."""
+        """Send the waiting orders to the sinks, unless a crawl does; return a sentence for a person, empty when none waits."""
 
     def alone(self, sink: str, paths: str) -> AbstractContextManager[Callable[[], object]]:
         """Keep all others from sending to a sink, which is at that place. Call what it yields after each batch; both raise StoreLocked where a
@@ -55,7 +55,7 @@ class OpenStore(Protocol):
 
 
 class StoreLocation(Protocol):
-    """Raises StoreError and its kinds for a store that cannot be used, ConfigError for settings that lead to none."""
+    """Where a store is. Raises StoreError and its kinds for a store that cannot be used, ConfigError for settings that name none."""
 
     @property
     def is_shared(self) -> bool:
@@ -65,13 +65,13 @@ class StoreLocation(Protocol):
         """Return what is wrong with the server that the store is on; nothing for a file."""
 
     def reading(self) -> AbstractContextManager[OpenStore | None]:
-        """Open the store to read it, also while it is crawled; None, and nothing is made, if the collection was never crawled."""
+        """Open the store to read it, also during a crawl; None, and nothing is created, if the collection was never crawled."""
 
     def changing(self) -> AbstractContextManager[OpenStore | None]:
-        """Open the store to change it, also while it is crawled; None, and nothing is made, if the collection was never crawled."""
+        """Open the store to change it, also during a crawl; None, and nothing is created, if the collection was never crawled."""
 
     def filling(self) -> AbstractContextManager[OpenStore]:
-        """Do the same, and make the store of a collection that was never crawled."""
+        """Open the store to change it; create it if the collection was never crawled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def store_location(collection: str, file: Path, settings: Mapping[str, object], 
 
 
 class StateFile:
-    """The store of one crawl at a time."""
+    """A store in a file, for one crawl at a time."""
 
     is_shared = False
 
@@ -223,7 +223,7 @@ class OpenFile:
 
 
 def folder_of(paths: CollectionPaths) -> Path:
-    """Return the folder with the archive of a collection, whether it is there or not."""
+    """Return the folder of a collection's archive, even if it does not exist."""
     return archive_folder(paths.settings, paths.state_file.parent)
 
 
@@ -236,7 +236,7 @@ def archive_reader(paths: CollectionPaths, opened: OpenStore) -> ArchiveReader:
 
 
 class LostFromIndex:
-    """What an index has lost. Without an index that can be read here, nothing is known to be lost."""
+    """The documents that an index has lost; none where the index cannot be read here."""
 
     def __init__(self, index: EmbeddedIndex | None = None) -> None:
         self._index = index

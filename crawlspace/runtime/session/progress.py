@@ -1,4 +1,4 @@
-"""Shows how a crawl goes: a live line on a terminal, a log line now and then elsewhere."""
+"""Shows the progress of a crawl: a live line on a terminal, a log line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHORTEST_S = 0.1
 
 
 class Progress:
-    """Pages fetched, rate, what is pending, and errors."""
+    """Extension that shows pages fetched, rate, pending URLs and errors."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -117,7 +117,7 @@ class Progress:
             logger.info("%s: %s", self._crawler.spider.name, line)  # type: ignore[union-attr]
 
     def _log_wait(self) -> None:
-        """Log what a crawl waits for that has nothing else to fetch, once for each long wait."""
+        """Log what a crawl without anything to fetch waits for, once for each long wait."""
         wait = self._session.engine.paused()
         if wait is None or wait.seconds <= LONG_WAIT_S or is_busy(self._crawler):
             return
@@ -158,13 +158,13 @@ class Progress:
 
 
 DELAY_S = 2.0
-"""What is done by then is not shown."""
+"""Seconds before anything is shown."""
 TERMINAL_PERIOD_S = 0.25
 LINE_PERIOD_S = 10.0
 
 
 class ProgressDisplay:
-    """What is shown on one stream. It opens by itself; `close` erases it, and the next call opens it again."""
+    """The progress shown on one stream. The first call opens it; `close` erases it, and the next call opens it again."""
 
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self.is_terminal = stream.isatty()
@@ -175,7 +175,7 @@ class ProgressDisplay:
         self._tasks: dict[str, rich.progress.TaskID] = {}
 
     def __call__(self, doing: str, done: int = 0, total: int | None = None) -> None:
-        """Show what is done, from the third second on and not more often than can be read. `total` is a number of URLs."""
+        """Show the progress, after DELAY_S and not more often than can be read. `total` is a number of URLs."""
         now = self._clock.monotonic()
         if now < self._next:
             return

@@ -18,17 +18,17 @@ from crawlspace.index.versions import Versions
 from crawlspace.parsing import integer
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
 from crawlspace.runtime.session.progress import ProgressDisplay
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.text import counted, printable, quoted
 
 SHOWN = 20
-"""Documents that the new index refuses, which are named."""
+"""Number of documents refused by the new index that are listed."""
 
 
 def rebuild(
     paths: CollectionPaths, opened: OpenStore, sink: str | None, *, on_previous: bool, approved: bool
 ) -> tuple[bool, str]:
-    """Build an index anew and switch to it, or go back to the previous one; return whether there was a switch, and what to say."""
+    """Rebuild an index and switch to it, or switch back to the previous one; return whether it was switched, and a sentence."""
     clock = SystemClock()
     options = _chosen(paths, sink)
     with ExitStack() as stack:
@@ -58,7 +58,7 @@ def rebuild(
 
 
 def discard(paths: CollectionPaths, sink: str | None) -> str:
-    """Give up an index that is being built; return what to say."""
+    """Discard an index that is being built; return a sentence."""
     options = _chosen(paths, sink)
     with closing(open_sink(options, paths.sinks, owner=paths.name)) as index:
         assert isinstance(index, Rebuildable), options.type
@@ -71,7 +71,7 @@ def discard(paths: CollectionPaths, sink: str | None) -> str:
 
 
 def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
-    """Return the sink that is asked for, or the only server. Raises UsageError."""
+    """Return the named sink, or the only server. Raises UsageError."""
     able = [one for one in paths.sinks.options if is_rebuildable(one)]
     chosen = [one for one in able if name in (None, one.name)]
     known = ", ".join(one.name for one in able) or "none"
@@ -88,7 +88,7 @@ def _deletion_limit(paths: CollectionPaths) -> DeletionLimit:
 
 
 def _wait_for_batch(opened: OpenStore, index: Sink, display: ProgressDisplay) -> None:
-    """Wait until no batch is under way that was begun before."""
+    """Wait until no earlier batch is in flight."""
     before = stored_mark(opened.store, index.name)
     while opened.store.backlog(index.name) and stored_mark(opened.store, index.name) == before:
         try:

@@ -29,9 +29,9 @@ logger = logging.getLogger(__name__)
 MOST_UNCOMMITTED = 4 * BATCH
 """Outcomes at which the crawl waits for its archive."""
 ARCHIVED_IN_S = 0.02
-"""How long the archive takes for the records of a few outcomes."""
+"""Seconds that the archive takes for the records of a few outcomes."""
 LONGEST_WAIT_S = 0.3
-"""How long an outcome may wait for the others of its transaction."""
+"""Seconds that an outcome may wait for others of its transaction."""
 
 
 class Recorder:

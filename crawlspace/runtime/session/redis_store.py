@@ -1,4 +1,4 @@
-"""The store of a collection on a Redis server, opened beside the workers that crawl it, if any do."""
+"""The store of a collection on a Redis server, opened for commands while workers may crawl it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.server import redis_errors
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, workers
-from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.state.views import Crawler, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RedisLocation:
-    """A collection that the server does not know was never crawled."""
+    """The location of a store on a server."""
 
     is_shared = True
 
@@ -88,7 +88,7 @@ class OnServer:
 
     @contextmanager
     def alone(self, sink: str, place: str) -> Iterator[Callable[[], object]]:
-        """Join the workers without crawling, as the one that sends."""
+        """Join the workers without crawling, as the sender."""
         drainer, there = (self.store.server.command("HGET", kind, sink) for kind in (Key.DRAIN, Key.INDEX))
         if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
             raise StoreLocked(CRAWL_UPDATES_INDEX)
@@ -112,14 +112,14 @@ class OnServer:
         return [one for one in workers(self.store) if one.unseen_s < self.timeout_s]
 
     def _now_ms(self) -> int:
-        """The server's time, by which it measures."""
+        """Return the time of the server."""
         with redis_errors():
             seconds, microseconds = self.store.server.client.time()
         return int(seconds) * 1000 + int(microseconds) // 1000
 
 
 class _Report(msgspec.Struct):
-    """What a worker reports with its heartbeat."""
+    """The report in a worker's heartbeat."""
 
     ran_s: float = 0.0
     """Since it was started: after it expired and joined again, the server knows it for a shorter time."""

@@ -129,7 +129,7 @@ class ArchivedPages:
         self._failed = failed
 
     async def handle(self, state: UrlState, stored: StoredResponse) -> None:
-        """Have the response of a page handled; return when that is done."""
+        """Let Scrapy handle the response of a page; return when it is done."""
         request = page_request(state, callback=self._parse, errback=self._failed)
 
         async def answer(_: Request) -> Response:
@@ -254,7 +254,7 @@ class ReplayScheduler(BaseScheduler):
         self._answers.append(framed(PageAnswer(remade)))
 
     def _send(self) -> None:
-        """Send the answers of this turn of the loop at once."""
+        """Send the answers of this iteration of the loop together."""
         if self._writer is not None and self._answers:
             self._writer.write(b"".join(self._answers))
         self._answers.clear()

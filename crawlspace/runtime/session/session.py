@@ -61,7 +61,7 @@ logger = logging.getLogger(__name__)
 
 
 class Session:
-    """Holds what belongs to one running crawl. `error` is why it had to stop, if it had to."""
+    """The parts of one running crawl. `error` is the reason why it had to stop, if it had to."""
 
     def __init__(
         self,
@@ -99,13 +99,13 @@ class Session:
         self._joined = opened.joined
         self._settings = settings
         self.shared: Sharing | None = None
-        """The part of this worker, from the time when the crawl runs; None where no others crawl the collection."""
+        """This worker's part of a shared crawl, once the crawl runs; None where no other worker crawls the collection."""
         self._sinks = sinks
         self._archiving = archiving
         self.without_effect: Sequence[str] = ()
-        """What the user has set and nothing reads, in sentences."""
+        """Sentences about settings without effect."""
         self.resent: Resent | None = None
-        """What is sent to the index again."""
+        """What is sent to the index again because it has lost it."""
         self._closed = False
         self._lost = LostDocuments(self.engine, index) if index is not None and index_is_here(collection, opened) else None
         self._filling = fillings_of(collection, self.engine, self.store) if sinks else {}
@@ -113,7 +113,7 @@ class Session:
         """When a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
         self._own: GuardedResolver | None = None
-        """What looks names up, with the address rules of this crawl."""
+        """The resolver with the address rules of this crawl."""
         self.finish_reason = ""
         """Scrapy's reason for the end of the crawl: "finished" when nothing was left to do."""
 
@@ -201,7 +201,7 @@ class Session:
             )
 
     def guard_connections(self, wake: Callable[[], None]) -> None:
-        """Have every connection of this crawl checked against its address rules, at connect time, until it is closed.
+        """Check every connection of this crawl against its address rules, at connect time, until the session is closed.
 
         So are connections that cannot be assigned to a crawl. `wake` is called when an address that was looked up is known.
         """
@@ -238,7 +238,7 @@ class Session:
         return None if self._joined is None else self._joined.shared.view.sites
 
     def share(self, crawler: Crawler, others: OtherRequests) -> None:
-        """Take part in a shared crawl from now on, if it is one. With the crawl's loop running."""
+        """Join a shared crawl, if it is one. To be called while the crawl's loop runs."""
         if self._joined is not None:
             from crawlspace.runtime.session.sharing import Sharing  # noqa: PLC0415 - with the client half a second, which only those pay who share
 
@@ -246,11 +246,11 @@ class Session:
             self.shared = Sharing(self, shared, background, crawler, self._settings, others=others)
 
     def owned_for_s(self, site: str) -> float:
-        """Return for how many seconds a request may still be sent to a site of which a URL was leased."""
+        """Return the seconds for which requests may still be sent to a site of which a URL was leased."""
         return inf if self.shared is None else self.shared.owned_for_s(site)
 
     def incarnation(self) -> int:
-        """Return a number that changes whenever other workers were given all that was owned here."""
+        """Return a number that changes whenever this worker has lost all its sites to others."""
         return 0 if self.shared is None else self.shared.incarnation()
 
     def resolver(self) -> GuardedResolver | None:
@@ -258,7 +258,7 @@ class Session:
         return self._own
 
     def at_close(self, call: Callable[[], None]) -> None:
-        """Have something done first when the session is closed, however the crawl ended."""
+        """Call a function first when the session is closed, however the crawl ended."""
         self._at_close.append(call)
 
     def commit(self, crawler: Crawler, *, waits: bool = True) -> None:
@@ -391,7 +391,7 @@ class Session:
             self._keep_error(self.store.close)
 
     def _keep_error(self, call: Callable[[], None]) -> None:
-        """Do something; if the store can't, the first such reason is the one of the crawl's end."""
+        """Call a function; keep the first StoreError as the reason of the crawl's end."""
         try:
             call()
         except StoreError as error:

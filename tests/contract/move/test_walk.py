@@ -18,6 +18,7 @@ from crawlspace.urls import url_key
 from tests.contract.drawn import SITES, TWIN, Lying, times
 from tests.contract.move.stores import KINDS, Stores
 from tests.contract.test_store_walk import WALK, RedisWalk, SqliteWalk, StoreWalk
+from tests.quick import examples
 from tests.servers import emptied
 
 NAMES = ("one", "two")
@@ -87,4 +88,4 @@ class MovedWalk(StoreWalk):
 
 
 TestMovedWalk = MovedWalk.TestCase
-TestMovedWalk.settings = settings(WALK, max_examples=6)
+TestMovedWalk.settings = settings(WALK, max_examples=examples(6))

@@ -26,7 +26,7 @@ from tests.contract.memory.store import MemoryStore
 
 URL = "http://a.example/"
 MIB = 1 << 20
-LARGE = 200
+LARGE = 64
 """MiB that a hostile member inflates to."""
 MOST_MIB = 24
 """Far less than that; a part of a member, and what Python needs beside it."""

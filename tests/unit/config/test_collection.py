@@ -6,16 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
-from crawlspace.config import collection
-from crawlspace.config.collection import RefreshMode, known_names, load_collection
+from crawlspace.config.collection import RefreshMode, load_collection
 from crawlspace.config.refresh import CycleTimes, RefreshTimes
 from crawlspace.content.html import LINK_TAGS
 from crawlspace.crawl.startup import build_rediscovery, build_space, hash_of
 from crawlspace.errors import CrawlspaceError, SettingError
 from crawlspace.parsing import duration, integer
+from crawlspace.settings import sections
 from crawlspace.state.error_policy import ErrorRule
 from crawlspace.urls import parse
+from tests.command_line import ROOT
 from tests.unit.config.collection_files import settings
 
 
@@ -333,6 +335,7 @@ def test_no_whole_numbers(value: object) -> None:
 
 
 def test_every_setting_of_ours_is_read() -> None:
-    readers = Path(str(collection.__file__)).parent.rglob("*.py")
+    readers = [path for path in (ROOT / "crawlspace").rglob("*.py") if path.name != "settings.py"]
     source = "".join(path.read_text(encoding="utf-8") for path in readers)
-    assert [name for name in known_names() if not re.search(rf'[."]{name}\b', source)] == []
+    ours = [field for section in sections for field in structs.fields(section) if field.encode_name.startswith("CRAWLSPACE_")]
+    assert [field.name for field in ours if not re.search(rf'[."]{field.name}\b', source)] == []

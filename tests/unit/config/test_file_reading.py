@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.config.content import read_converters, read_file_settings
+from crawlspace.config.content import check_converters, read_converters, read_file_settings
 from crawlspace.config.limits import read_limits
 from crawlspace.errors import SettingError
 
@@ -50,5 +50,5 @@ def test_what_has_a_converter_is_taken() -> None:
 def test_a_program_that_is_not_there_is_named() -> None:
     given = {"image/*": "http://tika:9998/tika", "application/msword": "/no/such/program {file}"}
     with pytest.raises(SettingError) as raised:
-        read_file_settings({**SETTINGS, "CRAWLSPACE_CONVERTERS": given}).check()
+        check_converters(read_file_settings({**SETTINGS, "CRAWLSPACE_CONVERTERS": given}))
     assert "the command for application/msword begins with '/no/such/program', which is no program" in str(raised.value)

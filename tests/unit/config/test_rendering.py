@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from crawlspace.config.collection import Collection, load_collection
-from crawlspace.config.sites import BrowserSettings, SiteRendering
+from crawlspace.config.sites import SiteRendering
 from crawlspace.decision import Render
 from crawlspace.errors import SettingError
+from crawlspace.settings import BrowserSettings
 from tests.unit.config.collection_files import settings
 
 APP = {"app.example": {"render": "Always", "render_hosts": "*.cdn.example, api.example:8443", "render_wait_for": " #content "}}
@@ -23,7 +24,9 @@ def test_nothing_is_rendered_by_default(collections: Path) -> None:
     found = demo(collections)
     assert not found.renders
     assert found.sites.of("a.example", 443).rendering == SiteRendering()
-    assert found.browser == BrowserSettings("", 4, 30.0, 500, 1536 * 1024 * 1024)
+    assert found.browser == BrowserSettings(
+        executable="", pages=4, timeout_s=30.0, max_pages=500, memory_bytes=1536 * 1024 * 1024
+    )
 
 
 def test_a_site_has_rendering_of_its_own(collections: Path) -> None:

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from crawlspace.admin.url_changes import UrlChanges, find_url, read_url
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rendering import Rendering
 from crawlspace.frontier.robots import Robots, RobotsVerdict
 from crawlspace.model import Held
-from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.render_learning import Turn
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import url_key
-from tests.contract.memory.store import MemoryStore
-from tests.servers import another_client, emptied
 from tests.unit.crawl.rule_changes.test_folding import FoldedSite
 from tests.unit.crawl.test_engine_life import HOME
 
@@ -28,23 +22,14 @@ FOLLOWED: dict[str, object] = {"CRAWLSPACE_RENDER": "auto", "CRAWLSPACE_HASH_ROU
 OFF: dict[str, object] = {"CRAWLSPACE_RENDER": "auto"}
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FoldedSite]:
-    store: Store
-    if request.param == "redis":
-        emptied().close()
-        store = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
-    elif request.param == "memory":
-        store = MemoryStore(sinks=(EMBEDDED,))
-    else:
-        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
+@pytest.fixture
+def site(tmp_path: Path, store: Store) -> FoldedSite:
     made = FoldedSite(tmp_path, store)
     made.write(start=HOME)
     made.settings = dict(FOLLOWED)
     made.pages = {HOME: "home", APP: "app", ABOUT: "about", NEWS: "news", BANG: "bang", f"{HOME}x": "x"}
     made.links = {HOME: ["/app"], APP: ["#/about", "#!about", "#top", "#/", "/app#/news"], ABOUT: ["x", "#/about", "#/news"]}
-    yield made
-    store.close()
+    return made
 
 
 ALL = {"", "app", "app#/about", "app#/news", "app#!about", "x"}
@@ -201,7 +186,7 @@ def test_a_route_is_rendered_each_time_and_requested_whole(site: FoldedSite) -> 
 def test_robots_txt_sees_the_page(site: FoldedSite) -> None:
     robots = Robots(site.store, clock=site.clock, user_agent="crawlspace", ttl_s=1e9)
     robots.save("a.example:80", "http", status=200, body="User-agent: *\nDisallow: /*about\nDisallow: /no$\n")
-    asked = {url: robots.ask(f"{HOME}{url}", site="a.example:80") for url in ("app#/about", "no#/x", "no/x")}
+    asked = {url: robots.check(f"{HOME}{url}", site="a.example:80") for url in ("app#/about", "no#/x", "no/x")}
     assert [url for url, answer in asked.items() if answer is RobotsVerdict.FORBIDDEN] == ["no#/x"]
 
 

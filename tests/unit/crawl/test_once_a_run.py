@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import Status
-from tests.contract.memory.store import MemoryStore
-from tests.servers import another_client, emptied
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 PAGES = [f"{HOME}{n}" for n in range(6)]
@@ -34,21 +28,12 @@ class SlowWeb(Web):
         return super()._answer(fetch)
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SlowWeb]:
-    store: Store
-    if request.param == "memory":
-        store = MemoryStore(sinks=(EMBEDDED,))
-    elif request.param == "sqlite":
-        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    else:
-        emptied().close()
-        store = RedisStore(another_client(), "once", sinks=(EMBEDDED,))
+@pytest.fixture
+def web(tmp_path: Path, store: Store) -> SlowWeb:
     made = SlowWeb(tmp_path, store, CRAWLSPACE_REFRESH_MIN=1, CRAWLSPACE_REFRESH_MAX=2)
     made.pages = {HOME: "home", NEW: "new", **{url: url[-1] for url in PAGES}}
     made.links = {HOME: [*PAGES, OLD], PAGES[0]: PAGES, PAGES[1]: [HOME, OLD]}
-    yield made
-    store.close()
+    return made
 
 
 EVERYTHING = dict.fromkeys([HOME, *PAGES, OLD, NEW], 1)

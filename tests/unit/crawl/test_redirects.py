@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +16,11 @@ from crawlspace.document import Document
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
-from tests.servers import another_client, emptied
+from tests.quick import some
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 MONTH = 31
@@ -81,20 +79,6 @@ class RedirectingWeb(Web):
         return {state.url: state for state in self.store.urls()}
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store
-    if request.param == "redis":
-        emptied().close()
-        made = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
-    elif request.param == "sqlite":
-        made = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    else:
-        made = MemoryStore(sinks=(EMBEDDED,))
-    yield made
-    made.close()
-
-
 def site(folder: Path, store: Store, pages: int, *, root: str = HOME, **settings: object) -> RedirectingWeb:
     """A site of so many documents, crawled once."""
     web = RedirectingWeb(folder, store, **settings)
@@ -136,7 +120,7 @@ WHOLE_SITE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pages", [60, 300])
+@pytest.mark.parametrize("pages", some([60, 300], 1))
 @pytest.mark.parametrize(("title", "shows", "has_home"), WHOLE_SITE, ids=[row[0] for row in WHOLE_SITE])
 def test_a_site_that_shows_one_thing_for_every_url_keeps_its_documents(
     tmp_path: Path, title: str, shows: Callable[[str], To | str | int | None], has_home: bool, pages: int

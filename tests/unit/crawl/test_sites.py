@@ -176,10 +176,10 @@ def read(url: str, status: int) -> tuple[RobotsVerdict, RobotsVerdict]:
     frontier.put_back(state)
     fetch = FetchRobots(SITE, "http", url, 0 if url == OWN else 1)
     failures.robots_read(fetch, status=status, body="")
-    answers = [robots.ask(page, site=SITE)]
+    answers = [robots.check(page, site=SITE)]
     clock.advance(60)
-    robots.ask(page, site=SITE)  # one question is answered, however late
-    return answers[0], robots.ask(page, site=SITE)
+    robots.check(page, site=SITE)  # one question is answered, however late
+    return answers[0], robots.check(page, site=SITE)
 
 
 ALLOWED, UNKNOWN = RobotsVerdict.ALLOWED, RobotsVerdict.UNKNOWN

@@ -45,4 +45,4 @@ def reading(body: str, *, agent: str = AGENT) -> Robots:
 
 
 def ask(robots: Robots, path: str = "/a") -> RobotsVerdict:
-    return robots.ask(f"http://www.example.com{path}", site=SITE)
+    return robots.check(f"http://www.example.com{path}", site=SITE)

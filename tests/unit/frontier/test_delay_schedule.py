@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from crawlspace.errors import SettingError
 from crawlspace.frontier import delay_schedule
 from crawlspace.frontier.delay_schedule import Slot, Timetable, read_timetable, read_zone
+from tests.quick import examples
 
 NAME = "CRAWLSPACE_VARIABLE_DELAY"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -188,7 +189,7 @@ def by_the_wall(slots: dict[str, object], local: datetime) -> object:
     return OPEN
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     slots=disjoint_slots(),
     zone=st.sampled_from(["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Chatham"]),

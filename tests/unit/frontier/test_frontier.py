@@ -270,16 +270,16 @@ def test_more_sites_than_can_be_buffered_all_get_their_turn(monkeypatch: pytest.
 
 
 INDEXED, BOTH, FOLLOWED = Source.INDEX, Source.INDEX_FOLLOW, Source.FOLLOW
-FULL = [(INDEXED, 10_000), (BOTH, 1_000), (FOLLOWED, 100)]
+FULL = [(INDEXED, 5_000), (BOTH, 500), (FOLLOWED, 50)]
 
 
 @pytest.mark.parametrize(("sites", "delay"), [(1, 0.0), (40, 0.0), (40, 0.5)], ids=["one site", "sites", "sites with a delay"])
 def test_picks_are_in_proportion_to_weight(sites: int, delay: float) -> None:
-    """11,100 picks while all three sources are full; with a delay more sites are there than are asked at a time."""
+    """5,550 picks while all three sources are full; with a delay more sites are there than are asked at a time."""
     urls = [new(f"http://s{n % sites}/{source}/{n}", source) for source, count in FULL for n in range(count + 400)]
     world = World(*urls, delay=delay, concurrency=1 if delay else 8)
     picked: Counter[Source] = Counter()
-    while picked.total() < 11_100:
+    while picked.total() < 5_550:
         for _ in range(20):  # as many as the crawler bears at a time
             state = world.frontier.next()
             if state is None:

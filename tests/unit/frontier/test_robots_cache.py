@@ -74,9 +74,9 @@ def test_an_error_does_not_take_the_place_of_what_was_read() -> None:
 
 def test_each_site_and_scheme_has_its_own() -> None:
     robots = reading(BARRED)
-    assert robots.ask("https://www.example.com/a", site="www.example.com:443") is UNKNOWN
-    assert robots.ask("https://www.example.com:80/a", site=SITE) is UNKNOWN
-    assert robots.ask("http://www.example.com:8080/a", site="www.example.com:8080") is UNKNOWN
+    assert robots.check("https://www.example.com/a", site="www.example.com:443") is UNKNOWN
+    assert robots.check("https://www.example.com:80/a", site=SITE) is UNKNOWN
+    assert robots.check("http://www.example.com:8080/a", site="www.example.com:8080") is UNKNOWN
 
 
 # --- how long it is believed --------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_what_another_process_has_read_meanwhile_is_taken() -> None:
 def test_a_host_that_is_not_there_is_passed_over_for_a_moment() -> None:
     store, clock = MemoryStore(), FakeClock()
     robots = robots_of(store, clock)
-    robots.pass_over(SITE, "http")
+    robots.allow_briefly(SITE, "http")
     assert ask(robots) is ALLOWED
     assert robots.delay_of(SITE, "http") == 0.0
     assert store.robots(SITE, "http") is None
@@ -145,7 +145,7 @@ def test_after_the_moment_what_was_read_before_counts() -> None:
     robots = robots_of(clock=clock)
     robots.save(SITE, "http", status=200, body=BARRED)
     clock.advance(60)
-    robots.pass_over(SITE, "http")
+    robots.allow_briefly(SITE, "http")
     assert ask(robots) is ALLOWED
     clock.advance(MOMENT_S)
     assert ask(robots) is FORBIDDEN
@@ -157,7 +157,7 @@ def test_a_host_that_is_not_there_any_more_answers_one_question_however_late(rea
     store.save_robots(RobotsEntry(SITE, "http", 200, BARRED, round(clock.now()) - read_ago_s))
     robots = robots_of(store, clock)
     assert ask(robots) is UNKNOWN
-    robots.pass_over(SITE, "http")
+    robots.allow_briefly(SITE, "http")
     clock.advance(60)  # its rest after failures in a row
     assert ask(robots) is ALLOWED, "else it would be asked for its robots.txt for ever"
     assert ask(robots) is UNKNOWN

@@ -36,7 +36,7 @@ def robots_of(store: MemoryStore, *, memory: int = 64 << 20, clock: FakeClock | 
 
 
 def ask(robots: Robots, site: str, path: str = "/a") -> RobotsVerdict:
-    return robots.ask(f"http://{site.removesuffix(':80')}{path}", site=site)
+    return robots.check(f"http://{site.removesuffix(':80')}{path}", site=site)
 
 
 def rules(site: str, count: int) -> str:

@@ -76,8 +76,8 @@ def test_lint_names_a_url_and_the_way_out() -> None:
 
 
 def test_many_rules_are_counted() -> None:
-    found = findings("".join(f"forbid http://a.b/{number}/*fs/\n" for number in range(100_000)))
+    found = findings("".join(f"forbid http://a.b/{number}/*fs/\n" for number in range(10_000)))
     assert len(found) == 11
     assert found[-1] == (
-        "crawl.rules:11:8: warning: the * also matches slashes here, and in 99,989 rules after this one [star-crosses-slashes]"
+        "crawl.rules:11:8: warning: the * also matches slashes here, and in 9,989 rules after this one [star-crosses-slashes]"
     )

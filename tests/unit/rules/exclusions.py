@@ -7,7 +7,8 @@ from crawlspace.rules.crawl_rules import CrawlRules, parse_crawl_rules, parse_gl
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import ActionRules, CrawlSpace
+from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.urls import MalformedUrl, parse
 
 
@@ -27,7 +28,7 @@ def space_of(
     *,
     sites: dict[str, Limits] | None = None,
     host_case_sensitive: bool = True,
-    actions: ActionRules | None = None,
+    actions: CompiledActions | None = None,
 ) -> CrawlSpace:
     limits = limits or Limits()
     table = SiteTable(SiteSettings(0, 1, limits), {name: SiteSettings(0, 1, own) for name, own in (sites or {}).items()})

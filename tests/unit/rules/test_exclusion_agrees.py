@@ -13,11 +13,13 @@ from crawlspace.decision import Actions, Reason, RuleRef
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.rules.limits import Limits
-from crawlspace.rules.space import ActionRules, CrawlSpace
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.status import Status
 from crawlspace.urls import MalformedUrl, Url, UrlWithCredentials, parse
+from tests.quick import examples
 from tests.unit.rules.exclusions import exclusion_of, global_space_of, space_of
 
 # --- the same answers as the crawl space ---------------------------------------------------------------------------
@@ -88,7 +90,7 @@ ACTIONS = ["<Accept/>", "<Ignore/>", "<NoIndex/>", '<Priority shift="1"/>']
 
 
 @st.composite
-def action_rules(draw: st.DrawFn) -> ActionRules:
+def action_rules(draw: st.DrawFn) -> CompiledActions:
     """A rules.xml, compiled."""
     rules = draw(st.lists(st.tuples(st.sampled_from(CONDITIONS), st.sampled_from(ACTIONS)), min_size=1, max_size=4))
     text = "\n".join(["<Rules>", *(f"<Rule>{condition}{action}</Rule>" for condition, action in rules), "</Rules>"])
@@ -130,7 +132,7 @@ def spaces(draw: st.DrawFn) -> tuple[CrawlSpace, GlobalSpace | None]:
     spaces(),
     st.lists(st.tuples(TEXTS, st.sampled_from([None, None, "A.example", "B.example", "other"]), st.integers(0, 5)), max_size=12),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_decisions_about_known_and_single_urls_agree_in_answer_reason_and_rule(
     built: tuple[CrawlSpace, GlobalSpace | None], known: Sequence[tuple[str, str | None, int]]
 ) -> None:
@@ -146,7 +148,7 @@ def test_decisions_about_known_and_single_urls_agree_in_answer_reason_and_rule(
 
 
 @given(URLS | st.integers(0, 255).map("http://h/%{0:02X}?%{0:02X}".format))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_what_is_taken_for_normal_is_normal(text: str) -> None:
     """And a URL in normal form is nearly always taken for it."""
     decisions = KnownUrlDecisions(space_of(""), None)
@@ -186,10 +188,11 @@ def _expected(
     return Exclusion(Status.EXCLUDED_HERE if here else Status.EXCLUDED, decision.reason, decision.rule)
 
 
-class _Even:
-    """Rules that take every second URL, by the length of its path and query."""
+class _Even(CompiledActions):
+    """Rules that accept every second URL, by the length of its path and query."""
 
-    content_hash = "even"
+    def __init__(self) -> None:
+        super().__init__(ActionRuleSet(()), accept=True, index=True, follow=True)
 
     def evaluate(self, url: Url) -> Actions:
         return Actions(

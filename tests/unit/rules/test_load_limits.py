@@ -97,7 +97,7 @@ def test_the_hash_of_rules_is_that_of_all_their_texts_as_json() -> None:
     named = {name: getattr(Limits(), name) for name in Limits.__slots__}
     content["limits"] = {name: sorted(value) if isinstance(value, frozenset) else value for name, value in named.items()}
     expected = blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
-    assert content_hash(rules, Limits(), beside={"hosts": ["a", "b"]}) == expected
+    assert content_hash(rules, Limits(), more={"hosts": ["a", "b"]}) == expected
 
 
 def nested_prefixes(size: int) -> str:

@@ -18,6 +18,7 @@ from crawlspace.rules.patterns import NO_MATCH, Budget, LongestPrefix, PatternIn
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.space import CrawlSpace
 from tests.growth import is_linear
+from tests.quick import examples
 
 REF = RuleRef("crawl.rules", 1, "")
 patterns = st.lists(st.text("ab*", max_size=8), max_size=60)
@@ -32,7 +33,7 @@ addresses = st.integers(0, 255)
 @given(patterns, texts)
 @example(["a*b*a" + "b" * n for n in range(40)], ["abbabbbb", "a", "aa"])
 @example(["*a*" + "b" * n + "*" for n in range(40)], ["abbb", "bbba"])
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_first_pattern(written: list[str], tried: list[str]) -> None:
     index = PatternIndex(written)
     for text in tried:
@@ -40,7 +41,7 @@ def test_first_pattern(written: list[str], tried: list[str]) -> None:
 
 
 @given(st.lists(st.text("ab", max_size=12), max_size=60, unique=True), texts)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_longest_prefix(strings: list[str], tried: list[str]) -> None:
     known = LongestPrefix(strings)
     for text in tried:
@@ -50,7 +51,7 @@ def test_longest_prefix(strings: list[str], tried: list[str]) -> None:
 
 
 @given(st.lists(st.tuples(host_patterns, st.none() | ports), max_size=40), hosts, ports, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_domain_rules(written: list[tuple[str, int | None]], host: str, port: int, case_sensitive: bool) -> None:
     rules = [DomainRule(RuleAction.ALLOW, pattern, of, REF._replace(line=n)) for n, (pattern, of) in enumerate(written)]
     matcher = DomainMatcher(rules, case_sensitive=case_sensitive)
@@ -68,7 +69,7 @@ def test_domain_rules(written: list[tuple[str, int | None]], host: str, port: in
 
 
 @given(st.lists(prefix_patterns, max_size=60), st.text("ab/?", max_size=10))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_prefix_rules(written: list[str], path: str) -> None:
     rules = [PrefixRule(RuleAction.ALLOW, pattern, REF._replace(line=n)) for n, pattern in enumerate(written)]
     matcher = PrefixMatcher(rules)
@@ -86,7 +87,7 @@ def test_prefix_rules(written: list[str], path: str) -> None:
 
 
 @given(st.lists(st.tuples(addresses, addresses, st.sampled_from([4, 6])), max_size=40), addresses, st.sampled_from([4, 6]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_address_rules(written: list[tuple[int, int, int]], value: int, version: int) -> None:
     rules = [
         AddressRule(RuleAction.ALLOW, of, network & mask, mask, REF._replace(line=n))
@@ -124,7 +125,7 @@ def test_loading_takes_time_by_the_number_of_rules(rule: str) -> None:
         space = CrawlSpace(parse_crawl_rules(text, file="crawl.rules"), Limits(), [])
         assert space.decide("http://nowhere.example/")[1].admitted
 
-    assert is_linear(load, 10_000)
+    assert is_linear(load, 4_000)
 
 
 def test_thousands_of_patterns_with_one_beginning_are_not_scanned() -> None:

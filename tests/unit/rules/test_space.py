@@ -15,7 +15,10 @@ from crawlspace.rules.crawl_rules import parse_crawl_rules, parse_global_rules
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
+from crawlspace.rules.xml.matcher import CompiledActions
+from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.urls import Url, parse
+from tests.quick import examples
 
 IN = Reason.ADMITTED
 RULES = """\
@@ -158,7 +161,7 @@ def test_case_of_hosts(case_sensitive: bool, reason: Reason) -> None:
 
 
 @given(st.text(max_size=60) | st.text("htps:/\\\\?#@[]%.*a1 \t\n", max_size=40), st.sampled_from(["", "http://A.example/x/y?z"]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_any_text_gets_a_decision(text: str, base: str) -> None:
     url, decision = _space(RULES, TIGHT).decide(text, base=base, depth=1, host_count=1)
     assert decision.reason is not Reason.CHECK_FAILED
@@ -190,10 +193,11 @@ def test_a_limit_that_breaks_refuses(monkeypatch: pytest.MonkeyPatch, caplog: py
     assert (url, decision.reason) == (None, Reason.CHECK_FAILED)
 
 
-class _Flags:
-    """Rules that say the same of every URL."""
+class _Flags(CompiledActions):
+    """Rules with the same actions for every URL."""
 
     def __init__(self, rule_actions: Actions | None, content_hash: str = "1") -> None:
+        super().__init__(ActionRuleSet(()), accept=True, index=True, follow=True)
         self._actions = rule_actions
         self.content_hash = content_hash
 

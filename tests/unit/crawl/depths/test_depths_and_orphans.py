@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,20 +9,15 @@ import pytest
 from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.errors import SettingError
 from crawlspace.model import Held, State
 from crawlspace.state.changes import Change
 from crawlspace.state.depths import LOWERED
 from crawlspace.state.lifecycle import excluded
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.conftest import assert_same
-from tests.contract.memory.store import MemoryStore
-from tests.servers import another_client, emptied
 from tests.unit.crawl.rule_changes.test_rediscovery import Site
 from tests.unit.crawl.test_engine_life import HOME
 
@@ -31,22 +25,13 @@ A, B, C, D = (f"{HOME}{name}" for name in "abcd")
 MONTH = 31
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    store: Store
-    if request.param == "redis":
-        emptied().close()
-        store = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
-    elif request.param == "sqlite":
-        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    else:
-        store = MemoryStore(sinks=(EMBEDDED,))
+@pytest.fixture
+def site(tmp_path: Path, store: Store) -> Site:
     made = Site(tmp_path, store)
     made.write(start=HOME)
     made.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d"}
     made.links = {HOME: [A, D], A: [B], B: [C], C: [D]}
-    yield made
-    store.close()
+    return made
 
 
 def depths(site: Site) -> dict[str, int | None]:

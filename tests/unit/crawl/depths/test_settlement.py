@@ -23,6 +23,7 @@ from crawlspace.state.store import Store
 from crawlspace.status import OUT_OF_SPACE
 from tests.contract.conftest import NOW, new
 from tests.contract.memory.store import MemoryStore
+from tests.quick import examples
 from tests.servers import another_client, emptied
 
 START = "s"
@@ -173,7 +174,7 @@ histories = st.lists(st.tuples(kinds, names, st.lists(names, max_size=4, unique=
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @given(history=histories)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_depths_are_those_of_the_links(kind: str, history: list[tuple[str, str, str]]) -> None:
     with store_of(kind) as store:
         web = LinkedPages(store)
@@ -187,7 +188,7 @@ def test_depths_are_those_of_the_links(kind: str, history: list[tuple[str, str, 
 
 
 @given(history=histories)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_depths_are_those_of_the_links_in_redis(history: list[tuple[str, str, str]]) -> None:
     with store_of("redis") as store:
         web = LinkedPages(store)

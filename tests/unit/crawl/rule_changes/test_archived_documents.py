@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.archived import DOCUMENTS_AT_ONCE, DocumentMoving
 from crawlspace.crawl.run import FetchPage
@@ -17,13 +16,9 @@ from crawlspace.document import Document
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.conftest import assert_same
-from tests.contract.memory.store import MemoryStore
-from tests.servers import emptied
 from tests.unit.crawl.rule_changes.test_folding import MONTH, FoldedSite
 from tests.unit.crawl.test_engine_life import HOME
 
@@ -76,17 +71,9 @@ class ArchivedSite(FoldedSite):
         return state
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ArchivedSite]:
-    store: Store
-    if request.param == "memory":
-        store = MemoryStore(sinks=(EMBEDDED,))
-    elif request.param == "sqlite":
-        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    else:
-        store = RedisStore(emptied(), "demo", sinks=(EMBEDDED,))
-    yield ArchivedSite(tmp_path, store)
-    store.close()
+@pytest.fixture
+def site(tmp_path: Path, store: Store) -> ArchivedSite:
+    return ArchivedSite(tmp_path, store)
 
 
 def test_documents_are_in_the_index_under_the_new_urls_before_these_are_fetched(

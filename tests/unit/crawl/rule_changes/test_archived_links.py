@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.archived import PAGES_AT_ONCE, LinkJudging
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, SpiderCode, judging
 from crawlspace.crawl.run import FetchPage
@@ -19,12 +18,8 @@ from crawlspace.errors import StoreDamaged
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
-from tests.contract.memory.store import MemoryStore
-from tests.servers import emptied
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 PAGES = [f"{HOME}{number}" for number in range(2 * PAGES_AT_ONCE + 3)]
@@ -99,17 +94,9 @@ class ArchivedSite(Web):
         return state
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ArchivedSite]:
-    store: Store
-    if request.param == "memory":
-        store = MemoryStore(sinks=(EMBEDDED,))
-    elif request.param == "sqlite":
-        store = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    else:
-        store = RedisStore(emptied(), "demo", sinks=(EMBEDDED,))
-    yield ArchivedSite(tmp_path, store)
-    store.close()
+@pytest.fixture
+def site(tmp_path: Path, store: Store) -> ArchivedSite:
+    return ArchivedSite(tmp_path, store)
 
 
 def test_what_comes_into_reach_is_fetched_and_the_pages_are_not(site: ArchivedSite) -> None:

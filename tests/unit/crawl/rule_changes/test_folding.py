@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.folding import known_by_url
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held, NewUrl, Source
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.memory.store import MemoryStore
-from tests.servers import another_client, emptied
 from tests.unit.crawl.rule_changes.test_rediscovery import Site
 from tests.unit.crawl.test_engine_life import HOME
 
@@ -51,20 +46,11 @@ class FoldedSite(Site):
         return {state.url.removeprefix(HOME): state.depth for state in self.store.urls()}
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FoldedSite]:
-    store: Store
-    if request.param == "redis":
-        emptied().close()
-        store = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
-    else:
-        store = (
-            MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-        )
+@pytest.fixture
+def site(tmp_path: Path, store: Store) -> FoldedSite:
     made = FoldedSite(tmp_path, store)
     made.write(start=HOME)
-    yield made
-    store.close()
+    return made
 
 
 def orphans(site: FoldedSite) -> set[str]:

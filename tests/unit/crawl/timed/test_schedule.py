@@ -11,7 +11,7 @@ from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.refreshes import RUNNING
 from crawlspace.model import Asked, Source, State
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import AT_ONCE
+from crawlspace.state.due_times import AT_ONCE
 from tests.contract.conftest import new
 from tests.unit.crawl.test_engine_life import HOME
 from tests.unit.crawl.timed.web import ALL, RefreshedWeb, at
@@ -179,7 +179,7 @@ def test_killed_half_way_it_is_completed_and_nothing_is_fetched_twice(web: Refre
     assert web.run("2026-05-05 12:00") == []
 
 
-@pytest.mark.parametrize("web", ["redis"], indirect=True)
+@pytest.mark.parametrize("store", ["redis"], indirect=True)
 def test_of_two_workers_one_begins_and_the_other_goes_on_when_it_is_killed(web: RefreshedWeb) -> None:
     prepared(web, 2 * AT_ONCE)
     web.settings["CRAWLSPACE_CONTINUOUS"] = True

@@ -14,6 +14,7 @@ from crawlspace.cache import RecentByWeight
 from crawlspace.rules.xml.comparisons import AtomMatcher, ExpressionSet, required_texts
 from crawlspace.rules.xml.model import Atom, Expression, Field, Kind, Norm, Range
 from crawlspace.urls import parse
+from tests.quick import examples
 from tests.unit.rules.xml.test_matcher import expressions
 
 E = Expression
@@ -228,7 +229,7 @@ def test_texts_that_an_expression_needs(source: str, expected: list[set[str]]) -
 
 @given(expressions, st.lists(st.text("abAB/.=cp:", max_size=8), min_size=1, max_size=8))
 @example(Expression("(?:a|b)*abc"), ["abc", "aabc", "ab"])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_where_an_expression_matches_its_required_texts_occur(expression: Expression, tried: list[str]) -> None:
     needed = required_texts(expression.source)
     for text in tried:

@@ -31,6 +31,7 @@ from crawlspace.rules.xml.model import (
     Range,
 )
 from crawlspace.urls import Url, parse
+from tests.quick import examples
 
 ACCEPT, IGNORE = Action(ActionKind.ACCEPT), Action(ActionKind.IGNORE)
 INDEX, NO_INDEX = Action(ActionKind.INDEX), Action(ActionKind.NO_INDEX)
@@ -308,7 +309,7 @@ urls = st.builds(
     [parse("http://a/a")],
     True,
 )
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_agrees_with_a_plain_reading(rules: list[tuple[Condition, list[Action]]], tried: list[Url], accept: bool) -> None:
     fast = CompiledActions(rule_set(*rules), accept=accept, index=True, follow=True)
     for url in [*tried, *tried]:

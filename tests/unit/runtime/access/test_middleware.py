@@ -31,8 +31,8 @@ def made() -> tuple[SiteAccessMiddleware, Logins]:
     logins = Logins(read_sites(settings), MemoryStore(), FakeClock())
     cookies = SessionCookies()
     cookies.load(cookies_of_values(logins.entry("wiki.example.com"), {"sid": "v"}))
-    logins.sessions.took(logins.entry("wiki.example.com"), cookies.dumped())
-    logins.sessions.took(logins.entry("api.example.com"), '{"token": "t"}')
+    logins.sessions.add(logins.entry("wiki.example.com"), cookies.dumped())
+    logins.sessions.add(logins.entry("api.example.com"), '{"token": "t"}')
     return SiteAccessMiddleware(logins), logins
 
 

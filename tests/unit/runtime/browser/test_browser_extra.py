@@ -8,11 +8,11 @@ from importlib.machinery import ModuleSpec
 import pytest
 
 from crawlspace.config.access import SiteAccess, read_site_access
-from crawlspace.config.sites import BrowserSettings
 from crawlspace.errors import ConfigError
 from crawlspace.runtime.browser import extra
+from crawlspace.settings import BrowserSettings
 
-SETTINGS = BrowserSettings("", pages=1, timeout_s=1.0, max_pages=1, memory_bytes=1 << 30)
+SETTINGS = BrowserSettings(executable="", pages=1, timeout_s=1.0, max_pages=1, memory_bytes=1 << 30)
 FORM: Mapping[str, object] = {"type": "form", "url": "https://wiki.example.com/login", "fields": {"user": "me"}}
 BROWSER: Mapping[str, object] = {"type": "browser", "url": "https://wiki.example.com/login", "steps": [{"click": "#go"}]}
 
