@@ -37,7 +37,7 @@ from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.url_options import NO_OPTIONS, Folding, UrlFolding, UrlOptions
 from crawlspace.state.changes import Change
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
 from crawlspace.urls import parse, url_key

@@ -20,8 +20,8 @@ from statistics import median
 from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import SCRAPY, BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, tail
 from benchmarks.whole_crawl import Ground, site_served
-from crawlspace.state.hastening import hasten_all
 from crawlspace.state.sqlite.store import SqliteStore
+from tests.due_times import hasten_all
 
 _NAME = "recrawl"
 _WITHOUT, _FIRST, _REFRESH, _REINDEX, _EXTRACT = "crawl without archive", "first crawl", "refresh", "reindex", "reindex --extract"

@@ -20,7 +20,7 @@ from crawlspace.index.sink import Entry, Inventory
 from crawlspace.index.versions import Versions
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.once_a_run import at_once
+from crawlspace.state.due_times import at_once
 from crawlspace.state.views import Counts, KnownUrl
 
 PAGE = 500

@@ -17,7 +17,7 @@ from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.sink import BuiltCopy, Entry, Rebuildable, Refusal
 from crawlspace.index.versions import Versions
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 
 PAGE = 500
 MOST_ROUNDS = 20

@@ -10,7 +10,7 @@ from typing import Protocol
 from crawlspace.config.refresh import SCHEDULE, SMART, RefreshTimes
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import Asked, State, UrlState
-from crawlspace.state.by_age import real_time
+from crawlspace.state.due_times import real_time
 from crawlspace.state.views import Site
 
 

@@ -18,7 +18,7 @@ from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.once_a_run import at_once
+from crawlspace.state.due_times import at_once
 from crawlspace.state.views import Counts, KnownUrl
 from crawlspace.text import counted
 

@@ -17,10 +17,9 @@ from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.crawl.findings import ErrorExample, HashRoutes
 from crawlspace.crawl.traps import Trap
 from crawlspace.model import Held, State, UrlState, priority
-from crawlspace.state.by_age import real_time
+from crawlspace.state.due_times import real_time
 from crawlspace.state.duplicates import stays_in_index
-from crawlspace.state.views import Counts
-from crawlspace.state.who_crawls import Crawler
+from crawlspace.state.views import Counts, Crawler
 from crawlspace.status import Status
 
 LEASED = "leased"

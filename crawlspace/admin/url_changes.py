@@ -27,8 +27,8 @@ from crawlspace.errors import CrawlspaceError, UsageError
 from crawlspace.model import Asked, Candidate, Held, NewUrl, Source, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.due_times import at_once
 from crawlspace.state.lifecycle import approved, discarded, pending_again
-from crawlspace.state.once_a_run import at_once
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import KnownUrl
 from crawlspace.status import OUT_OF_SPACE

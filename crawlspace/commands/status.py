@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
-from crawlspace.access.logins import (
+from crawlspace.access.login_states import (
     RefusedLogin,
     WaitingLogin,
     often_sentence,
@@ -37,7 +37,7 @@ from crawlspace.index.marks import Agreement
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, shortened
 from crawlspace.runtime.session.paths import CollectionPaths, lost_documents
 from crawlspace.state.store import Store
-from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.state.views import Crawler, Share
 from crawlspace.text import counted, printable
 
 SITES_SHOWN = 20

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from crawlspace.access.logins import Logins
+from crawlspace.access.login_states import Logins
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import Locate, Locating
@@ -25,7 +25,7 @@ from crawlspace.crawl.outcomes import NOT_SHOWN, OutcomePolicy, excluded_status,
 from crawlspace.crawl.recording import OutcomeRecorder
 from crawlspace.crawl.rendering import Rendering
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
-from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters
+from crawlspace.crawl.run import FetchPage, FetchRobots, Refused, RunCounters, RunStart
 from crawlspace.crawl.sinks.deliveries import Deliveries
 from crawlspace.crawl.sites import SiteDelays, SiteFailures, frontier_of, robots_of
 from crawlspace.crawl.timed.steps import Steps
@@ -40,8 +40,8 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.deletion_limit import DeletionLimit
-from crawlspace.state.once_a_run import RunStart, is_due_again
+from crawlspace.state.due_times import is_due_again
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import LeaseStore, Store
 from crawlspace.state.unreachable import UnreachableSite, postponed
@@ -283,7 +283,7 @@ class Engine:
             del self._leased[state.id]
             self.progress.count(state, outcome)
             is_login = outcome.status == Status.LOGGED_OUT
-            waits = is_login and self.logins.logged_out(state.site, outcome.detail, self.frontier)
+            waits = is_login and self.logins.note_logged_out(state.site, outcome.detail, self.frontier)
             after = not_shown(state, outcome, policy=self.policy, now=self.now(), run_ends=self._run.ends, waits=waits)
             self._commits.add(Change(after), outcome, state)
         else:
@@ -425,13 +425,13 @@ class Engine:
     def refuse_login(self, fetch: FetchRobots, why: str) -> None:
         """Request nothing more of a site that has refused its log-in when its robots.txt was requested."""
         self.frontier.unblock(fetch.site, answered=True)
-        self.logins.refused(fetch.site, why)
+        self.logins.note_refused(fetch.site, why)
         self.frontier.give_up(fetch.site)
 
     def pause_login(self, fetch: FetchRobots, why: str) -> None:
         """Pause a site that nobody could log in to for its robots.txt."""
         self.robots_not_sent(fetch)
-        self.logins.logged_out(fetch.target_site, why, self.frontier)
+        self.logins.note_logged_out(fetch.target_site, why, self.frontier)
         self.logins.pause(fetch.site, self.frontier)
 
     def look_up_addresses(self, locate: Locate, *, most: int) -> None:
@@ -564,7 +564,7 @@ class Engine:
 
     def _record(self, outcome: Outcome) -> None:
         """Add the change that an outcome makes to the batch."""
-        self._run.look_at_clock()
+        self._run.check_clock()
         state = self._leased.pop(outcome.id)
         self._recorder.add(state, outcome, policy=self.policy, generation=self.generation, in_flight=self._leased)
         self.progress.count(state, outcome)
@@ -588,7 +588,7 @@ class Engine:
         for site in self.logins.recheck():
             self.frontier.resume(site)
         self.forget_known()
-        self.frontier.look_again()
+        self.frontier.recheck_sites()
         self.deliveries.recount()
 
     def _discovered(self, where: Iterable[tuple[str, Queue]], effects: Effects) -> None:

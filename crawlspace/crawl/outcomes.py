@@ -33,8 +33,8 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
-from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.duplicates import stays_in_index
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, made_anew, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health

@@ -17,7 +17,7 @@ from crawlspace.crawl.rule_changes.folding import FoldedDocuments
 from crawlspace.model import NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
-from crawlspace.state.once_a_run import at_once
+from crawlspace.state.due_times import at_once
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import packed
 from crawlspace.status import Status

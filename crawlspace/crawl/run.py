@@ -7,12 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from crawlspace.clock import Clock
 from crawlspace.crawl.findings import RunFindings
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
+from crawlspace.state.store import RunStore
 from crawlspace.status import LINKS_ONLY, Status
 from crawlspace.text import counted, printable
 from crawlspace.urls import parse
@@ -22,6 +24,26 @@ MOST_SITES = 1_000
 SHOWN = 3
 _ANSWERS_TO_OWN_CODE = (*LINKS_ONLY, 304)
 _NOT_FETCHED = (int(Status.ROBOTS_FORBIDDEN), int(Status.EXCLUDED), int(Status.EXCLUDED_HERE))
+
+
+class RunStart:
+    """The run of this process. It begins when the object is made; a continuous crawl has no beginning."""
+
+    def __init__(self, store: RunStore, clock: Clock, *, continuous: bool) -> None:
+        self._store = store
+        self._clock = clock
+        self._began = None if continuous else int(clock.now())
+        store.begin_run(self._began)
+
+    @property
+    def ends(self) -> bool:
+        return self._began is not None
+
+    def check_clock(self) -> None:
+        """Move the beginning of the run back to now if the clock was set back, so that later fetches count as fetched in it."""
+        if self._began is not None and (now := int(self._clock.now())) < self._began:
+            self._began = now
+            self._store.begin_run(now, resumes=True)
 
 
 @dataclass(frozen=True, slots=True)

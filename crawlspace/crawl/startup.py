@@ -25,7 +25,7 @@ from crawlspace.rules.domain import GlobalSpace
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.loosened import Checks
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.store import MetaStore, Store
 
 CONTENT = "content_hash"

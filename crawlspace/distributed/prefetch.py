@@ -298,7 +298,7 @@ class Prefetch:
         self._is_joining = True
         logger.warning(EXPIRED)
         for site in self._sites:
-            self._crawl.frontier.part(site)
+            self._crawl.frontier.leave_site(site)
         self._sites.lose_all()
         self._staying.clear()
         self.incarnation += 1
@@ -324,7 +324,7 @@ class Prefetch:
         return self._sites.holds(site) and self._staying.get(site, now) <= now
 
     def _leave(self, site: str, now: float) -> None:
-        self._crawl.frontier.part(site)
+        self._crawl.frontier.leave_site(site)
         self._sites.leave(site, now)
 
     def _release_leaving(self, now: float) -> None:
@@ -358,7 +358,7 @@ class Prefetch:
         for site in sites:
             ids = self._sites.drop(site)
             self._staying.pop(site, None)
-            releases.append(SiteRelease(site, *self._crawl.frontier.part(site), ids))
+            releases.append(SiteRelease(site, *self._crawl.frontier.leave_site(site), ids))
         if releases:
             self._background.do(lambda: self._worker.release_sites(releases))
 

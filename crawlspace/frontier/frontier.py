@@ -93,7 +93,7 @@ class Frontier:
         """Return the next URL to fetch, or None if no site may be requested now (see `wake_in`)."""
         now = self._clock.monotonic()
         if self._leases.reclaim():
-            self.look_again()
+            self.recheck_sites()
         self._wake(now)
         for source in self._sources.order():
             for queue_index in indexes_of(source):
@@ -213,7 +213,7 @@ class Frontier:
         """Return the number of URLs of the site in flight or buffered."""
         return 0 if (found := self._sites.get(site)) is None else found.in_flight + sum(map(len, found.buffered.values()))
 
-    def part(self, site: str) -> tuple[float | None, float]:
+    def leave_site(self, site: str) -> tuple[float | None, float]:
         """Start no more requests to a site. Returns the seconds since the last one (None if irrelevant), and the rest of its delay."""
         if (site_queue := self._sites.get(site)) is None:
             return None, 0.0
@@ -224,7 +224,7 @@ class Frontier:
         self._settle(site_queue)
         return (None if last == -inf else now - last), max(0.0, site_queue.next_turn - now)
 
-    def look_again(self) -> None:
+    def recheck_sites(self) -> None:
         """Update the sites from the store, after another process has written to it."""
         for known in (one for one in self._store.sites() if one.site not in self.given_up_sites):
             self._learn(self._queue_of(known.site), known.pending, known.due)
@@ -253,7 +253,7 @@ class Frontier:
         self.given_up_sites.discard(site)
         if self._others is not None:
             self._others.resume(site)
-        self.look_again()
+        self.recheck_sites()
 
     def wake_in(self) -> float | None:
         """Return the seconds until `next` may return a URL; None if that depends on requests in flight."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crawlspace.document import Document
-from crawlspace.model import NewUrl, Queue, UrlState
+from crawlspace.model import Asked, Held, NewUrl, Queue, State, UrlState
 from crawlspace.state.refused_links import RefusedLink
 
 NOWHERE = 0
@@ -109,3 +109,36 @@ class Reclassified:
     """Known URLs that are due at once, with an unconditional GET, unless they are pending or never due."""
     moved: Sequence[tuple[int, Queue]] = ()
     """Ids with their new source and shift; they may be in another list, too."""
+
+
+Values = Mapping[str, int | None]
+"""What a change of the rules writes to URLs, by field of UrlState: the stores write it to many of them at once."""
+
+EXCLUDED: Values = {
+    "state": State.EXCLUDED,
+    "next_fetch": None,
+    "interval_s": None,
+    "retries": 0,
+    "errors": 0,
+    "lease_until": None,
+    "etag": None,
+    "last_modified": None,
+    "checksum": None,
+    "canonical": None,
+    "held": None,
+    "held_mark": 0,
+    "asked": Asked.NO,
+    "fields_mark": 0,
+    "refused": None,
+    "detail": None,
+}
+"""With its status. Nothing of the page is kept; it is never due, but for its links (DUE)."""
+DUE: Values = {"rules": 0}
+"""With `next_fetch`: the next GET is unconditional."""
+HELD: Values = {"held": Held.RULES, "next_fetch": None, "retries": 0}
+"""With `held_mark`. All else stays as it is."""
+HELD_FOLDED: Values = {**HELD, "held": Held.FOLDED}
+"""The same for a URL that is folded into another one."""
+NOT_HELD: Values = {"held": None, "held_mark": 0}
+PENDING_AGAIN: Values = {**NOT_HELD, **DUE, "state": State.PENDING, "status": None, "next_fetch": None, "interval_s": None}
+"""A URL that was outside the crawl space."""

@@ -28,6 +28,7 @@ from crawlspace.errors import StoreDamaged, StoreError, StoreLocked, StoreVersio
 from crawlspace.model import UrlState
 from crawlspace.state.refused_links import LETTERS, RefusedLink, by_letter, by_reason, reason_of
 from crawlspace.state.site_health import NEW_SITE, Health
+from crawlspace.state.store import MetaStore
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 
@@ -237,10 +238,6 @@ class CopyTarget(CopySource, Protocol):
     def counts(self) -> Counts: ...
 
 
-class HasMeta(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-
-
 Report = Callable[[str, int, int], None]
 """Takes what is being done, with how many URLs that has been done, and of how many."""
 
@@ -280,7 +277,7 @@ def read_mark(encoded: str | None) -> CopyMark | None:
         return CopyMark("a store that is not known", "")
 
 
-def refuse_unfinished_copy(store: HasMeta, collection: str) -> None:
+def refuse_unfinished_copy(store: MetaStore, collection: str) -> None:
     """Raise StoreError where a store is an unfinished copy of another one."""
     mark = read_mark(store.get_meta(MOVING))
     if mark is not None:

@@ -117,3 +117,22 @@ def _rule(key: object, text: object) -> ErrorRule:
         if retries > MOST_RETRIES:
             raise SettingError(f"{NAME}[{quoted(key)}] is {quoted(text)}; the number behind RETRY must be at most {MOST_RETRIES}")
     return ErrorRule(keep=match[1].upper() == "KEEP", after=max(1, int(match[2] or 1)), retries=retries)
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionLimit:
+    """How many documents may leave the index at once: an outage or a mistake in a rule file must not empty it.
+
+    Too many deletions are more than `percent` of a hundred indexed documents, and more than `count`.
+    """
+
+    percent: int
+    count: int
+
+    def most(self, indexed: int) -> int:
+        """Return the largest number of deletions that is allowed while so many documents are indexed."""
+        return max(self.count, indexed * self.percent // 100)
+
+    def allows(self, deletions: int, *, indexed: int) -> bool:
+        """Return whether so many deletions are not too many; `indexed` is the number of documents before them."""
+        return deletions <= self.most(indexed)

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.once_a_run import at_once
+from crawlspace.state.due_times import at_once
 from crawlspace.status import LINKS_ONLY, OUT_OF_SPACE
 
 DAY_S = 86_400

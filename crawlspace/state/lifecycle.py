@@ -13,7 +13,7 @@ from msgspec import structs
 from crawlspace.document import Op
 from crawlspace.model import Asked, Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state import rule_change_values
+from crawlspace.state.changes import DUE, EXCLUDED
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, next_refresh, retry_wait
 from crawlspace.state.site_health import MISSING, NEW_SITE, REFUSALS, Health
 from crawlspace.status import Status
@@ -146,15 +146,13 @@ def discarded(state: UrlState, *, next_run: int) -> Transition:
 
 def excluded(state: UrlState, status: Status) -> UrlState:
     """Return the state of a URL that is outside the crawl space: nothing of its page is kept, and it is never due."""
-    return structs.replace(state, **rule_change_values.EXCLUDED, status=int(status))
+    return structs.replace(state, **EXCLUDED, status=int(status))
 
 
 def unindexed(state: UrlState, now: int) -> UrlState:
     """Return the state of a URL whose document the rules exclude from the index; it is due, for its links."""
     new = excluded(state, Status.NOINDEX)
-    return structs.replace(
-        new, **rule_change_values.DUE, next_fetch=now if state.fetched_at is None else min(now, state.fetched_at)
-    )
+    return structs.replace(new, **DUE, next_fetch=now if state.fetched_at is None else min(now, state.fetched_at))
 
 
 def is_retry(state: UrlState) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ldexp
 
 from crawlspace.model import UrlState
-from crawlspace.state.by_age import NOT_BY_AGE
+from crawlspace.state.due_times import NOT_BY_AGE
 from crawlspace.state.error_policy import ErrorRules
 
 

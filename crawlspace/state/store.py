@@ -31,7 +31,7 @@ from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
-from crawlspace.state.hastening import AT_ONCE, Hastened
+from crawlspace.state.due_times import AT_ONCE, Hastened
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
@@ -68,12 +68,12 @@ class LeaseStore(Protocol):
 class RunStore(Protocol):
     """For the begin of a run."""
 
-    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
-        """Have no known URL be leased that was fetched from that time on, except as in `once_a_run`; None: there is no such bound.
+    def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
+        """Have no known URL be leased that was fetched from that time on, except as in `due_times.py`; None: there is no such bound.
 
         Where several workers crawl, the earliest of their times holds. URLs that were set aside in the last run may be leased again;
         that takes many transactions, and may be interrupted. The waits of sites that gave no answer in the last run end.
-        `goes_on`: the same run, which turns out to have begun then.
+        `resumes`: the same run, which turns out to have begun then.
         """
 
 
@@ -157,7 +157,7 @@ class RuleChangeStore(Protocol):
         """
 
     def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
-        """Have up to `limit` known URLs not be due by their age (`by_age.py`), or be it again, at `latest` at the latest; in the same order."""
+        """Have up to `limit` known URLs not be due by their age (`due_times.py`), or be it again, at `latest` at the latest; in the same order."""
 
     def hasten_retries(self, latest: int) -> int:
         """Do the same for all unleased URLs that wait in another source than refresh, for a retry or because a person asked for them."""

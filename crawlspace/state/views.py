@@ -141,3 +141,29 @@ class Counts:
     def has_work(self) -> bool:
         """Something is pending or leased."""
         return bool(self.by_state.get("pending") or self.by_state.get("leased"))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one of several workers owns, and the numbers of its last report."""
+
+    host: str
+    unseen_s: float
+    sites: int
+    urls: int
+    """Leased by it."""
+    fetched: int = 0
+    errors: int = 0
+    documents: int = 0
+    per_second: float = 0.0
+    """Fetched since it began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crawler:
+    """A process that crawls, and since when (seconds since 1970, UTC; 0: unknown)."""
+
+    process: int
+    since: int
+    share: Share | None = None
+    """Where the collection is shared."""

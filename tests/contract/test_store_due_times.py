@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from crawlspace.model import Asked, Queue, Source, State
-from crawlspace.state.by_age import NOT_BY_AGE, is_by_age, real_time
 from crawlspace.state.changes import Reclassified
+from crawlspace.state.due_times import NOT_BY_AGE, is_by_age, real_time
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, new
 

@@ -11,13 +11,13 @@ from crawlspace.document import Document
 from crawlspace.model import Held, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.duplicates import NO_PAGE
-from crawlspace.state.hastening import hasten_all
 from crawlspace.state.lifecycle import excluded
 from crawlspace.state.site_health import NEW_SITE, Health
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
 from crawlspace.status import Status
 from tests.contract.conftest import NOW, Known, full, key, new, short
+from tests.due_times import hasten_all
 
 A, B, C, D = "a.example/", "a.example/bb", "a.example/ccc", "b.example/"
 HERE = {"checksum": None, "keep_in_index": True, "state": State.EXCLUDED, "status": Status.EXCLUDED_HERE}

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from crawlspace.model import Queue, Source, State
-from crawlspace.state.hastening import hasten_all
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, Known
+from tests.due_times import hasten_all
 
 LATER = NOW + 1_000
 REFRESH = Queue(Source.REFRESH)
@@ -92,10 +92,10 @@ def test_a_clock_that_was_set_back_in_a_run(known: Known) -> None:
     """The run begins no later than now, so that what is fetched from now on counts as fetched in it."""
     known.discover("a.example/")
     known.store.begin_run(NOW)
-    known.store.begin_run(NOW - 500, goes_on=True)
+    known.store.begin_run(NOW - 500, resumes=True)
     known.record(known.change("a.example/", fetched_at=NOW - 400, next_fetch=NOW - 300))
     assert known.leased("a.example", now=LATER) == []
-    known.store.begin_run(NOW - 600, goes_on=True)
+    known.store.begin_run(NOW - 600, resumes=True)
     assert known.store.due("a.example:80") == [], "it stays set aside"
 
 
@@ -118,7 +118,7 @@ def test_an_unreachable_site_is_tried_at_once_in_the_next_run(known: Known) -> N
     known.store.wait_site("dead.example:80", NOW + 3_600, wait_s=3_600)
     known.store.wait_site("busy.example:80", NOW + 3_600, wait_s=3_600)
     known.store.set_unreachable("dead.example:80", UnreachableSite("dead.example:80", 613, since=NOW, runs=1, counted_at=NOW))
-    known.store.begin_run(NOW, goes_on=True)
+    known.store.begin_run(NOW, resumes=True)
     assert _waiting(known.store) == {"dead.example:80", "busy.example:80"}
     known.store.begin_run(NOW + 1)
     assert _waiting(known.store) == {"busy.example:80"}, "it has asked for its time"

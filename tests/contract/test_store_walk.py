@@ -264,7 +264,7 @@ class StoreWalk(ArchiveSteps, SinkSteps):
     def set_back_beginning(self, by: int) -> None:
         if self.began is not None:
             self.began -= by
-            self.both(lambda store: store.begin_run(self.began, goes_on=True))
+            self.both(lambda store: store.begin_run(self.began, resumes=True))
 
     @rule()
     def reopen(self) -> None:

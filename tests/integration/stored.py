@@ -13,12 +13,12 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import index_place
 from crawlspace.model import UrlState
-from crawlspace.state.hastening import hasten_all
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import Project
+from tests.due_times import hasten_all
 from tests.servers import another_client, emptied, redis_server
 
 FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\nDOWNLOAD_TIMEOUT = 300\nCRAWLSPACE_ARCHIVE = False\n"

@@ -25,10 +25,10 @@ from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import NewUrl, Source
-from crawlspace.state.hastening import hasten_all
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
 from crawlspace.urls import parse, url_key
+from tests.due_times import hasten_all
 from tests.http import Reply, Request
 from tests.sites import Site, drop, page, serve, status
 from tests.unit.crawl.test_engine_life import HOME, Web

@@ -40,7 +40,7 @@ from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.runtime.components.addon_settings import RULES_DIR
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.state.views import Crawler, Share
 from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.command_line import ROOT

@@ -25,8 +25,8 @@ from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.model import Candidate, NewUrl, Source, State, UrlState, source_of
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.due_times import at_once
 from crawlspace.state.lifecycle import imported_error, is_imported_error, pending_again
-from crawlspace.state.once_a_run import at_once
 from crawlspace.text import counted
 
 LINES_AT_ONCE = 1_000

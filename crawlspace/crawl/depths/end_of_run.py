@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, delete_orphans, find, last_run, write
-from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import get_integers
 from crawlspace.text import counted
 

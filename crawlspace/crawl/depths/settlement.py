@@ -21,11 +21,11 @@ from crawlspace.crawl.admission import CandidateChecker
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, PageLinks, UrlDepth, least_reach
+from crawlspace.state.due_times import at_once
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.lifecycle import pending_again
 from crawlspace.state.metadata import Named, get_integer
-from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts
 from crawlspace.status import OUT_OF_SPACE
 

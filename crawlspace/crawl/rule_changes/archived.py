@@ -27,9 +27,9 @@ from crawlspace.document import Document
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.due_times import at_once
 from crawlspace.state.inherited_metadata import unpacked
 from crawlspace.state.lifecycle import status_of_document
-from crawlspace.state.once_a_run import at_once
 from crawlspace.state.refused_links import packed
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl

@@ -27,8 +27,8 @@ from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Effects, Reclassified
-from crawlspace.state.deletion_limit import DeletionLimit
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import get_table
 from crawlspace.state.store import MetaStore
 

@@ -17,7 +17,7 @@ from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.once_a_run import at_once
+from crawlspace.state.due_times import at_once
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
 from crawlspace.text import counted

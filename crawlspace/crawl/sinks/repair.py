@@ -28,8 +28,8 @@ from crawlspace.index.marks import Agreement, BatchMark, MarkedStore, agreement,
 from crawlspace.index.sink import Sent
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change, Effects
+from crawlspace.state.due_times import at_once
 from crawlspace.state.duplicates import stays_in_index
-from crawlspace.state.once_a_run import at_once
 from crawlspace.state.views import Counts, KnownUrl
 from crawlspace.status import Status
 from crawlspace.text import counted

@@ -30,9 +30,8 @@ from crawlspace.crawl.conditional import begin_generation
 from crawlspace.crawl.timed.steps import SharedPass, Steps, TimedStep
 from crawlspace.cron import Cron
 from crawlspace.model import Asked, Queue, Source, State, UrlState
-from crawlspace.state.by_age import NOT_BY_AGE, is_by_age
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import CLOCKS_DIFFER_S, Hastened
+from crawlspace.state.due_times import CLOCKS_DIFFER_S, NOT_BY_AGE, Hastened, is_by_age
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import MetaStore, Store

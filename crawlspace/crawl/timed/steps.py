@@ -12,7 +12,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from crawlspace.clock import Clock
-from crawlspace.state.hastening import Due, Hastened
+from crawlspace.state.due_times import Due, Hastened
 from crawlspace.state.store import MetaStore
 
 STEP_EVERY_S = 0.1

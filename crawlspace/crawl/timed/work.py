@@ -14,9 +14,8 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.timed.refreshes import Cycles, ScheduledRefresh, SmartRefresh
 from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import UrlState
-from crawlspace.state.by_age import NOT_BY_AGE
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import AT_ONCE, Due, Hastened
+from crawlspace.state.due_times import AT_ONCE, NOT_BY_AGE, Due, Hastened
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import Store

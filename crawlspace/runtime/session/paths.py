@@ -23,7 +23,7 @@ from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.sinks import give_orders_to
 from crawlspace.state.sqlite.file import CrawlLock, is_awaited, who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.who_crawls import Crawler
+from crawlspace.state.views import Crawler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

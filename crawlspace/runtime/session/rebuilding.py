@@ -18,7 +18,7 @@ from crawlspace.index.versions import Versions
 from crawlspace.parsing import integer
 from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
 from crawlspace.runtime.session.progress import ProgressDisplay
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.text import counted, printable, quoted
 
 SHOWN = 20

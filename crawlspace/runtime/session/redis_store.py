@@ -19,7 +19,7 @@ from crawlspace.state.redis.keys import Key
 from crawlspace.state.redis.server import redis_errors
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, workers
-from crawlspace.state.who_crawls import Crawler, Share
+from crawlspace.state.views import Crawler, Share
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

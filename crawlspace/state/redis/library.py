@@ -16,13 +16,12 @@ from typing import NamedTuple
 from msgspec.structs import fields
 
 from crawlspace.model import QUEUES, SHIFTS, Asked, Held, Source, State
-from crawlspace.state.by_age import NOT_BY_AGE
+from crawlspace.state.changes import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
+from crawlspace.state.due_times import CLOCKS_DIFFER_S, NOT_BY_AGE
 from crawlspace.state.fields import COMPUTED, FOUND
-from crawlspace.state.hastening import CLOCKS_DIFFER_S
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST
-from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 from crawlspace.status import LINKS_ONLY, OUT_OF_SPACE, UNCOUNTED, Status
 
 PARTS = ("records", "rows", "groups", "outbox", "inheritance", "refused", "record", "look", "queue", "workers", "move", "main")

@@ -14,7 +14,7 @@ import redis
 
 from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.hastening import AT_ONCE, Hastened, hastened
+from crawlspace.state.due_times import AT_ONCE, Hastened, hastened
 from crawlspace.state.redis.encoding import (
     batch_of,
     bytes_of,
@@ -91,11 +91,11 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     def release(self, ids: Iterable[int]) -> None:
         self.server.write("release", ids=list(ids))
 
-    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
-        has_more = not goes_on
+    def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
+        has_more = not resumes
         while has_more:
             has_more = self.server.write("restore_set_aside", limit=AT_ONCE) == 1
-        self.server.write("begin_run", began=at, joins=goes_on)
+        self.server.write("begin_run", began=at, joins=resumes)
         self.inheritance.settle(Effects())
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:

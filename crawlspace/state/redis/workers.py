@@ -25,7 +25,7 @@ import msgspec
 from crawlspace.errors import StoreError
 from crawlspace.model import SHIFTS, Source, UrlState
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.hastening import AT_ONCE
+from crawlspace.state.due_times import AT_ONCE
 from crawlspace.state.redis.encoding import change_of, site_text, understood, written
 from crawlspace.state.redis.inherited_metadata import encode_pages
 from crawlspace.state.redis.keys import Key

@@ -23,7 +23,7 @@ from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFu
 from crawlspace.private_files import irregular, make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
 from crawlspace.state.sqlite.schema import APPLICATION_ID, DEVELOPMENT_IDS, SCHEMA, UPGRADES, VERSION
-from crawlspace.state.who_crawls import Crawler
+from crawlspace.state.views import Crawler
 
 _BUSY_MS = 10_000
 _REPORTED_AFTER_S = 1

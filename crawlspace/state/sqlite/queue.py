@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import apsw
 
 from crawlspace.model import Asked, Queue, Source, State, UrlState
-from crawlspace.state.by_age import NOT_BY_AGE
-from crawlspace.state.hastening import CLOCKS_DIFFER_S, LOOKED_AT, Hastened, hastened
+from crawlspace.state.due_times import CLOCKS_DIFFER_S, LOOKED_AT, NOT_BY_AGE, Hastened, hastened
 from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, url_states
 from crawlspace.state.sqlite.transaction import integers
 from crawlspace.state.views import Site
@@ -52,7 +51,7 @@ _NEXT_DUE = (
     " LIMIT 1"
 )
 _LATE = f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch > ?"
-# Known URLs that are for the next run: see `once_a_run`. Their time is moved so far ahead that it never comes, and their ids are noted.
+# Known URLs that are for the next run: see `due_times.py`. Their time is moved so far ahead that it never comes, and their ids are noted.
 _DUE_NOW = (
     "SELECT id, fetched_at >= ?5 AND next_fetch > fetched_at"
     f" FROM {_DUE} AND site = ?1 AND waits_in = ?2 AND shift = ?3 AND next_fetch <= ?4 ORDER BY next_fetch, id LIMIT ?6"
@@ -65,7 +64,7 @@ _FIRST = (-1, -9)
 _BEYOND = 1 << 50
 """No id of a site is as large."""
 
-# Changes of many due times, in steps: see `hastening.py`.
+# Changes of many due times, in steps: see `due_times.py`.
 _TIME = f"(next_fetch & {SET_ASIDE - 1})"
 """When a URL is due, also one that is for the next run. That is looked at again when its new time has come."""
 _SOME = (

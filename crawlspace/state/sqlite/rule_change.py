@@ -14,10 +14,20 @@ import apsw
 from msgspec import structs
 
 from crawlspace.model import State
-from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state.changes import (
+    DUE,
+    EXCLUDED,
+    HELD,
+    HELD_FOLDED,
+    NOT_HELD,
+    PENDING_AGAIN,
+    Change,
+    Effects,
+    Reclassified,
+    Values,
+)
 from crawlspace.state.duplicates import NO_PAGE, NOTED, Settlement
 from crawlspace.state.lifecycle import excluded, unindexed
-from crawlspace.state.rule_change_values import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
 from crawlspace.state.sqlite import links, outbox, record
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import by_ids

@@ -21,7 +21,7 @@ from crawlspace.errors import StoreDamaged
 from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
-from crawlspace.state.hastening import AT_ONCE, Hastened
+from crawlspace.state.due_times import AT_ONCE, Hastened
 from crawlspace.state.link_keys import folded_links
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
@@ -116,10 +116,10 @@ class SqliteStore:
         with self._writing() as db:
             sqlite_queue.release(db, ids)
 
-    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
+    def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
         self._run_began = at
         self._file.begin_run()
-        has_more = not goes_on
+        has_more = not resumes
         while has_more:
             with self._writing() as db:
                 has_more = sqlite_queue.restore_set_aside(db)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from crawlspace.model import Asked, Source, State, UrlState
-from crawlspace.state.by_age import NOT_BY_AGE, is_by_age
-from crawlspace.state.hastening import AT_ONCE, CLOCKS_DIFFER_S, Due, Hastened, hastened
+from crawlspace.state.due_times import AT_ONCE, CLOCKS_DIFFER_S, NOT_BY_AGE, Due, Hastened, hastened, is_by_age
 
 
 class MemoryDueTimes:

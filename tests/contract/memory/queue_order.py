@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from crawlspace.model import State, UrlState
-from crawlspace.state.once_a_run import is_for_next_run
+from crawlspace.state.due_times import is_for_next_run
 
 
 def may_be_due(row: UrlState) -> bool:
@@ -36,10 +36,10 @@ class SetAside:
     def __contains__(self, row: UrlState) -> bool:
         return is_for_next_run(row, self._began) and self._times.get(row.id) == row.next_fetch
 
-    def begin(self, at: int | None, *, goes_on: bool) -> None:
+    def begin(self, at: int | None, *, resumes: bool) -> None:
         """Begin a run."""
         self._began = at
-        if not goes_on:
+        if not resumes:
             self._times.clear()
 
     def put(self, rows: Iterable[UrlState]) -> None:

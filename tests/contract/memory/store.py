@@ -14,12 +14,12 @@ from msgspec import structs
 
 from crawlspace.document import IndexOrder, Op
 from crawlspace.model import Held, NewUrl, Queue, State, UrlState
-from crawlspace.state import refused_links, rule_change_values
-from crawlspace.state.changes import Change, Effects, Reclassified
+from crawlspace.state import refused_links
+from crawlspace.state.changes import HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Change, Effects, Reclassified
 from crawlspace.state.depths import leads_again
+from crawlspace.state.due_times import at_once
 from crawlspace.state.duplicates import canonical_page
 from crawlspace.state.lifecycle import excluded, unindexed
-from crawlspace.state.once_a_run import at_once
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import ALL_SCHEMES
@@ -103,9 +103,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
                 ended[row.site] += 1
         return dict(ended)
 
-    def begin_run(self, at: int | None, *, goes_on: bool = False) -> None:
-        self._set_aside.begin(at, goes_on=goes_on)
-        for row in () if goes_on else self.unreachable():
+    def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
+        self._set_aside.begin(at, resumes=resumes)
+        for row in () if resumes else self.unreachable():
             self.wait_site(row.site, None)
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
@@ -153,9 +153,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         others = [
             structs.replace(row, **values, held_mark=mark)
             for ids, values, mark in (
-                (found.held, rule_change_values.HELD, 0),
-                (found.held_unindexed, rule_change_values.HELD, 1),
-                (found.held_folded, rule_change_values.HELD_FOLDED, 0),
+                (found.held, HELD, 0),
+                (found.held_unindexed, HELD, 1),
+                (found.held_folded, HELD_FOLDED, 0),
             )
             for row in self._stored(ids)
         ]
@@ -165,9 +165,9 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
 
         for row in self._stored(found.returned):
             if row.status in (Status.EXCLUDED, Status.EXCLUDED_HERE):
-                others.append(structs.replace(row, **rule_change_values.PENDING_AGAIN))
+                others.append(structs.replace(row, **PENDING_AGAIN))
             elif row.state is not State.PENDING:
-                others.append(structs.replace(row, **rule_change_values.NOT_HELD, **due(row)))
+                others.append(structs.replace(row, **NOT_HELD, **due(row)))
         others += [
             structs.replace(row, **due(row))
             for row in self._stored(found.due)

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from crawlspace.model import Held
 from crawlspace.state.changes import Change, Reclassified
-from crawlspace.state.hastening import AT_ONCE
+from crawlspace.state.due_times import AT_ONCE
 from crawlspace.state.redis.dump import RedisSide
 from crawlspace.state.redis.encoding import PART
 from crawlspace.state.redis.store import RedisStore

@@ -17,7 +17,7 @@ from crawlspace.errors import IndexUnavailable
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Entry
 from crawlspace.index.versions import Versions
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
 from tests.search_server import search_server, sink_of

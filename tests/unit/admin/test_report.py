@@ -12,7 +12,7 @@ from crawlspace.admin.report import STATE_LABELS, UrlReport, iso, known_urls, re
 from crawlspace.document import Document
 from crawlspace.model import Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.who_crawls import Crawler
+from crawlspace.state.views import Crawler
 from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore

@@ -18,7 +18,7 @@ from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 

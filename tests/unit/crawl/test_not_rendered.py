@@ -43,7 +43,7 @@ def test_a_new_page_waits_for_the_next_run(tmp_path: Path) -> None:
     store, clock = MemoryStore(sinks=(EMBEDDED,)), FakeClock()
     crawled = engine(tmp_path, store, clock)
     assert [state.url for state in fetches(crawled)] == [FIRST, SECOND]
-    crawled.frontier.look_again()
+    crawled.frontier.recheck_sites()
     assert fetches(crawled) == []
     assert crawled.is_done()
     assert crawled.progress.by_status == {617: 2}

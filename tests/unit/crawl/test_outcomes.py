@@ -11,7 +11,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.outcomes import OutcomePolicy, site_failed
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
 from crawlspace.status import Status

@@ -134,7 +134,7 @@ function queue.append(list, ...)
   for _, value in ipairs({...}) do list[#list + 1] = value end
 end
 
--- Whether a known URL was fetched in the run that began at that time, and is only due again for its interval: see `once_a_run.py`.
+-- Whether a known URL was fetched in the run that began at that time, and is only due again for its interval: see `due_times.py`.
 function queue.is_for_next_run(row, began)
   return began and row[FETCHED_AT] and row[RETRIES] == 0 and not row[ASKED] and row[FETCHED_AT] >= began and row[NEXT_FETCH] > row[FETCHED_AT]
 end
@@ -336,7 +336,7 @@ function writes.take(args)
   return queue.swept({site_replies, taken[2], call("ZCARD", keys.free) == 0 and (fair or queue.fair_share()) or -1})
 end
 
--- When known URLs are due: changes to many of them, in steps (`hastening.py` has the same of one row).
+-- When known URLs are due: changes to many of them, in steps (`due_times.py` has the same of one row).
 
 -- Change the next URLs for which `change` returns their new time; what else it changes of a record is written too.
 -- What was set aside stands in its queue again, and is looked at again when its time has come.

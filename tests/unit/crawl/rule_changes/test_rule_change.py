@@ -17,7 +17,7 @@ from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from tests.unit.crawl.known_urls import (
     BACK,
     DOCUMENT,

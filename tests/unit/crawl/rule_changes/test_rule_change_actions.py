@@ -20,7 +20,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.parser import parse_rules_xml
 from crawlspace.state.changes import Change
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.known_urls import (
     BACK,

@@ -8,7 +8,7 @@ from crawlspace.crawl.conditional import set_generation
 from crawlspace.crawl.rule_changes import survey as module
 from crawlspace.crawl.rule_changes.reconcile import RECONCILING, RULES_HASH, plan, reconcile
 from crawlspace.state.changes import Change
-from crawlspace.state.deletion_limit import DeletionLimit
+from crawlspace.state.error_policy import DeletionLimit
 from tests.unit.crawl.known_urls import (
     LATER,
     NOW,

@@ -8,7 +8,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.timed.work import ClockWatch
 from crawlspace.model import State
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import AT_ONCE
+from crawlspace.state.due_times import AT_ONCE
 from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import new
 from tests.contract.memory.store import MemoryStore

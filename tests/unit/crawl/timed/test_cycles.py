@@ -14,7 +14,7 @@ from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.refreshes import CYCLE_BEGAN
 from crawlspace.model import State
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import AT_ONCE
+from crawlspace.state.due_times import AT_ONCE
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
@@ -96,7 +96,7 @@ def test_what_is_fetched_before_its_step_is_not_fetched_again(web: Web) -> None:
     web.pages[late] = "late"
     web.store.discover([new(late)], now=int(web.clock.now()))
     engine._update()
-    engine.frontier.look_again()
+    engine.frontier.recheck_sites()
     web.clock.advance(1)
     work(web, engine)
     assert web.asked_for(late) == 1

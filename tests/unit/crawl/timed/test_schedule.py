@@ -11,7 +11,7 @@ from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.refreshes import RUNNING
 from crawlspace.model import Asked, Source, State
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import AT_ONCE
+from crawlspace.state.due_times import AT_ONCE
 from tests.contract.conftest import new
 from tests.unit.crawl.test_engine_life import HOME
 from tests.unit.crawl.timed.web import ALL, RefreshedWeb, at

@@ -7,9 +7,8 @@ from msgspec import structs
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.timed.refreshes import AGE
 from crawlspace.model import Held, State
-from crawlspace.state.by_age import is_by_age, real_time
 from crawlspace.state.changes import Change
-from crawlspace.state.hastening import AT_ONCE
+from crawlspace.state.due_times import AT_ONCE, is_by_age, real_time
 from crawlspace.status import Status
 from tests.contract.conftest import new
 from tests.unit.crawl.test_engine_life import HOME

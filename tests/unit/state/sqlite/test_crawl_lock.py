@@ -14,7 +14,7 @@ from crawlspace.runtime.session.paths import StateFile
 from crawlspace.state.sqlite import file as sqlite_file
 from crawlspace.state.sqlite.file import CrawlLock, is_awaited
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.who_crawls import Crawler
+from crawlspace.state.views import Crawler
 
 Meanwhile = Callable[[Callable[[], Crawler | None]], None]
 

@@ -12,7 +12,7 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.state.sqlite.file import who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.who_crawls import Crawler
+from crawlspace.state.views import Crawler
 
 NOW = 1_750_000_000
 
