@@ -27,8 +27,9 @@ def examples(number: int) -> int:
 
 
 def some(values: Iterable[object], number: int) -> list[object]:
-    """Return parameters of which a quick run has the first few."""
-    return [value if at < number else pytest.param(value, marks=pytest.mark.full) for at, value in enumerate(values)]
+    """Return parameters of which a quick run has the first few; a tuple is a row of several."""
+    rows = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*row, marks=() if at < number else pytest.mark.full) for at, row in enumerate(rows)]
 
 
 def left_to_full(items: Iterable[pytest.Item]) -> set[pytest.Item]:

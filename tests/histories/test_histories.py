@@ -54,7 +54,7 @@ def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
     assert report.checks >= 2
 
 
-@pytest.mark.parametrize("kind", ["file", "redis", "team"])
+@pytest.mark.parametrize("kind", some(["file", "redis", "team"], 2))
 def test_so_is_a_search_server_that_fails(folder: Path, kind: str) -> None:
     if kind != "file":
         emptied().close()

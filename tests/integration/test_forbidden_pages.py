@@ -11,6 +11,7 @@ from tests.door import PASSWORD, USER, Door
 from tests.http import Reply
 from tests.integration.stored import FAST, collection, indexed, statuses
 from tests.integration.workers import MakeTeam
+from tests.quick import some
 from tests.sites import Server, page, redirect, serve, status
 
 FORM = {"type": "form", "fields": {"user": USER, "password": "env:WIKI_PASSWORD"}}
@@ -97,7 +98,7 @@ def test_a_page_that_becomes_forbidden(project: MakeProject) -> None:
         assert_same(there, [path for path in SHOWN if path in known])  # held, or gone where the retry came after other pages
 
 
-@pytest.mark.parametrize("more", ["", ONE_BY_ONE], ids=["at once", "at a delay"])
+@pytest.mark.parametrize("more", some(["", ONE_BY_ONE], 1), ids=["at once", "at a delay"])
 @pytest.mark.parametrize("forbidden", [status(403), redirect("/login?next=/secret")], ids=["403", "redirect"])
 def test_a_home_page_for_everybody_tells_nothing(project: MakeProject, more: str, forbidden: Reply) -> None:
     """It is shown with a session that has ended, too; pages behind the log-in tell."""
@@ -139,7 +140,7 @@ def test_a_start_url_that_is_forbidden(project: MakeProject) -> None:
         assert_same(indexed(demo), SHOWN)
 
 
-@pytest.mark.parametrize("key", ["", "env:SESSION_KEY"])
+@pytest.mark.parametrize("key", some(["", "env:SESSION_KEY"], 1))
 def test_workers_that_meet_forbidden_pages(team: MakeTeam, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("SESSION_KEY", "a key")
     door = wiki({f"/secret{n}": status(403) for n in range(10)})

@@ -16,6 +16,7 @@ from tests.door import PASSWORD as DOOR_PASSWORD
 from tests.door import Door
 from tests.forward_proxy import CUT, ForwardProxy, forward_proxy, refusal
 from tests.integration.stored import FAST, indexed, make_due, shared, statuses
+from tests.quick import some
 from tests.sites import Server, Site, page, redirect, serve, text
 
 LOGIN = "crawler:s3cret of the proxy"
@@ -239,7 +240,7 @@ FAULTS: list[tuple[str, bytes, str]] = [
 AGAIN = ("-s", "CRAWLSPACE_REFRESH_MIN=1s", "-s", "CRAWLSPACE_REFRESH_MAX=1s", "-s", "CRAWLSPACE_START_REFRESH=1s")
 
 
-@pytest.mark.parametrize(("scheme", "fault", "sentence"), FAULTS)
+@pytest.mark.parametrize(("scheme", "fault", "sentence"), some(FAULTS, 6))
 def test_a_proxy_that_fails_deletes_nothing(
     project: MakeProject, tmp_path: Path, scheme: str, fault: bytes, sentence: str
 ) -> None:
