@@ -420,7 +420,7 @@ end
 function groups.settle()
   local dirty = groups.concerned()
   local before, moves, checksums = {}, {}, {}
-  local function look(group)
+  local function remember_standing(group)
     if group and not before[group] then before[group] = groups.standing(group) end
   end
   prefetch(dirty)
@@ -428,8 +428,8 @@ function groups.settle()
     local old, row = was[id], rows[id]
     local from, from_aside = groups.group_then(id)
     local to, to_aside = groups.group_now(id)
-    look(from)
-    look(to)
+    remember_standing(from)
+    remember_standing(to)
     local same = from == to and from_aside == to_aside
     if same and old and row then
       same = old.canon == row[CANONICAL] and old.checksum == row[CHECKSUM]

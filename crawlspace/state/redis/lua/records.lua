@@ -7,7 +7,7 @@
 -- server is asked for, of which `reads` write nothing.
 local reads, writes = {}, {}
 local records, sites, waits, cache, url_keys, groups, incumbents, outbox = {}, {}, {}, {}, {}, {}, {}, {}
-local inheritance, refused, record, look, depths, queue, ownership = {}, {}, {}, {}, {}, {}, {}
+local inheritance, refused, record, reading, depths, queue, ownership = {}, {}, {}, {}, {}, {}, {}
 
 -- The functions stay on the server from call to call; what a call reads and changes does not. Each of these makes some of it empty.
 local forgets = {}
