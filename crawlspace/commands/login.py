@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crawlspace.access.logins import forget_refused, forget_waiting, places_of
+from crawlspace.access.login_states import forget_refused, forget_waiting, places_of
 from crawlspace.access.sessions import Sessions
 from crawlspace.clock import SystemClock
 from crawlspace.config.access import SiteAccess

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
-from crawlspace.access.logins import (
+from crawlspace.access.login_states import (
     RefusedLogin,
     WaitingLogin,
     often_sentence,

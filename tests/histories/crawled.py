@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from crawlspace.access.logins import forget_refused, refused_logins
+from crawlspace.access.login_states import forget_refused, refused_logins
 from crawlspace.crawl.sinks.deliveries import have_filled, lacks_documents
 from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.index.embedded import EmbeddedIndex

@@ -18,7 +18,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
+from crawlspace.runtime.access.login_kinds import LogIn, LogInFailedError
 from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked

@@ -16,7 +16,7 @@ from crawlspace.access.sessions import NextStep
 from crawlspace.cache import Recent
 from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.access.client import LoginClient, guard_of_logins
-from crawlspace.runtime.access.log_in import LoggedIn, carry_session
+from crawlspace.runtime.access.login_kinds import LoggedIn, carry_session
 from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.access.renewal import Renewal, SessionCheck
 from crawlspace.runtime.components.requests import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.access.digest import Challenge
-    from crawlspace.access.logins import Logins
+    from crawlspace.access.login_states import Logins
     from crawlspace.access.sessions import Carried
     from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.renewal import Download

@@ -16,7 +16,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawlspace.access.sessions import CheckPage
 from crawlspace.errors import SettingError
 from crawlspace.runtime.access.cookies import SessionCookies
-from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.access.login_kinds import LoggedIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.components.requests import CHECK, SLOT
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.text import printable
@@ -24,7 +24,7 @@ from crawlspace.text import printable
 if TYPE_CHECKING:
     from scrapy.http import Response
 
-    from crawlspace.access.logins import Logins
+    from crawlspace.access.login_states import Logins
     from crawlspace.access.sessions import Carried, Sessions
     from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.pages import LoggedOut

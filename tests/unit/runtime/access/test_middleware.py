@@ -6,7 +6,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawlspace.access.logins import Logins
+from crawlspace.access.login_states import Logins
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import read_sites
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values

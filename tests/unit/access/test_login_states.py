@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.access.logins import (
+from crawlspace.access.login_states import (
     REFUSED,
     Logins,
     forget_refused,
