@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from tests.integration.killed_at_commit import MarkingSite, crawl_killed
 from tests.integration.rendering import RENDERS, dom, packed_shell, shell
 from tests.integration.stored import collection, indexed, make_due, shared, states
 from tests.integration.test_extract import OWN, change, editions, extract
-from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Server, Site, page, serve
 
 
@@ -35,10 +32,7 @@ def crawled(project: MakeProject, server: Server, *options: str, settings: str =
 
 def printed(demo: Project, url: str, *options: str) -> bytes:
     """What `scrapy content` prints of a page."""
-    command = [sys.executable, "-m", "scrapy", "content", "demo", url, *options]
-    return subprocess.run(
-        command, env={**os.environ, **demo.env}, stdout=subprocess.PIPE, timeout=LONGEST_WAIT_S, check=True
-    ).stdout
+    return os.fsencode(demo.scrapy("content", "demo", url, *options).succeeded().stdout)
 
 
 def test_both_are_kept_and_the_dom_is_what_is_read(project: MakeProject) -> None:
