@@ -23,7 +23,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.replay import Remade, ReplayEngine
+from crawlspace.crawl.replay import RebuiltDocument, ReplayEngine
 from crawlspace.crawl.rule_changes.archived import DocumentMoving
 from crawlspace.crawl.startup import build_deletion_limit
 from crawlspace.document import Document
@@ -233,22 +233,22 @@ class ExtractedAgain:
     def is_made(self, *, within_s: float) -> bool:
         return True
 
-    def made(self) -> Mapping[int, Remade]:
+    def made(self) -> Mapping[int, RebuiltDocument]:
         return {state.id: self._of(state) for state in self.states}
 
-    def _of(self, state: UrlState) -> Remade:
+    def _of(self, state: UrlState) -> RebuiltDocument:
         stored = None if state.archived is None else self.archive.page(state.archived, state.url)
         if stored is None:
-            return Remade(state.id, is_missing=True)
+            return RebuiltDocument(state.id, is_missing=True)
         request = LeasedRequest(state.url, meta={STATE: state})
         outcome = Reader(self.engine).outcome_of(response_of(stored.response, request))
-        remade = Remade.of(outcome, self.engine.canonical_key(state, outcome))
-        document = remade.document
-        if document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
-            remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
-            remade.response = stored.location
-        self.noted(state.url, document, remade.checksum)
-        return remade
+        rebuilt = RebuiltDocument.of(outcome, self.engine.canonical_key(state, outcome))
+        document = rebuilt.document
+        if document is not None and rebuilt.kind is OutcomeKind.DOCUMENT and document != stored.document:
+            rebuilt.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
+            rebuilt.response = stored.location
+        self.noted(state.url, document, rebuilt.checksum)
+        return rebuilt
 
 
 # --- moved ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What pages lead to, in Redis: links, link depths, the metadata of links, and the sample of refused links (see `lua/look.lua`, `lua/refused.lua`)."""
+"""What pages lead to, in Redis: links, link depths, the metadata of links, and the sample of refused links (see `lua/reading.lua`, `lua/refused.lua`)."""
 
 from __future__ import annotations
 

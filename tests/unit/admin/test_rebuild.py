@@ -1,4 +1,4 @@
-"""An index that is built anew while the collection changes, whoever is killed when: the switch is to one that is equal to the store."""
+"""An index that is rebuilt while the collection changes, whoever is killed when: the switch is to one that is equal to the store."""
 
 from __future__ import annotations
 

@@ -340,9 +340,9 @@ end
 
 -- Change the next URLs for which `change` returns their new time; what else it changes of a record is written too.
 -- What was set aside stands in its queue again, and is looked at again when its time has come.
-function look.change(args, change)
+function reading.change(args, change)
   local places, seen, times = {}, {}, {}
-  local found, last = look.walk(args.after, args.limit, 5000, function(row, id)
+  local found, last = reading.walk(args.after, args.limit, 5000, function(row, id)
     times[id] = row[STATE] ~= PENDING and row[NEXT_FETCH] and change(row) or nil
     return times[id] ~= nil
   end)
@@ -362,26 +362,26 @@ function look.change(args, change)
   return {#found, last, places}
 end
 
-function look.was_fetched_by(row, time) return time == nil or not row[FETCHED_AT] or row[FETCHED_AT] <= time end
+function reading.was_fetched_by(row, time) return time == nil or not row[FETCHED_AT] or row[FETCHED_AT] <= time end
 
 function writes.hasten(args)
-  return look.change(args, function(row)
+  return reading.change(args, function(row)
     local is_late = row[NEXT_FETCH] > args.latest and (args.before == nil or row[NEXT_FETCH] < args.before)
-    return is_late and look.was_fetched_by(row, args.fetched_by) and args.latest
+    return is_late and reading.was_fetched_by(row, args.fetched_by) and args.latest
   end)
 end
 
 function writes.schedule(args)
-  return look.change(args, function(row)
+  return reading.change(args, function(row)
     local is_ahead = row[FETCHED_AT] and row[FETCHED_AT] > args.latest + NAMES.times.CLOCKS_DIFFER_S
-    if row[ASKED] or row[RETRIES] > 0 or not (is_ahead or look.was_fetched_by(row, args.fetched_by)) then return nil end
+    if row[ASKED] or row[RETRIES] > 0 or not (is_ahead or reading.was_fetched_by(row, args.fetched_by)) then return nil end
     row[ASKED] = NAMES.times.BY_SCHEDULE
     return args.latest
   end)
 end
 
 function writes.set_age_counts(args)
-  return look.change(args, function(row)
+  return reading.change(args, function(row)
     local at = row[NEXT_FETCH]
     if args.counts then return at >= NAMES.times.NOT_BY_AGE and math.min(at - NAMES.times.NOT_BY_AGE, args.latest) end
     local is_by_age = row[STATE] ~= FAILED and not row[ASKED] and row[RETRIES] == 0 and row[FETCHED_AT] and row[FETCHED_AT] < at

@@ -254,7 +254,7 @@ local function flush()
       cache.opened[is.key] = is
     end
     if (was and was.lease) ~= (is and is.lease) then
-      call("HDEL", keys.lease, id)  -- only `take.lua` leases
+      call("HDEL", keys.lease, id)  -- only `queue.lease` leases
     end
     if (is and is.orphaned or false) ~= (was and was.orphaned or false) then
       call(is and is.orphaned and "SADD" or "SREM", keys.orphaned, id)

@@ -1,4 +1,4 @@
--- Who calls: one process alone, or one of several workers, each by its name. The last call of each is remembered with what it came to.
+-- Workers: who calls, which sites each of them owns, and what another one may have of them. The last call of each is remembered with what it came to.
 
 function ownership.worker_key(worker) return PREFIX.worker .. worker end
 

@@ -94,7 +94,7 @@ def test_a_server_that_does_not_answer_in_time_is_not_called_unreachable(scene: 
     is_over.set()
 
 
-def test_an_alias_that_is_gone_is_not_made_anew(scene: Scene) -> None:
+def test_an_alias_that_is_gone_is_not_made_again(scene: Scene) -> None:
     scene.sink.send([push("a", 1)], BatchMark("x", 1))
     scene.search.ask("DELETE", f"/{INDEX}-000001")
     with pytest.raises(IndexUnavailable, match=r"is not there any more.*scrapy sinks demo --fill search"):

@@ -1,30 +1,30 @@
--- Looking.
+-- What is read of URLs, and of the depths and links that they have; and the changes of these that follow from settling depths.
 
-function look.reply(id)
+function reading.reply(id)
   local row = get(id)
   return cache.reply(id, cache.encoded(row), pack(sites.name(row[SITE]), groups.winner_of(id, row) or 0, inheritance.inherited_of(id) or false))
 end
 
-function look.replies(ids)
+function reading.replies(ids)
   local found = {}
   for _, id in ipairs(ids) do
-    if get(id) then found[#found + 1] = look.reply(id) end
+    if get(id) then found[#found + 1] = reading.reply(id) end
   end
   return cache.replies(found)
 end
 
 function reads.get(args)
   local id = url_keys.id_of(args.url, args.key)
-  return look.replies({id})
+  return reading.replies({id})
 end
 
 function reads.get_ids(args)
   prefetch(args.ids)
-  return look.replies(args.ids)
+  return reading.replies(args.ids)
 end
 
 -- Return the URLs after `after` for which `wanted` is true, and the id of the last one that was read; 0 if it was the last of all.
-function look.walk(after, limit, most, wanted)
+function reading.walk(after, limit, most, wanted)
   local last = tonumber(call("HGET", keys.counters, "urls") or 0)
   local found, id, looked = {}, after, 0
   while id < last and #found < limit and looked < most do
@@ -43,19 +43,19 @@ function look.walk(after, limit, most, wanted)
 end
 
 function reads.scan(args)
-  local found, last = look.walk(args.after, args.limit, 20000, function() return true end)
-  return {last, look.replies(found)}
+  local found, last = reading.walk(args.after, args.limit, 20000, function() return true end)
+  return {last, reading.replies(found)}
 end
 
 function reads.urls(args)
-  local found, last = look.walk(args.after, args.limit, 5000, function(row, id)
+  local found, last = reading.walk(args.after, args.limit, 5000, function(row, id)
     return (args.state == nil or row[STATE] == args.state)
       and (not args.leased or row[LEASE_UNTIL])
       and (args.status == nil or row[STATUS] == args.status)
       and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
       and (not args.held or (row[HELD] and (groups.winner_of(id, row) == id or groups.is_left_in_index(id))))
   end)
-  return {last, look.replies(found)}
+  return {last, reading.replies(found)}
 end
 
 function reads.lost_links(args)
@@ -80,7 +80,7 @@ function reads.without_source(args)
     end
   end
   prefetch(ids)
-  return look.replies(ids)
+  return reading.replies(ids)
 end
 
 -- 1 or 0: false would be no answer.
@@ -141,7 +141,7 @@ function reads.depths_of(args)
 end
 
 function reads.scan_depths(args)
-  local found, last = look.walk(args.after, args.limit, 20000, function() return true end)
+  local found, last = reading.walk(args.after, args.limit, 20000, function() return true end)
   for n, id in ipairs(found) do found[n] = depths.of(id) end
   return {last, pack(found)}
 end

@@ -1,4 +1,4 @@
-"""Filters and facets as they are written."""
+"""Filters and facets of a search."""
 
 from __future__ import annotations
 
