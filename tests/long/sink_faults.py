@@ -4,7 +4,7 @@
     python -m tests.long.sink_faults --count 50 --real        # on the OpenSearch of the tests (a JDK and Maven), which is killed itself in 5
     python -m tests.long.sink_faults --seed 1234              # one alone
 
-A history and what is compared are described in tests/sink_faults; `make test` has 20 short ones.
+A history and what is compared are described in tests/sink_faults; `make test-full` has 20 short ones.
 """
 
 from __future__ import annotations
