@@ -29,6 +29,8 @@ except ImportError:  # Windows, where no two processes write to one folder: the 
 
 ENDING = ".warc.gz"
 OPEN = ".open"
+_OFFSET_BITS = 32
+"""A record begins below 2 GiB, above the size at which files are rotated; both parts are a number below 2^53, which Lua can represent."""
 _READ_BYTES, _INFLATED_BYTES = 1 << 18, 1 << 20
 
 
@@ -243,13 +245,6 @@ def unwritable(folder: Path, error: BaseException) -> ArchiveError:
         f"the archive cannot be written to {folder} ({error.strerror or error}): free space there, correct its permissions, or set"
         " CRAWLSPACE_ARCHIVE_DIR to another folder (CRAWLSPACE_ARCHIVE = False crawls without an archive); nothing that was recorded is lost"
     )
-
-
-_OFFSET_BITS = 32
-LARGEST_FILE = 1 << 31
-"""A record begins below this offset: above the size at which files are rotated, and within the bits of an offset."""
-MOST_FILES = 1 << (53 - _OFFSET_BITS)
-"""An archive offset is a number below 2^53, which Lua can represent."""
 
 
 def place_of(number: int, offset: int) -> int:

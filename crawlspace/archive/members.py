@@ -24,7 +24,7 @@ _READ_AT_ONCE = 1 << 15
 _INFLATED_AT_ONCE = 1 << 20
 _COPIED_AT_ONCE = 1 << 20
 MOST_HEAD = 1 << 20
-"""Bytes of the fields of a record, and of status line and headers of a response: a crawl takes headers of 256 KiB."""
+"""Bytes of the fields of a record, and of status line and headers of a response: a crawl accepts headers of 256 KiB."""
 _MOST_DIGITS = 15
 _AFTER_BLOCK = 16
 """Bytes that may follow the block of a record, where four are usual."""
@@ -158,7 +158,7 @@ def faults_of(path: Path) -> Iterator[str]:
         awaited = (record.fields[DOM], record.url) if DOM in record.fields else None
     size = path.stat().st_size
     if end != size:
-        yield f"{path.name}: damaged, or cut off, behind byte {end:,} of {size:,}"
+        yield f"{path.name}: damaged, or cut off, after byte {end:,} of {size:,}"
 
 
 def _read_all(path: Path, read: Callable[[RecordParts], T]) -> Iterator[tuple[int, Record, T]]:

@@ -71,7 +71,7 @@ def extract(
     agent_names: Collection[str] = (),
     xhtml: bool = False,
 ) -> Page:
-    """Return the contents of a page. Never raises, whatever the body; the time is proportional to its length.
+    """Return the contents of a page. Never raises, for any body; the time is proportional to its length.
 
     `charset` is that of the Content-Type header. `max_links` limits different links, `max_text` characters; the rest is
     counted. `link_attributes` have links besides those of `link_tags`. `agent_names` are names of meta elements to obey besides `robots`.

@@ -106,7 +106,7 @@ class Drain:
         self._wait_until = 0.0
         self._why = ""
         self._mark: BatchMark | None = None
-        """Mark of the batch taken last."""
+        """The mark of the current batch."""
 
     @property
     def sink(self) -> str:

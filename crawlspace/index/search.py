@@ -37,7 +37,7 @@ class SearchResult:
     total: int
     hits: tuple[Hit, ...]
     facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    """Of each field asked for, its most frequent values among the documents counted, with their number."""
+    """For each requested field, its most frequent values among the counted documents, with their numbers."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""The versions of orders: numbers that grow with the outbox, so that an index can refuse what is out of date.
+"""The versions of orders: numbers that grow with the outbox, so that an index can refuse outdated orders.
 
 The version of an order is its number in the outbox plus a base that the store keeps for each sink. The first base is the time in
 milliseconds, times 2^20: so a new store continues above the versions of the one before it. If an index has a larger version nevertheless

@@ -93,7 +93,7 @@ class FileContents(Struct):
 
 
 class FileReader(Protocol):
-    """Reads one format. Raises UnreadableFile, or whatever its library raises for a damaged file."""
+    """Reads one format. Raises UnreadableFile, or any exception of its library for a damaged file."""
 
     def __call__(self, file: BinaryIO, contents: FileContents, limits: FileLimits) -> None:
         """Complete `contents`."""

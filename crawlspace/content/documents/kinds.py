@@ -46,7 +46,7 @@ FILE_EXTENSIONS = frozenset(
 )
 """Extensions of URLs that count as files before they are fetched."""
 FIRST_BYTES = (b"%PDF-", b"PK\3\4", b"\xd0\xcf\x11\xe0", b"{\\rtf")
-"""The first bytes of files, whatever type is declared."""
+"""The first bytes of files, with any declared type."""
 _LATE_PDF = 1024
 """A PDF may begin with this many bytes of something else (ISO 32000, annex H, 3.4.1)."""
 _HTML = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)

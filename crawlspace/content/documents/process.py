@@ -62,7 +62,7 @@ def limit_memory(memory_bytes: int) -> None:
 
 
 def limit_time(timeout_s: float) -> None:
-    """End this process some seconds after a timeout, whatever it does."""
+    """End this process some seconds after a timeout."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = ceil(used.ru_utime + used.ru_stime + timeout_s) + GRACE_S
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))

@@ -186,7 +186,7 @@ def test_one_call_at_a_time_decides_what_is_built(tmp_path: Path, server: Any) -
         stack.enter_context(scene.opened)
         scene.sink().begin_next()
         with pytest.raises(
-            IndexUnavailable, match=rf"an index is being built beside {server.options()['index']} at .*: end that first"
+            IndexUnavailable, match=rf"a new index is being built for {server.options()['index']} at .*: end that first"
         ):
             scene.sink().begin_next(on_previous=True)
 
