@@ -12,7 +12,7 @@ from contextlib import redirect_stdout, suppress
 from scrapy.cmdline import execute
 from scrapy.settings import Settings, default_settings
 
-import tests.quick_start  # noqa: F401
+from tests.quick_start import entry_points
 
 for package in ("scrapy.commands", "crawlspace", "middlewares", "pipelines", "spiders"):
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
@@ -31,6 +31,7 @@ settings = Settings()
 settings.setmodule("crawlspace.settings", priority="project")
 with redirect_stdout(io.StringIO()), suppress(SystemExit):
     execute(["scrapy", "version", "--verbose"], settings)
+entry_points(group="scrapy.commands")
 if "twisted.internet.reactor" in sys.modules:
     raise RuntimeError("a reactor was imported: each process chooses its own")
 gc.freeze()

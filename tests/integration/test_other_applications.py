@@ -19,6 +19,7 @@ from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.stored import FAST, collection, indexed, opened
 from tests.notifications import LONGEST_WAIT_S
+from tests.quick import some
 
 PASSWORD, SECRET = "Passwort & of the wiki", "client-secret"
 PAGES = [f"/pages/{number}" for number in range(1, 12)]
@@ -107,7 +108,7 @@ def test_the_form_of_django(project: MakeProject, application: Application, monk
 CLIENTS = (("header", "client-secret.1"), ("body", "client & secret + 1"))
 
 
-@pytest.mark.parametrize(("client_in", "secret"), CLIENTS)
+@pytest.mark.parametrize(("client_in", "secret"), some(CLIENTS, 1))
 def test_the_oauth2_server_of_authlib(
     project: MakeProject, application: Application, monkeypatch: pytest.MonkeyPatch, client_in: str, secret: str
 ) -> None:

@@ -65,7 +65,7 @@ EXPORTS = [
 ]
 
 
-@pytest.mark.parametrize(("export", "titles"), EXPORTS, ids=["added", "a file for each"])
+@pytest.mark.parametrize(("export", "titles"), some(EXPORTS, 1), ids=["added", "a file for each"])
 def test_options_hold_for_each(project: MakeProject, tmp_path: Path, export: list[str], titles: dict[str, list[str]]) -> None:
     option, file = export
     with serve(Site(SITE)) as server:
@@ -80,7 +80,7 @@ def test_options_hold_for_each(project: MakeProject, tmp_path: Path, export: lis
     assert exported == titles
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM], 1))
 def test_ctrl_c_ends_them_all(project: MakeProject, number: signal.Signals) -> None:
     slow = held(page("A"))
     with serve(Site({**SITE, "/a": slow})) as server:

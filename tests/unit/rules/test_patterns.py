@@ -18,7 +18,7 @@ from crawlspace.rules.patterns import NO_MATCH, Budget, LongestPrefix, PatternIn
 from crawlspace.rules.prefix import PrefixMatcher
 from crawlspace.rules.space import CrawlSpace
 from tests.growth import is_linear
-from tests.quick import examples
+from tests.quick import examples, some
 
 REF = RuleRef("crawl.rules", 1, "")
 patterns = st.lists(st.text("ab*", max_size=8), max_size=60)
@@ -107,18 +107,18 @@ def test_address_rules(written: list[tuple[int, int, int]], value: int, version:
 
 
 LARGE = [
-    "forbid domain www{n}.example.com",
     "forbid domain *.site{n}.example.com",
+    "forbid prefix http://www.example.com/*/item{n}/*.html",
+    "forbid address {a}.{b}.{c}.7 255.255.0.255",
+    "forbid domain www{n}.example.com",
     "forbid domain server*.site{n}.example.com",
     "forbid prefix http://www{n}.example.com/docs/",
     "forbid prefix http://www.example.com/area/{n}/",
-    "forbid prefix http://www.example.com/*/item{n}/*.html",
     "forbid prefix http://*.dept{n}.example.com/",
-    "forbid address {a}.{b}.{c}.7 255.255.0.255",
 ]
 
 
-@pytest.mark.parametrize("rule", LARGE)
+@pytest.mark.parametrize("rule", some(LARGE, 3))
 def test_loading_takes_time_by_the_number_of_rules(rule: str) -> None:
     def load(number: int) -> None:
         text = "\n".join(rule.format(n=n, a=n >> 16, b=n >> 8 & 255, c=n & 255) for n in range(number))
