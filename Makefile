@@ -17,7 +17,7 @@ LONG ?=
 RUN := .venv/bin/python
 INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes $(PIP_FLAGS)
 
-# Else each of the hundreds of processes that the tests start would compile all modules anew.
+# Else each of the hundreds of processes that the tests start would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
@@ -68,7 +68,7 @@ browser: .venv/.browser
 	@$(INSTALL) -r requirements-browser.txt
 	@touch $@
 
-# An environment whose Python has been removed since is built anew.
+# An environment whose Python has been removed since is built again.
 .venv/.created: $(shell test -x $(RUN) || echo broken)
 	@$(MAKE) --no-print-directory python
 	@echo "Creating .venv ..."

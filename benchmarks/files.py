@@ -20,7 +20,7 @@ from typing import NamedTuple
 from benchmarks.collection import BenchCollection
 from benchmarks.measure import BenchmarkFailed, Row, finish, say
 from benchmarks.serve import PageServer, Reply
-from crawlspace.content.documents.kinds import DOCX
+from crawlspace.content.mime import DOCX
 from tests.unit.content.documents.made_files import docx, para, pdf, zipped
 
 BENCHMARK = "files"

@@ -93,7 +93,7 @@ def opened(place: str) -> Store:
 
 
 def settle(place: str) -> None:
-    """Find the depths anew of pages that have lost a link, and print how many were checked and orphaned."""
+    """Find the depths again of pages that have lost a link, and print how many were checked and orphaned."""
     store = opened(place)
     found = find(store, starts={url_of(0).key}, run=1)
     write(store, found, now=_NOW)
@@ -112,7 +112,7 @@ def _depths(kind: str, place: str, pages: int) -> Iterator[Row]:
     wrong = _wrong(store, pages, lost)
     store.close()
     of = f"{kind}, {pages:,} pages, {marked:,} marked"
-    yield Row(_NAME, f"depths found anew, {of}", f"{checked:,}, {wrong:,} wrong", "0 wrong", wrong == 0)
+    yield Row(_NAME, f"depths computed again, {of}", f"{checked:,}, {wrong:,} wrong", "0 wrong", wrong == 0)
     yield Row(_NAME, f"seconds, {of}", f"{cost.wall_s:.1f} (CPU {cost.cpu_s:.1f})", f"< {_DEPTHS_S}", cost.wall_s < _DEPTHS_S)
     yield Row(_NAME, f"peak, {of}", f"{cost.peak_mb:.0f} MB", f"< {_DEPTHS_MB} MB", cost.peak_mb < _DEPTHS_MB)
 

@@ -238,7 +238,7 @@ class LifecycleSection(Section, frozen=True):
     CRAWLSPACE_RETRY_WAIT: Annotated[float, seconds(0)] = 5.0
     """Wait before the first retry. Each further one waits twice as long."""
     CRAWLSPACE_MAX_TEMPORARY_ERRORS: Count = 5
-    """Runs in a row that end in a temporary error before a page counts as gone. A success begins the count anew."""
+    """Runs in a row that end in a temporary error before a page counts as gone. A success begins the count again."""
     CRAWLSPACE_HTTP_ERRORS: object = field(default_factory=dict)
     """What becomes of errors, by code or class; see [errors by code](#errors-by-code)."""
     CRAWLSPACE_SOFT_ERRORS: object = field(default_factory=list)

@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class CompletedRun:
+    """What is no UTF-8 of its output is in surrogates, as `os.fsencode` takes it."""
+
     returncode: int
     stdout: str
     stderr: str
@@ -47,7 +49,7 @@ def run_scrapy(
             status = quick_scrapy(args, cwd, everything, printed, errors, timeout)
         else:
             status = _scrapy([python, "-m", "scrapy", *args], cwd, everything, printed, errors, timeout)
-        stdout, stderr = (path.read_text(encoding="utf-8") for path in (printed, errors))
+        stdout, stderr = (path.read_bytes().decode(errors="surrogateescape") for path in (printed, errors))
     if status is None:
         output_text = f"--- stdout\n{stdout}\n--- stderr\n{stderr}"
         raise AssertionError(f"scrapy {' '.join(args)} took longer than {timeout} s\n{output_text}")

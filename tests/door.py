@@ -23,7 +23,7 @@ class Door:
     def __init__(
         self, pages: Mapping[str, Reply], *, lasts: Sequence[int] = (1 << 60,), how: Sequence[str] = HOW, seed: int = 0
     ) -> None:
-        """`lasts`: how many requests a session may make, drawn anew for each session; `how`: drawn for each request without one."""
+        """`lasts`: how many requests a session may make, drawn again for each session; `how`: drawn for each request without one."""
         self.password = PASSWORD
         self.logins = 0
         self.attempts = 0

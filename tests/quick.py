@@ -15,6 +15,8 @@ IS_QUICK = bool(os.environ.get("QUICK_TESTS"))
 _FEWER = 10
 _STORES = {"memory": 0, "redis": 1, "sqlite": 2, "file": 2}
 """Values of parameters that name a store; the one of the highest rank runs."""
+_IS_REDIS = ("is_shared", "on_redis")
+"""Parameters that are true for the store in Redis and false for the other one."""
 _ON_REDIS = 3
 """One row in so many runs on Redis instead."""
 
@@ -32,22 +34,34 @@ def some(values: Iterable[object], number: int) -> list[object]:
 def left_to_full(items: Iterable[pytest.Item]) -> set[pytest.Item]:
     """Return what a quick run leaves out: tests marked `full`, and of a row that runs on several stores all but one."""
     left_out = set()
-    rows: dict[str, dict[str, pytest.Item]] = {}
+    rows: dict[object, dict[str, pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("full") is not None:
             left_out.add(item)
-        elif (store := _store_of(item)) is not None:
-            rows.setdefault(item.nodeid.replace(store, "*", 1), {})[store] = item
-    for row, by_store in rows.items():
-        first = (
-            "redis" if crc32(row.encode()) % _ON_REDIS == 0 and "redis" in by_store else max(by_store, key=_STORES.__getitem__)
-        )
+        elif (found := _row_and_store_of(item)) is not None:
+            row, store = found
+            rows.setdefault(row, {})[store] = item
+    for by_store in rows.values():
+        first = max(by_store, key=_STORES.__getitem__)
+        if "redis" in by_store and crc32(by_store[first].nodeid.encode()) % _ON_REDIS == 0:
+            first = "redis"
         left_out.update(item for store, item in by_store.items() if store != first)
     return left_out
 
 
-def _store_of(item: pytest.Item) -> str | None:
-    """Return the store that one parameter of the test names; None where none does, or several do."""
-    parameters = getattr(item, "callspec", None)
-    stores = [value for value in parameters.params.values() if value in tuple(_STORES)] if parameters is not None else []
-    return stores[0] if len(stores) == 1 else None
+def _row_and_store_of(item: pytest.Item) -> tuple[object, str] | None:
+    """Return what the test has in common with those on other stores, and its store; None where none is named, or several are."""
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return None
+    parameters = item.callspec.params
+    stores = {name: store for name, value in parameters.items() if (store := _store(name, value)) is not None}
+    if len(stores) != 1:
+        return None
+    others = tuple((name, id(value)) for name, value in parameters.items() if name not in stores)
+    return (item.nodeid.partition("[")[0], others), next(iter(stores.values()))
+
+
+def _store(parameter: str, value: object) -> str | None:
+    if parameter in _IS_REDIS:
+        return "redis" if value else "sqlite"
+    return value if isinstance(value, str) and value in _STORES else None

@@ -67,7 +67,7 @@ class SearchServer:
     def put_back(
         self, everything: list[dict[str, Any]], *, mappings: Callable[[dict[str, Any]], dict[str, Any]] = lambda made: made
     ) -> None:
-        """Make the index anew with what it had once, as from a snapshot; `mappings` may change the present ones."""
+        """Make the index again with what it had once, as from a snapshot; `mappings` may change the present ones."""
         name = self.searched()
         made = self.ask("GET", f"/{name}")[name]
         self.ask("DELETE", f"/{name}")

@@ -143,7 +143,7 @@ def solr_server() -> Iterator[SolrServer]:
 
 @contextmanager
 def rebuildable_solr() -> Iterator[SolrServer]:
-    """An empty index that can be built anew: a core, or an alias of SolrCloud."""
+    """An empty index that can be rebuilt: a core, or an alias of SolrCloud."""
     with solr_server() as server:
         if not server.is_cloud:
             remove_beside(server)

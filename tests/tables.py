@@ -1,6 +1,6 @@
 """The tables that tests run on, written into the documentation, so that both say the same.
 
-python -m tests.tables          # writes them anew
+python -m tests.tables          # writes them again
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ SCRYPT_COST = 1 << 14
 MOST_TRIES = 4
 """Log-ins for one page, until it is requested later."""
 _MOST_PAGES = 3
-"""Pages of an entry by which it is found out whether its session is alive."""
+"""Pages of an entry by which its session is checked."""
 _MOST_PUBLIC = 100
 _MOST_OUT = 5
 """Pages that look logged out in a row, with two sessions, after which the log-in counts as refused though pages were shown before."""
@@ -46,7 +46,7 @@ _REMEMBERED = 10_000
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 1_800.0
 LONGEST_LOGIN_S = 240
 _LONGEST_CLAIM_S = LONGEST_LOGIN_S + 60
-"""Others log in after that, where a process has ended while it did."""
+"""After that others log in, where a process has ended while it did."""
 _EARLY, _EARLY_S = 0.1, 60.0
 """A session is renewed so long before its end: that part of its time, and so many seconds at most."""
 _LEAST_S = 5
@@ -145,7 +145,7 @@ class Carried:
     """When it is old enough for the next log-in."""
 
 
-class LookedOut(Enum):
+class NextStep(Enum):
     """What follows when a page looks as if nobody were logged in."""
 
     AGAIN = "again"
@@ -160,7 +160,7 @@ class LookedOut(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CheckPage:
-    """A page by which it is found out whether a session is alive."""
+    """A page by which a session is checked."""
 
     url: str
     is_private: bool = False
@@ -172,8 +172,8 @@ class CheckPage:
 
 
 @dataclass(slots=True)
-class _LoginSeen:
-    """What this process knows of the session of an entry."""
+class _EntryState:
+    """The session of an entry, as far as this process knows it."""
 
     carried: Carried | None = None
     unproven: int = 0
@@ -182,13 +182,13 @@ class _LoginSeen:
     """Whether a page was shown with this session."""
     has_ever_shown: bool = False
     """The same of any session of the entry."""
-    in_vain: int = 0
+    useless_logins: int = 0
     """Log-ins in a row that did not help the page for which they were made."""
     pause_until: float = float("-inf")
     tries: Recent[int | str, int] = field(default_factory=lambda: Recent(_REMEMBERED))
     pages: dict[str, CheckPage] = field(default_factory=dict)
     public: Recent[str, str] = field(default_factory=lambda: Recent(_MOST_PUBLIC))
-    """URLs of pages that are shown to everybody, so that nothing is found out by them."""
+    """URLs of pages that are shown to everybody, so that no session is checked by them."""
     out: set[int | str] = field(default_factory=set)
     """What has looked logged out since a page was shown last, _MOST_OUT at most."""
     recent: tuple[int, ...] = ()
@@ -202,10 +202,10 @@ class Sessions:
         self._store = store
         self._clock = clock
         self._seal = seal
-        self._entries: dict[str, _LoginSeen] = {}
+        self._entries: dict[str, _EntryState] = {}
 
     def current(self, access: SiteAccess) -> Carried | None:
-        """Return the session to be carried; None where somebody has to log in first."""
+        """Return the session that requests carry; None where a log-in is needed first."""
         entry = self._entry(access)
         carried = entry.carried
         if carried is None or entry.is_lost:
@@ -214,26 +214,26 @@ class Sessions:
         return None if is_old else carried
 
     def reload(self, access: SiteAccess) -> bool:
-        """Take a session that another process has got meanwhile; return whether there is one."""
+        """Read a session that another process has got meanwhile; return whether there is one."""
         entry = self._entry(access)
         kept = self._kept().get(access.pattern)
         if kept is None or (entry.carried is not None and kept.number <= entry.carried.number):
             return False
         return self._take(entry, kept, access)
 
-    def begin(self, access: SiteAccess) -> bool:
-        """Return whether this process is to log in; another one may be doing that. If it is, `end` must follow."""
+    def claim(self, access: SiteAccess) -> bool:
+        """Return whether this process is to log in; another one may be doing that. If it is, `release` must follow."""
         try:
             return self._store.claim(f"login {access.pattern}", seconds=_LONGEST_CLAIM_S)
         except (StoreAway, StoreFull):
             return True
 
-    def end(self, access: SiteAccess) -> None:
-        """Release the claim of this process to log in."""
+    def release(self, access: SiteAccess) -> None:
+        """End the claim of this process to log in."""
         with suppress(StoreAway, StoreFull):
             self._store.end_claim(f"login {access.pattern}")
 
-    def took(self, access: SiteAccess, content: str, *, lasts_s: float | None = None, landed: str = "") -> Carried:
+    def add(self, access: SiteAccess, content: str, *, lasts_s: float | None = None, landed: str = "") -> Carried:
         """Keep the session that a log-in has given; `landed` is the page that was shown after it, if any."""
         entry, kept, now = self._entry(access), self._kept(), int(self._clock.now())
         last = kept.get(access.pattern)
@@ -258,7 +258,7 @@ class Sessions:
         at = next_login_at(self._recent(self._entry(access), self._kept().get(access.pattern)), now=now)
         return 0.0 if at is None else at - now
 
-    def changed(self, access: SiteAccess, content: str) -> None:
+    def update(self, access: SiteAccess, content: str) -> None:
         """Keep what a site has changed in a session, as by a new cookie."""
         entry, kept = self._entry(access), self._kept()
         last = kept.get(access.pattern)
@@ -284,10 +284,10 @@ class Sessions:
         return not entry.is_lost and (entry.carried is None or entry.carried.number == number)
 
     def has_tried(self, access: SiteAccess, page: int | str) -> bool:
-        """Return whether somebody has logged in for that page, which was of no use yet."""
+        """Return whether there was a log-in for that page, which has not helped yet."""
         return bool(self._entry(access).tries.get(page))
 
-    def shown(self, access: SiteAccess, page: int | str, number: int, *, url: str = "") -> None:
+    def note_shown(self, access: SiteAccess, page: int | str, number: int, *, url: str = "") -> None:
         """Note that a page was shown to a request with that session; `url`: its own, where it can be requested again."""
         entry = self._entry(access)
         if entry.carried is None or entry.carried.number != number:
@@ -298,13 +298,13 @@ class Sessions:
             self._add(entry, CheckPage(url, known is not None and known.is_private, number))
         if entry.unproven:
             entry.unproven = 0
-            self.changed(access, entry.carried.content)
+            self.update(access, entry.carried.content)
         if entry.tries.get(page) is not None:
             entry.tries.drop(page)
-            entry.in_vain, entry.pause_until = 0, float("-inf")
+            entry.useless_logins, entry.pause_until = 0, float("-inf")
 
     def pages_to_check(self, access: SiteAccess) -> list[CheckPage]:
-        """Return pages by which it may be found out whether the session is alive, the best first."""
+        """Return pages by which the session may be checked, the best first."""
         check = None if access.session is None else access.session.check
         best = sorted(self._entry(access).pages.values(), key=_worth, reverse=True)
         return [*([] if check is None else [CheckPage(check, is_private=True, is_named=True)]), *best]
@@ -323,45 +323,45 @@ class Sessions:
             entry.public.put(url, url)
 
     def drop_page(self, access: SiteAccess, url: str) -> None:
-        """Have nothing be found out by a page any more."""
+        """Check no session by a page any more."""
         self._entry(access).pages.pop(url, None)
 
-    def looks_out(self, access: SiteAccess, page: int | str) -> None:
+    def note_logged_out(self, access: SiteAccess, page: int | str) -> None:
         """Note that a page looks logged out, with a session that may be alive."""
         out = self._entry(access).out
         if len(out) < _MOST_OUT:
             out.add(page)
 
-    def looked_out(self, access: SiteAccess, page: int | str, number: int, *, is_alive: bool | None) -> LookedOut:
+    def next_step(self, access: SiteAccess, page: int | str, number: int, *, is_alive: bool | None) -> NextStep:
         """Return what follows for a page that looks as if a request with that session were not logged in.
 
         `is_alive`: whether the session is, as another page shows it; None: not known.
         """
         if not self.is_current(access, number):
-            return LookedOut.AGAIN  # another page has shown it before
+            return NextStep.AGAIN  # another page has shown it before
         entry = self._entry(access)
         if is_alive:
             entry.tries.drop(page)
-            return LookedOut.OWN
-        self.looks_out(access, page)
+            return NextStep.OWN
+        self.note_logged_out(access, page)
         tries = entry.tries.get(page) or 0
         is_unsure = is_alive is None and entry.has_ever_shown and len(entry.out) < _MOST_OUT
         if entry.unproven >= 2:
-            return LookedOut.LATER if is_unsure else LookedOut.REFUSED
+            return NextStep.LATER if is_unsure else NextStep.REFUSED
         if tries >= (1 if is_unsure else MOST_TRIES):
             entry.tries.drop(page)
-            entry.in_vain += 1
-            pause_s = min(_FIRST_PAUSE_S * 2 ** (entry.in_vain - 1), _LONGEST_PAUSE_S)
+            entry.useless_logins += 1
+            pause_s = min(_FIRST_PAUSE_S * 2 ** (entry.useless_logins - 1), _LONGEST_PAUSE_S)
             entry.pause_until = self._clock.monotonic() + pause_s
-            return LookedOut.LATER
+            return NextStep.LATER
         if is_unsure and self._clock.monotonic() < entry.pause_until:
-            return LookedOut.LATER
+            return NextStep.LATER
         entry.tries.put(page, tries + 1)
         entry.is_lost = True
-        return LookedOut.AGAIN
+        return NextStep.AGAIN
 
-    def _add(self, entry: _LoginSeen, page: CheckPage) -> None:
-        """Keep a page to find out by, in place of one that was shown with the oldest session."""
+    def _add(self, entry: _EntryState, page: CheckPage) -> None:
+        """Keep a page to check by, in place of one that was shown with the oldest session."""
         if entry.public.get(page.url) is not None:
             return
         if page.url not in entry.pages and len(entry.pages) >= _MOST_PAGES:
@@ -371,21 +371,21 @@ class Sessions:
             del entry.pages[oldest.url]
         entry.pages[page.url] = page
 
-    def _recent(self, entry: _LoginSeen, last: KeptSession | None) -> tuple[int, ...]:
+    def _recent(self, entry: _EntryState, last: KeptSession | None) -> tuple[int, ...]:
         """Return when the last log-ins succeeded that count, in this process or another one."""
         known = entry.recent, () if last is None else last.recent
         return max((within_time(times, self._clock.now()) for times in known), key=len)
 
-    def _entry(self, access: SiteAccess) -> _LoginSeen:
+    def _entry(self, access: SiteAccess) -> _EntryState:
         entry = self._entries.get(access.pattern)
         if entry is None:
-            entry = self._entries[access.pattern] = _LoginSeen()
+            entry = self._entries[access.pattern] = _EntryState()
             if (kept := self._kept().get(access.pattern)) is not None:
                 self._take(entry, kept, access)
                 entry.unproven = 0  # what an earlier run has tried is no attempt of this one
         return entry
 
-    def _take(self, entry: _LoginSeen, kept: KeptSession, access: SiteAccess) -> bool:
+    def _take(self, entry: _EntryState, kept: KeptSession, access: SiteAccess) -> bool:
         try:
             if kept.mark != mark_of(access.sent(), kept.salt):
                 return False
@@ -406,7 +406,7 @@ class Sessions:
         entry.unproven = kept.unproven
         return True
 
-    def _carry(self, entry: _LoginSeen, kept: KeptSession, content: str) -> Carried:
+    def _carry(self, entry: _EntryState, kept: KeptSession, content: str) -> Carried:
         renewed_from = None
         if kept.expires is not None:
             early_s = min(_EARLY_S, (kept.expires - kept.since) * _EARLY)
@@ -430,6 +430,6 @@ def _worth(page: CheckPage) -> tuple[bool, int]:
     return page.is_private, page.session
 
 
-def _known_pages(entry: _LoginSeen) -> tuple[str, ...]:
-    """Return the URLs of the pages that the next run may find out by, the best first."""
+def _known_pages(entry: _EntryState) -> tuple[str, ...]:
+    """Return the URLs of the pages by which the next run may check, the best first."""
     return tuple(page.url for page in sorted(entry.pages.values(), key=_worth, reverse=True) if page.session)

@@ -67,9 +67,8 @@ def compact(
     """Drop superseded records; with `max_bytes`, then the oldest pages above it. While nobody crawls. Raises ArchiveError."""
     try:
         close_abandoned(folder)
-        compaction = Compaction(
-            store, FileSeries(folder, collection=collection, clock=clock), rotated_bytes=rotated_bytes(max_bytes)
-        )
+        series = FileSeries(folder, collection=collection, clock=clock, rotated_bytes=rotated_bytes(max_bytes))
+        compaction = Compaction(store, series)
         for path in compaction.drop_superseded(max_bytes):
             progress(f"compacting {path.name}")
         for path in compaction.drop_pages(max_bytes) if max_bytes is not None else ():

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from crawlspace.access.logins import why_urls_wait
+from crawlspace.access.login_states import why_urls_wait
 from crawlspace.admin.refresh import Refreshing, refreshing
 from crawlspace.admin.refused import SeenLink, seen_on
 from crawlspace.admin.rendering import PageRendering, rendering_of

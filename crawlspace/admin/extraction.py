@@ -1,4 +1,4 @@
-"""Make the documents of a collection anew from the archive and send them: after its code, rules or readers of files have changed.
+"""Rebuild the documents of a collection from the archive and send them: after its code, rules or readers of files have changed.
 
 As a reindex, a page of URLs at a time, with what is made of the next page begun meanwhile. What is made is recorded as the outcome of a
 fetch is, without what only a fetch shows: times, errors and validators of the URL, its links, and the condition of its site.
@@ -15,7 +15,7 @@ from crawlspace.admin.reindex import Reindexed, Reindexing, ReindexStore
 from crawlspace.archive.records import Location
 from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.replay import Remade
+from crawlspace.crawl.replay import RebuiltDocument
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.recrawl import RecrawlPolicy
@@ -23,7 +23,7 @@ from crawlspace.state.views import KnownUrl
 from crawlspace.status import LINKS_ONLY
 
 EXTRACTING = "extracting"
-"""Meta: as REINDEXING, of documents that are made anew."""
+"""Meta: as REINDEXING, of documents that are rebuilt."""
 
 URLS_AT_ONCE = 250
 AHEAD = 3
@@ -39,7 +39,7 @@ class Begun(Protocol):
     def is_made(self, *, within_s: float) -> bool:
         """Wait for them, but no longer than that; return whether they are made."""
 
-    def made(self) -> Mapping[int, Remade]:
+    def made(self) -> Mapping[int, RebuiltDocument]:
         """Wait for them, and return them by id. Raises CrawlspaceError."""
 
 
@@ -48,7 +48,7 @@ class ExtractionStore(ReindexStore, Protocol):
 
 
 class DocumentArchive(Protocol):
-    """Keeps documents that were made anew, each with the response that it was made of."""
+    """Keeps documents that were rebuilt, each with the response that it was made of."""
 
     def add(self, record: bytes, response: Location, url: str) -> int: ...
 
@@ -75,7 +75,7 @@ class _BegunPage:
 
 @dataclass(frozen=True, slots=True)
 class Extraction(Reindexing):
-    """A reindex of documents that are made anew."""
+    """A reindex of documents that are rebuilt."""
 
     store: ExtractionStore
     making: Making
@@ -107,39 +107,41 @@ class Extraction(Reindexing):
         begun = self._next.popleft()
         if not begun.documents.is_made(within_s=SOON_S):
             self.settle()  # that may take minutes
-        remade = begun.documents.made()
-        for id, one in remade.items():
+        rebuilt = begun.documents.made()
+        for id, one in rebuilt.items():
             if one.kept:
                 self.making.report(begun.states[id].url, one.kept)
-        changes = self._changes(begun.states, {id: one for id, one in remade.items() if not one.kept and not one.is_missing})
+        changes = self._changes(begun.states, {id: one for id, one in rebuilt.items() if not one.kept and not one.is_missing})
         self.making.outcomes.take_changed()
         effects = self.store.revise(changes, lambda state: self._unless_changed(state, changes), now=self.now)
         self.making.outcomes.recorded(effects.displaced)
         done.sent += effects.pushes
         self._count(changes, done)
-        self._send_others([known for known in page if known.indexed and known.id not in changes], remade, done)
+        self._send_others([known for known in page if known.indexed and known.id not in changes], rebuilt, done)
 
     def _begin(self, page: Sequence[KnownUrl]) -> None:
         wanted = [known.id for known in page if _can_be_made(known)]
         states = {state.id: state for state in self.store.get_by_ids(wanted)}
         self._next.append(_BegunPage(states, self.making.begin(list(states.values()))))
 
-    def _changes(self, asked: Mapping[int, UrlState], remade: Mapping[int, Remade]) -> dict[int, tuple[UrlState, Change]]:
+    def _changes(
+        self, asked: Mapping[int, UrlState], rebuilt: Mapping[int, RebuiltDocument]
+    ) -> dict[int, tuple[UrlState, Change]]:
         """Return the changes by id, each with the state that it was made for."""
         changes = {}
-        for state in self.store.get_by_ids(list(remade)):
+        for state in self.store.get_by_ids(list(rebuilt)):
             if state.archived == asked[state.id].archived and state.lease_until is None:
-                changes[state.id] = state, self._change(state, remade[state.id])
+                changes[state.id] = state, self._change(state, rebuilt[state.id])
         return changes
 
-    def _change(self, state: UrlState, remade: Remade) -> Change:
-        outcome = remade.outcome_of(state)
+    def _change(self, state: UrlState, rebuilt: RebuiltDocument) -> Change:
+        outcome = rebuilt.outcome_of(state)
         making = self.making
-        after = making.outcomes.make_anew(state, outcome, policy=making.policy, canonical=remade.canonical).state
+        after = making.outcomes.rebuild(state, outcome, policy=making.policy, canonical=rebuilt.canonical).state
         after.fields_mark, _ = mark_after(outcome, after, before=state.fields_mark)
         change = Change(after, document=outcome.document if after.checksum is not None else None)
-        if change.document is not None and remade.record and remade.response is not None:
-            change.archived = making.kept_in.add(remade.record, remade.response, state.url)
+        if change.document is not None and rebuilt.record and rebuilt.response is not None:
+            change.archived = making.kept_in.add(rebuilt.record, rebuilt.response, state.url)
         return change
 
     def _unless_changed(self, state: UrlState, changes: Mapping[int, tuple[UrlState, Change]]) -> Change | None:
@@ -155,12 +157,12 @@ class Extraction(Reindexing):
                 else:
                     done.withheld += 1
 
-    def _send_others(self, indexed: Sequence[KnownUrl], remade: Mapping[int, Remade], done: Reindexed) -> None:
+    def _send_others(self, indexed: Sequence[KnownUrl], rebuilt: Mapping[int, RebuiltDocument], done: Reindexed) -> None:
         """Send stored documents: those that are held, or of which nothing was made. Those without a response are fetched by the next crawl."""
         unable = self.send_stored(indexed, done)
-        done.kept += sum(known.id in remade and bool(remade[known.id].kept) for known in indexed)
+        done.kept += sum(known.id in rebuilt and bool(rebuilt[known.id].kept) for known in indexed)
         without_response = [
-            known.id for known in indexed if known.id in remade and remade[known.id].is_missing and known.id not in unable
+            known.id for known in indexed if known.id in rebuilt and rebuilt[known.id].is_missing and known.id not in unable
         ]
         done.fetched += len(without_response)
         done.sent -= len(without_response)

@@ -1,4 +1,4 @@
-"""Build the index of a sink anew beside the one that is searched, and switch to it once it is equal to the stored state.
+"""Rebuild the index of a sink beside the one that is searched, and switch to it once it is equal to the stored state.
 
 All that is ordered meanwhile goes to both. The documents come from the archive; what has no record there is copied from the index that is
 searched. What both have is then compared with the stored state, again and again until nothing differs, and only then is there a switch.

@@ -57,13 +57,13 @@ class Reindexed(msgspec.Struct):
     left: int = 0
     """Documents without a record that are not fetched either, because their deletion is held."""
     code: str = ""
-    """Hash of the code and settings that documents are made anew with."""
+    """Hash of the code and settings that documents are rebuilt with."""
     removed: int = 0
     """Documents that are deleted, because none came of their page any more."""
     withheld: int = 0
     """Such deletions that are held for approval."""
     kept: int = 0
-    """Documents that could not be made anew, and are sent as they were stored."""
+    """Documents that could not be rebuilt, and are sent as they were stored."""
 
     @property
     def is_whole(self) -> bool:
@@ -81,7 +81,7 @@ class Reindexed(msgspec.Struct):
                 f" (`scrapy deletions {collection}`)"
             )
         if self.kept:
-            sentence += f"; {counted(self.kept, 'document', 'documents')} could not be made anew, and stayed as before"
+            sentence += f"; {counted(self.kept, 'document', 'documents')} could not be rebuilt, and stayed as before"
         if self.fetched:
             sentence += f"; {counted(self.fetched, 'has', 'have')} no record in the archive: the next crawl fetches and sends"
             sentence += f" {'it' if self.fetched == 1 else 'them'} (`scrapy urls {collection} --not-archived`)"

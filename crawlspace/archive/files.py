@@ -1,7 +1,8 @@
-"""The files of an archive: their names, the lock of the one that is being written, and the end of one whose writer was killed.
+"""The files of an archive: names, locks, files of killed writers, new files, and archive offsets.
 
 A file is called `….warc.gz.open` until its writer has closed it, and its writer holds a lock on it meanwhile. So tools that look for
-`*.warc.gz` find whole files only, and a start tells the files of a crawl that was killed from those of one that runs.
+`*.warc.gz` find complete files only, and a start tells the files of a crawl that was killed from those of one that runs. Each new file is
+written by one process from its beginning to its end.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from crawlspace.errors import ArchiveError
 
 try:
     import fcntl
-except ImportError:  # Windows, where no two processes write to one folder anyway: the store is locked
+except ImportError:  # Windows, where no two processes write to one folder: the store is locked
     fcntl = None  # type: ignore[assignment]
 
 ENDING = ".warc.gz"
 OPEN = ".open"
+_OFFSET_BITS = 32
+"""A record begins below 2 GiB, above the size at which files are rotated; both parts are a number below 2^53, which Lua can represent."""
 _READ_BYTES, _INFLATED_BYTES = 1 << 18, 1 << 20
 
 
@@ -49,17 +52,17 @@ def size_of(folder: Path) -> int:
     """Return the bytes of all files of an archive."""
     size = 0
     for path in (*archive_files(folder), *open_files(folder)):
-        with suppress(FileNotFoundError):  # it was closed, or made smaller, between two looks
+        with suppress(FileNotFoundError):  # it was closed or compacted meanwhile
             size += path.stat().st_size
     return size
 
 
 def find(folder: Path, name: str) -> Path | None:
-    """Return the file of that name, wherever it stands; None if it is not here, or the name is none of an archive."""
+    """Return the file of that name, closed or open; None if it does not exist, or the name is not that of an archive file."""
     if not name.endswith(ENDING) or "/" in name or "\0" in name:
         return None
     final, open_one = folder / name, folder / (name + OPEN)
-    return next((path for path in (final, open_one, final) if path.is_file()), None)  # it may be closed between two looks
+    return next((path for path in (final, open_one, final) if path.is_file()), None)  # it may be closed meanwhile
 
 
 def plain_name(text: str) -> str:
@@ -68,7 +71,7 @@ def plain_name(text: str) -> str:
 
 
 def lock(fd: int) -> bool:
-    """Lock a file that is open, for this process; return False if another one has it."""
+    """Lock an open file for this process; return False if another one holds the lock."""
     if fcntl is not None:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -78,7 +81,7 @@ def lock(fd: int) -> bool:
 
 
 def close_abandoned(folder: Path) -> list[Path]:
-    """Cut the files of writers that were killed behind their last whole record, and close them; return these. Raises OSError."""
+    """Cut the files of killed writers after their last complete record, close them, and return them. Raises OSError."""
     return [closed for path in open_files(folder) if (closed := _close_abandoned(path)) is not None]
 
 
@@ -97,7 +100,7 @@ def _close_abandoned(path: Path) -> Path | None:
 
 
 def ends_of_records(file: BinaryIO) -> Iterator[int]:
-    """Yield the offset behind each whole record, from the beginning; stops at what is none."""
+    """Yield the offset after each complete record, from the beginning; stop at anything else."""
     at, unread = 0, b""
     member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     while data := unread or file.read(_READ_BYTES):
@@ -114,23 +117,23 @@ def ends_of_records(file: BinaryIO) -> Iterator[int]:
             member = zlib.decompressobj(zlib.MAX_WBITS | 16)
 
 
-# --- new files -----------------------------------------------------------------------------------------------------
-
-
 ROTATED_BYTES = 1 << 30
 _FILES, _SMALLEST_BYTES = 8, 100_000
-"""As many make up a full archive, where those of the usual size would be too large for its limit."""
+"""Number of files of a full archive, if files of the usual size would be too large for its limit, and the smallest size."""
 _SOFTWARE = "crawlspace"
 
 
 class FileSeries:
-    """Names and begins the files of this process: by collection, time, machine, process and number."""
+    """The files of this process, one after the other; their names have collection, time, host, process and number."""
 
-    def __init__(self, folder: Path, *, collection: str, clock: Clock) -> None:
-        """Raises ArchiveError if nothing can be written to the folder."""
+    def __init__(self, folder: Path, *, collection: str, clock: Clock, rotated_bytes: int = ROTATED_BYTES) -> None:
+        """`rotated_bytes`: the size at which a file is full. Raises ArchiveError if nothing can be written to the folder."""
+        self.current: NewFile | None = None
+        self.closed: list[Path] = []
         self.folder = folder
         self._collection = collection
         self._clock = clock
+        self._rotated_bytes = rotated_bytes
         self._serial = 0
         began = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%d%H%M%S")
         self._stem = f"{plain_name(collection)}-{began}{_writer()}"
@@ -142,8 +145,22 @@ class FileSeries:
         except OSError as error:
             raise unwritable(folder, error) from error
 
-    def begin(self) -> NewFile:
-        """Begin the next file. Raises OSError."""
+    def writable(self) -> NewFile:
+        """Return the file to write to: the current one, or a new one if that is full. Raises OSError."""
+        if self.current is not None and self.current.end >= self._rotated_bytes:
+            self.close()
+        if self.current is None:
+            self.current = self._begin()
+        return self.current
+
+    def close(self) -> None:
+        """Close the current file, if any. Raises OSError."""
+        if self.current is not None:
+            file, self.current = self.current, None
+            file.close()
+            self.closed.append(self.folder / file.name)
+
+    def _begin(self) -> NewFile:
         while True:
             self._serial += 1
             name = f"{self._stem}-{self._serial:05d}{ENDING}"
@@ -155,12 +172,12 @@ class FileSeries:
 
 
 def rotated_bytes(most: int | None) -> int:
-    """Return the size at which a file is full, in an archive that is to have no more bytes than that: only full ones are made smaller."""
+    """Return the size at which a file is full, in an archive with this limit: only full files are compacted."""
     return ROTATED_BYTES if most is None else min(ROTATED_BYTES, max(_SMALLEST_BYTES, most // _FILES))
 
 
 def is_from_here(name: str) -> bool:
-    """Return whether a file was written by this process, or by an earlier one of its number on this machine."""
+    """Return whether a file was written by this process, or by an earlier one with its number on this host."""
     return f"{_writer()}-" in name
 
 
@@ -169,7 +186,7 @@ def _writer() -> str:
 
 
 class NewFile:
-    """A file that this process alone writes to. Raises OSError."""
+    """A file that only this process writes. Raises OSError."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = name
@@ -183,18 +200,18 @@ class NewFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether it still has its name, or the one that it gets when it is closed."""
-        for path in (self.path, self.path.with_name(self.name), self.path):  # it may be closed between two looks
+        """Whether the file still has its name, or the one after closing."""
+        for path in (self.path, self.path.with_name(self.name), self.path):  # it may be closed meanwhile
             with suppress(OSError):
                 return path.stat().st_ino == self._inode
         return False
 
     def flush(self) -> None:
-        """Have the disk keep what was written."""
+        """Wait until what was written is on the disk."""
         os.fsync(self._fd)
 
     def write(self, parts: Iterable[bytes]) -> None:
-        """Add whole records, in parts of any size; all are taken back where the disk is full."""
+        """Add complete records, in parts of any size; all are removed again if the disk is full."""
         end = self.end
         try:
             for part in parts:
@@ -230,19 +247,11 @@ def unwritable(folder: Path, error: BaseException) -> ArchiveError:
     )
 
 
-# --- places --------------------------------------------------------------------------------------------------------
-
-
-_OFFSET_BITS = 32
-LARGEST_FILE = 1 << 31
-"""A record begins below this offset: beyond the size at which files are rotated, and within the bits of an offset."""
-MOST_FILES = 1 << (53 - _OFFSET_BITS)
-"""A place is a number below 2^53, which Lua can hold."""
-
-
 def place_of(number: int, offset: int) -> int:
+    """Return file number and offset of a record as one integer, which the store keeps for each URL."""
     return number << _OFFSET_BITS | offset
 
 
 def file_and_offset(place: int) -> tuple[int, int]:
+    """Return the parts of an integer of `place_of`."""
     return place >> _OFFSET_BITS, place & ((1 << _OFFSET_BITS) - 1)

@@ -1,39 +1,42 @@
-"""Inflates the records of a file in parts of bounded size: a file that was tampered with may hold a member of any size.
+"""Reads and verifies the records of a file in parts of bounded size, because a file that was tampered with may have a member of any size.
 
-A gzip member inflates to a thousand times its size, and a record may claim any length. What is not needed is not kept in memory, and
-a record that is longer than it says is damaged as soon as that shows.
+A gzip member inflates to a thousand times its size, and a record may claim any length. Only what is needed is kept in memory, and a record
+that is longer than its Content-Length is damaged.
 """
 
 from __future__ import annotations
 
 import os
-from base64 import b32encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha1
 from pathlib import Path
+from typing import TypeVar
 
 from isal import isal_zlib
 
-from crawlspace.archive.records import DOM
+from crawlspace.archive.records import DOM, named_digest
+
+T = TypeVar("T")
 
 _READ_AT_ONCE = 1 << 15
 _INFLATED_AT_ONCE = 1 << 20
 _COPIED_AT_ONCE = 1 << 20
 MOST_HEAD = 1 << 20
-"""Bytes of the fields of a record, and of status line and headers of a response: a crawl takes headers of 256 KiB."""
+"""Bytes of the fields of a record, and of status line and headers of a response: a crawl accepts headers of 256 KiB."""
 _MOST_DIGITS = 15
 _AFTER_BLOCK = 16
-"""Bytes that may follow the block of a record: there are four."""
+"""Bytes that may follow the block of a record, where four are usual."""
 
 
 class DamagedRecord(Exception):
-    """There is no record at an offset, or it is not as it says."""
+    """There is no record at an offset, or it is damaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: its fields, its block, and where the next one begins."""
+    """A record: its fields, its block, and the offset of the next one."""
 
     fields: Mapping[str, str]
     block: bytes
@@ -57,7 +60,7 @@ class _Member:
         self._unread, self._has_more = b"", False
 
     def part(self) -> bytes:
-        """Return the next bytes, inflated; none at the end. Raises DamagedRecord."""
+        """Return the next inflated bytes; none at the end. Raises DamagedRecord."""
         member = self._member
         try:
             while not member.eof:
@@ -76,7 +79,7 @@ class _Member:
 
     @property
     def end(self) -> int:
-        """The offset behind the member, once all of it was read."""
+        """The offset after the member, once all of it was read."""
         return self._at - len(self._member.unused_data)
 
 
@@ -100,7 +103,7 @@ class RecordParts:
         self._begin = bytes(memoryview(read)[at + 4 :])
 
     def parts(self) -> Iterator[bytes]:
-        """Yield the block. Raises DamagedRecord at its end at the latest if it is not of its length."""
+        """Yield the block. Raises DamagedRecord, at its end at the latest, if it does not have its length."""
         left, part = self.length, self._begin
         while part or (part := self._member.part()):
             if left > 0:
@@ -112,29 +115,24 @@ class RecordParts:
         if left > 0:
             raise DamagedRecord
 
-    def made(self, block: bytes) -> Record:
-        """Return the record with a block, once all parts were read."""
+    def record(self, block: bytes = b"") -> Record:
+        """Return the record, once all parts were read, with a block or without."""
         return Record(self.fields, block, self._member.end)
 
 
 def records_of(path: Path) -> Iterator[tuple[int, Record]]:
     """Yield the records of a file with their offsets, without their blocks; stop at a damaged one."""
-    with path.open("rb") as file:
-        offset = 0
-        while (record := record_without_block(file.fileno(), offset)) is not None:
-            yield offset, record
-            offset = record.end
+    return ((offset, record) for offset, record, _ in _read_all(path, _skip))
 
 
 def record_without_block(fd: int, offset: int) -> Record | None:
-    """Return the record at an offset, whose block is read and not kept; None where there is none, or a damaged one."""
+    """Return the record at an offset, whose block is read and not kept; None if it is missing or damaged."""
     try:
         record = RecordParts(fd, offset)
-        for _ in record.parts():
-            pass
+        _skip(record)
     except DamagedRecord:
         return None
-    return record.made(b"")
+    return record.record()
 
 
 def copied(fd: int, offset: int, end: int) -> Iterator[bytes]:
@@ -144,17 +142,14 @@ def copied(fd: int, offset: int, end: int) -> Iterator[bytes]:
 
 
 def number(digits: str) -> int | None:
-    """Return a number as it is written in a record; None for what is none, or has more digits than a length or offset."""
+    """Return a number in a record; None for anything else, or more digits than a length or offset has."""
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
 
 
-# --- verification --------------------------------------------------------------------------------------------------
-
-
 def faults_of(path: Path) -> Iterator[str]:
-    """Yield what is wrong with a file: where it is damaged or cut off, responses and DOMs whose digest does not hold, and DOMs that are missing."""
+    """Yield the faults of a file: damage, responses and DOMs with a wrong digest, and missing DOMs."""
     end, awaited = 0, None
-    for offset, record, found in _digests_of(path):
+    for offset, record, found in _read_all(path, _digest_of):
         end, digest = record.end, record.fields.get("WARC-Payload-Digest")
         if found is not None and digest != found:
             yield f"{path.name}: the digest of {record.url}, at byte {offset:,}, does not hold"
@@ -163,26 +158,28 @@ def faults_of(path: Path) -> Iterator[str]:
         awaited = (record.fields[DOM], record.url) if DOM in record.fields else None
     size = path.stat().st_size
     if end != size:
-        yield f"{path.name}: damaged, or cut off, behind byte {end:,} of {size:,}"
+        yield f"{path.name}: damaged, or cut off, after byte {end:,} of {size:,}"
 
 
-def _digests_of(path: Path) -> Iterator[tuple[int, Record, str | None]]:
-    """Yield the records of a file with their offsets and the digests of their payloads, without their blocks; stop at a damaged one."""
-    with path.open("rb") as file:
+def _read_all(path: Path, read: Callable[[RecordParts], T]) -> Iterator[tuple[int, Record, T]]:
+    """Yield the records of a file, without their blocks, with their offsets and what `read` returns for each; stop at a damaged one."""
+    with path.open("rb") as file, suppress(DamagedRecord):
         offset = 0
         while True:
-            try:
-                parts = RecordParts(file.fileno(), offset)
-                digest = _digest_of(parts)
-            except DamagedRecord:
-                return
-            record = parts.made(b"")
-            yield offset, record, digest
+            parts = RecordParts(file.fileno(), offset)
+            found = read(parts)
+            record = parts.record()
+            yield offset, record, found
             offset = record.end
 
 
+def _skip(record: RecordParts) -> None:
+    for _ in record.parts():
+        pass
+
+
 def _digest_of(record: RecordParts) -> str | None:
-    """Return the digest of what a response or DOM has; None for another record. Reads it. Raises DamagedRecord."""
+    """Read a record, and return the digest of the payload of a response or DOM; None for other records. Raises DamagedRecord."""
     hashed, head = sha1(usedforsecurity=False), bytearray()
     kind = record.fields.get("WARC-Type")
     is_body = kind == "resource"
@@ -195,4 +192,4 @@ def _digest_of(record: RecordParts) -> str | None:
             if at >= 0:
                 is_body = True
                 hashed.update(memoryview(head)[at + 4 :])
-    return f"sha1:{b32encode(hashed.digest()).decode()}" if kind in ("response", "resource") else None
+    return named_digest(hashed.digest()) if kind in ("response", "resource") else None

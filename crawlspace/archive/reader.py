@@ -1,4 +1,4 @@
-"""Reads records at their places in an archive."""
+"""Reads records of an archive by archive offset."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from crawlspace.archive.records import DOM, PREVIOUS, Location, Original, shape_
 from crawlspace.document import Document
 
 MOST_BYTES = 1 << 30
-"""Of a record that is read: a larger one counts as not archived."""
+"""Bytes of a record that is read: a larger one counts as not archived."""
 MOST_DOCUMENT = 1 << 28
 """Bytes of the record of a document, whose text has at most 10,000,000 characters."""
 _MOST_OPEN = 50
 _MOST_HEADERS = 1 << 18
-"""Bytes of the head of a response (`docs/security.md`); what is behind them is not looked at."""
+"""Bytes of the head of a response that are read (`docs/security.md`)."""
 _decode = msgspec.json.Decoder(Document).decode
 
 
@@ -39,12 +39,12 @@ class StoredResponse:
     previous: Location | None
     """The version of the page before this one."""
     dom: bytes | None = None
-    """Its HTML in UTF-8: document and links of the page were made of it, and not of the body."""
+    """Its HTML in UTF-8: document and links of the page were extracted from it, and not from the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A response with the document that was made of it; `id` is that of its record, and `location` where that is."""
+    """A response with its document; `id` and `location` are those of the response's record."""
 
     document: Document | None
     response: StoredResponse
@@ -53,16 +53,16 @@ class StoredPage:
 
 
 class ArchiveReader:
-    """Reads an archive in `folder`; `files` has the names of files by number. A record that is not there, or damaged, is None."""
+    """Reads the archive in `folder`; `files` has the names of files by number. A missing or damaged record is None."""
 
     def __init__(self, folder: Path, files: dict[int, str], *, look_up: Callable[[], Mapping[int, str]] | None = None) -> None:
-        """`look_up` returns the files once more, for a number that was given while the archive is read."""
+        """`look_up` returns the current files, for a number that was added while the archive is read."""
         self._folder = folder
         self.files = files
         self._look_up = look_up
         self._unknown: set[int] = set()
         self._open: dict[str, int] = {}
-        self._here: set[str] = set()
+        self._found: set[str] = set()
         """Files that `has` has found."""
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class ArchiveReader:
         self._open.clear()
 
     def location(self, place: int) -> Location | None:
-        """Return where a place is; None if its file is not known."""
+        """Return the location of an archive offset; None if its file is not known."""
         number, offset = file_and_offset(place)
         name = self.files.get(number)
         if name is None and self._look_up is not None and number not in self._unknown:
@@ -82,22 +82,22 @@ class ArchiveReader:
         return None if name is None else Location(name, offset)
 
     def has(self, place: int) -> bool:
-        """Return whether the file of a place is here."""
+        """Return whether the file of an archive offset exists."""
         location = self.location(place)
-        return location is not None and (location.file in self._here or self._is_here(location.file))
+        return location is not None and (location.file in self._found or self._exists(location.file))
 
     def is_at(self, place: int, url: str) -> bool:
-        """Return whether a record of a URL is at a place."""
+        """Return whether an archive offset has a record of a URL."""
         location = self.location(place)
         fd = None if location is None else self._descriptor(location.file)
         record = None if fd is None or location is None else record_without_block(fd, location.offset)
         return record is not None and _is_of(record, url)
 
-    def _is_here(self, file: str) -> bool:
-        is_here = find(self._folder, file) is not None
-        if is_here:
-            self._here.add(file)
-        return is_here
+    def _exists(self, file: str) -> bool:
+        exists = find(self._folder, file) is not None
+        if exists:
+            self._found.add(file)
+        return exists
 
     def document(self, place: int, url: str) -> Document | None:
         """Return the document that was stored for a URL."""
@@ -116,7 +116,7 @@ class ArchiveReader:
         return None if response is None else StoredPage(made, response, record.fields.get("WARC-Record-ID", ""), location)
 
     def raw_fetch(self, location: Location, url: str) -> Iterator[bytes]:
-        """Yield the records of the response at a location, of its DOM and its request as they are in the file, in parts; nothing if it is not there."""
+        """Yield the records of the response at a location, of its DOM and its request, as in the file, in parts; nothing if it is missing."""
         fd, response = self._descriptor(location.file), self._read(location, url)
         if fd is None or response is None:
             return
@@ -129,7 +129,7 @@ class ArchiveReader:
         yield from copied(fd, location.offset, end)
 
     def original(self, place: int, url: str) -> Original | None:
-        """Return what is needed of the response of a URL to write a revisit record; None where that of another URL stands for it."""
+        """Return the response of a URL for a revisit record; None if the response of another URL represents it."""
         found = self._fetch(self.location(place), url)
         if found is None or found[1].url != url:
             return None
@@ -146,7 +146,7 @@ class ArchiveReader:
         return None if found is None else self._response(found[1], found[2])
 
     def _response(self, record: Record, location: Location) -> StoredResponse | None:
-        """Return the response of a record, with its DOM; None where it had one that is not there: it must not be taken for the body."""
+        """Return the response of a record, with its DOM; None if that is missing, because the body does not replace it."""
         if DOM not in record.fields:
             return _stored(record)
         dom = self._read(Location(location.file, record.end), record.url)
@@ -155,7 +155,7 @@ class ArchiveReader:
         return _stored(record, dom.block)
 
     def versions(self, place: int, url: str) -> Iterator[StoredResponse]:
-        """Yield the responses of a URL that are still there, the newest first."""
+        """Yield the responses of a URL that are still archived, the newest first."""
         location, seen = self.location(place), set[Location | None]()
         while location not in seen and (found := self.response_at(location, url)) is not None:
             yield found
@@ -163,7 +163,7 @@ class ArchiveReader:
             location = found.previous
 
     def _fetch(self, location: Location | None, url: str) -> tuple[Record | None, Record, Location] | None:
-        """Return the document at a location, if there is one, with the response behind it, and where that is; None without a response."""
+        """Return the document at a location, if any, the response that follows it, and its location; None without a response."""
         if location is None:
             return None
         document, record = None, self._read(location, url)
@@ -171,7 +171,7 @@ class ArchiveReader:
             document, location = record, Location(location.file, record.end)
             record = self._read(location, url)
             if record is not None and record.fields.get("WARC-Record-ID") != document.fields.get("WARC-Refers-To"):
-                return None  # it was dropped, and this one belongs to another fetch
+                return None  # its response was dropped, and this one belongs to another fetch
         return (document, record, location) if record is not None and record.kind == "response" else None
 
     def _at(self, place: int, url: str) -> Record | None:
@@ -197,12 +197,12 @@ class ArchiveReader:
 
 
 def read_record(fd: int, offset: int) -> Record | None:
-    """Read the record that begins at an offset; None where there is none, one that is too large, or a damaged one."""
+    """Read the record that begins at an offset; None if it is missing, too large or damaged."""
     try:
         record = RecordParts(fd, offset)
         if record.length > (MOST_DOCUMENT if record.fields.get("WARC-Type") == "metadata" else MOST_BYTES):
             return None
-        return record.made(b"".join(record.parts()))
+        return record.record(b"".join(record.parts()))
     except DamagedRecord:
         return None
 
@@ -214,7 +214,7 @@ def _is_of(record: Record, url: str) -> bool:
 def _document(record: Record, url: str) -> Document | None:
     try:
         document = _decode(record.block)
-    except (msgspec.MsgspecError, RecursionError):  # the latter where it is nested too deep
+    except (msgspec.MsgspecError, RecursionError):  # the latter if it is nested too deep
         return None
     document.url = url
     return document
@@ -224,13 +224,13 @@ def _may_be_folded(url: str, *, into: str) -> bool:
     """Return whether URL options may have folded a URL into another one, which then has its document: see `rules/url_options.py`."""
     try:
         (one, parts), (other, kept) = _without_spelling(url), _without_spelling(into)
-    except ValueError:  # it is none that a crawl has written
+    except ValueError:  # no crawl has written it
         return False
     return one == other and kept <= parts
 
 
 def _without_spelling(url: str) -> tuple[tuple[str, str, str, str], frozenset[str]]:
-    """Return what no option changes of a URL, and the parts of its query. A route shows something else than its page."""
+    """Return the parts of a URL that no option changes, and those of its query. A route is another document than its page."""
     parts = urlsplit(url)
     return (parts.scheme, parts.netloc.removeprefix("www."), parts.path.rstrip("/"), parts.fragment), frozenset(
         filter(None, parts.query.split("&"))

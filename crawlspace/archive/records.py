@@ -1,11 +1,10 @@
 """Records of WARC 1.1 (ISO 28500:2017), each one member of a gzip file.
 
-Written here and not by warcio's WARCWriter, because of Python's lock: the crawl waits for it each time that it was given away for a
-moment, as by compressing and hashing, and as long as the record is put together. Here that is twice a page, and short.
+Not written by warcio's WARCWriter because of Python's lock: the crawl waits each time that compressing or hashing has released it for a
+moment, and while the record is built. Here that is twice a page, and short.
 
-What is kept of one fetch are up to four records: `metadata` with the document, if there is one, then `response` or `revisit`, then
-`resource` with the DOM of a page that was rendered, then `request`. The place of a URL is that of the first of them, so that it leads to
-the document without the page being decompressed.
+A fetch has up to four records: `metadata` with the document, if there is one, then `response` or `revisit`, then `resource` with the DOM of
+a rendered page, then `request`. The archive offset of a URL is that of the first one, so the document is read without decompressing the page.
 """
 
 from __future__ import annotations
@@ -38,17 +37,17 @@ still, and takes six times as long."""
 _STORED_BYTES = 1_000
 """Records up to this size are not compressed."""
 _HASHED_AT_ONCE = 2_000
-"""Below the size from which on hashlib gives Python's lock away."""
+"""Below the size from which on hashlib releases Python's lock."""
 _GZIP = isal_zlib.MAX_WBITS | 16
 _GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 PREVIOUS = "Crawlspace-Previous"
 """A field of ours (WARC 1.1 allows them): file name and offset of the version of the page before this one."""
 DOM = "Crawlspace-DOM-Digest"
-"""A field of ours in the record of a response: the digest of the DOM, whose record comes next. Other responses cost no look at that."""
+"""A field of ours in the record of a response: the digest of the DOM, whose record comes next. Without it, no record of a DOM is looked for."""
 _IDENTICAL = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _DROPPED = frozenset({b"transfer-encoding"})
-"""Of a response whose body is stored without it."""
+"""Headers of a response that its stored body does not have any more."""
 _SHAPING = frozenset(
     {
         b"content-type",
@@ -61,7 +60,7 @@ _SHAPING = frozenset(
         ROBOTS_TAG,
     }
 )
-"""Headers from which document and links of a page are made, besides its body: with others, equal bytes are another version."""
+"""Headers that affect document and links of a page: if they differ, equal bodies are different versions."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -74,19 +73,19 @@ class Location(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """What a revisit record says of the response that it stands for."""
+    """The response that a revisit record refers to."""
 
     id: str
     date: str
     digest: str
     dom: str | None = None
-    """The digest of the DOM, where it was rendered."""
+    """The digest of the DOM of a rendered page."""
     shape: Sequence[bytes] = ()
     """See `shape_of`."""
 
 
 def digest_of(body: bytes | BodyFile) -> str:
-    """Return the digest of a payload as WARC has it."""
+    """Return the digest of a payload as WARC writes it."""
     hashed = sha1(usedforsecurity=False)
     if isinstance(body, BodyFile):
         for part in body.parts():
@@ -94,7 +93,12 @@ def digest_of(body: bytes | BodyFile) -> str:
     else:
         for first in range(0, len(body), _HASHED_AT_ONCE):
             hashed.update(body[first : first + _HASHED_AT_ONCE])
-    return f"sha1:{b32encode(hashed.digest()).decode()}"
+    return named_digest(hashed.digest())
+
+
+def named_digest(digest: bytes) -> str:
+    """Return a SHA-1 digest as WARC writes it."""
+    return f"sha1:{b32encode(digest).decode()}"
 
 
 def info(*, file: str, software: str, collection: str, now: float) -> bytes:
@@ -136,9 +140,9 @@ def metadata(document: Document | None, *, url: str, of: str, date: str) -> byte
 
 
 def revisit(exchange: Exchange, original: Original | None, *, digest: str | None, dom: str | None = None) -> bytes:
-    """Return the records of a fetch that brought what the original has; without a digest the server sent no body (304).
+    """Return the records of a fetch with the content of the original; without a digest the server sent no body (304).
 
-    `dom` is the digest of its DOM, where that is another one.
+    `dom` is the digest of its DOM, if that differs.
     """
     id, date = _new_id(), date_of(exchange.sent_at)
     named = [
@@ -161,14 +165,14 @@ def revisit(exchange: Exchange, original: Original | None, *, digest: str | None
 
 
 def shape_of(head: bytes) -> list[bytes]:
-    """Return what document and links of a page are made of besides its body: its status, and some headers, sorted by name."""
+    """Return what affects document and links of a page besides its body: its status, and some headers, sorted by name."""
     first, *lines = head.split(b"\r\n")
     named = ((name.lower(), value) for name, _, value in (line.partition(b": ") for line in lines))
     return [*first.split(b" ", 2)[1:2], *(b"%s: %s" % one for one in sorted(named, key=itemgetter(0)) if one[0] in _SHAPING)]
 
 
 def robots_tags(shape: Sequence[bytes]) -> list[bytes]:
-    """Return the X-Robots-Tag headers among what `shape_of` returns."""
+    """Return the X-Robots-Tag headers of a result of `shape_of`."""
     return [line for line in shape if line.startswith(ROBOTS_TAG)]
 
 

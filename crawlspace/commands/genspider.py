@@ -113,7 +113,7 @@ class Command(CollectionCommand):
         """Raise UsageError if the collection has a spider class or the file exists; with `force`, only for a class in another file."""
         there = CollectionLoader.from_settings(self.project_settings()).own_class(name)
         if there is not None and (there.__module__ != module or not force):
-            way_out = "--force writes it anew" if there.__module__ == module else "edit it there"
+            way_out = "--force writes it again" if there.__module__ == module else "edit it there"
             raise UsageError(f"spider {quoted(name)} exists already, in module {there.__module__}: {way_out}")
         if file.exists() and not force:
             raise UsageError(f"{file} exists already: --force overwrites it")

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from crawlspace.access.logins import forget_refused, forget_waiting, places_of
+from crawlspace.access.login_states import forget_refused, forget_waiting, places_of
 from crawlspace.access.sessions import Sessions
 from crawlspace.clock import SystemClock
 from crawlspace.config.access import SiteAccess
@@ -81,7 +81,7 @@ class Command(CollectionCommand):
             with paths.store.changing() as opened:
                 if opened is not None and tried.session is not None:
                     sessions = Sessions(opened.store, SystemClock(), collection.seal)
-                    sessions.took(access, tried.session.content, lasts_s=tried.session.lasts_s)
+                    sessions.add(access, tried.session.content, lasts_s=tried.session.lasts_s)
                 if opened is not None:
                     forget_waiting(opened.store, access.pattern)
                 if opened is not None and forget_refused(opened.store, access.pattern) and not opts.json:

@@ -37,22 +37,20 @@ class Command(CollectionCommand):
             "Send all documents of a collection to each of its sinks again, or to one of them, as the archive has them; also to an index that was "
             "lost, or is new. Nothing is fetched. A document that the archive does not have stays in the index, and the next crawl fetches and "
             "sends it. "
-            "--extract makes the documents anew from the archived pages first, with the spider, item pipelines, rules and settings as they are "
+            "--extract rebuilds the documents from the archived pages first, with the spider, item pipelines, rules and settings as they are "
             "now; a page without a document by now leaves the index. "
             "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
             "--parked sends only what sinks have refused. "
             "--rebuild makes a new index on a search server beside the one that is searched, compares it with the stored state, and switches to "
             "it; all that is ordered meanwhile goes to both. "
-            "Exit status: 0 all were sent; 1 a document has no record, could not be made anew or is refused again, there was no switch, the "
+            "Exit status: 0 all were sent; 1 a document has no record, could not be rebuilt or is refused again, there was no switch, the "
             "collection was never crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--extract", action="store_true", help="make the documents anew from the archived pages")
-        parser.add_argument(
-            "--sink", metavar="S", help="send to this sink alone, or build its index anew; without it send to all"
-        )
+        parser.add_argument("--extract", action="store_true", help="rebuild the documents from the archived pages")
+        parser.add_argument("--sink", metavar="S", help="send to this sink alone, or rebuild its index; without it send to all")
         parser.add_argument(
             "--processes", type=int, metavar="N", help="make them in N processes; without it, in as many as there are processors"
         )
@@ -109,10 +107,10 @@ def _send(again: DocumentsAgain, sinks: Sequence[str]) -> int:
 
 
 def _extract(again: DocumentsAgain, processes: int, options: dict[str, str]) -> int:
-    """Make all documents anew, and send them to all sinks."""
+    """Rebuild all documents, and send them to all sinks."""
     name, kept = again.paths.name, _Kept()
     try:
-        done, unavailable = again.made_anew(processes=processes, options=options, report=kept.add)
+        done, unavailable = again.rebuilt(processes=processes, options=options, report=kept.add)
     except IndexUnavailable as error:
         raise StoreError(f"{error}; `scrapy reindex {name} --extract` goes on where it was") from error
     kept.close()
@@ -171,7 +169,7 @@ class _Kept:
         self._number += 1
         if self._number <= SHOWN:
             display.close()
-            sys.stderr.write(f"{escaped(url)} was not made anew: {escaped(why)}\n")
+            sys.stderr.write(f"{escaped(url)} was not rebuilt: {escaped(why)}\n")
 
     def close(self) -> None:
         if self._number > SHOWN:
@@ -179,9 +177,9 @@ class _Kept:
 
 
 def _processes(opts: argparse.Namespace) -> int:
-    """Return the number of processes that make documents anew. Raises UsageError."""
+    """Return the number of processes that rebuild documents. Raises UsageError."""
     if opts.processes is not None and not opts.extract:
-        raise UsageError("--processes is for documents that are made anew: add --extract")
+        raise UsageError("--processes is for documents that are rebuilt: add --extract")
     if opts.processes is not None and not 1 <= opts.processes <= MOST_PROCESSES:
         raise UsageError(f"--processes is {opts.processes}; write a number from 1 to {MOST_PROCESSES}")
     return opts.processes or min(

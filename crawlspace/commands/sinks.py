@@ -70,7 +70,7 @@ def _fill(paths: CollectionPaths, opened: OpenStore, name: str) -> str:
         raise UsageError(f"the embedded index is filled by `scrapy reindex {paths.name}`")
     if name not in paths.sinks.names:
         raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(name)}: it has {', '.join(paths.sinks.names)}")
-    if not opened.crawlers():  # else the crawl would not know of it; where the index is gone, the next one makes it anew
+    if not opened.crawlers():  # else the crawl would not know of it; where the index is gone, the next one rebuilds it
         forget_mark(opened.store, name)
     have_filled(opened.store, name)
     who = "the crawl that is running sends" if opened.crawlers() else "the next crawl sends"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 
-from crawlspace.access.logins import (
+from crawlspace.access.login_states import (
     RefusedLogin,
     WaitingLogin,
     often_sentence,
@@ -304,7 +304,7 @@ def _of_the_index(paths: CollectionPaths, store: Store) -> str:
     if not paths.index_file.exists():
         if paths.store.is_shared or not documents or store.backlog(EMBEDDED):
             return ""  # it is on another machine, or nothing was sent to it
-        return f"there is no index at {paths.index_file}: `scrapy reindex {paths.name}` makes it anew"
+        return f"there is no index at {paths.index_file}: `scrapy reindex {paths.name}` rebuilds it"
     try:
         with closing(EmbeddedIndex(paths.index_file, read_only=True, owner=paths.name)) as index:
             resending = Resending(store, index, owner=paths.name, now=int(time.time()))

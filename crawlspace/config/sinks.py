@@ -254,7 +254,7 @@ def tells_what_it_has(options: SinkOptions) -> bool:
 
 
 def is_rebuildable(options: SinkOptions) -> bool:
-    """Return whether the index of a sink can be built anew beside the present one. Raises SettingError as `class_of`."""
+    """Return whether the index of a sink can be rebuilt beside the present one. Raises SettingError as `class_of`."""
     return options.type != SQLITE and issubclass(class_of(options), Rebuildable)
 
 

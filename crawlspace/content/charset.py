@@ -1,10 +1,10 @@
-"""Bytes to text, as browsers decide it: byte order mark, header, what the page declares, then what fits; and the way back for links.
+"""Text of bytes, as browsers decode it: by byte order mark, header, declaration of the page, then detection; and bytes of text, for links.
 
 Names of encodings are the labels of the WHATWG Encoding standard and nothing else: Python would also know `utf-7`, `hex` and
-`unicode_escape`, which let a page smuggle markup past whoever looked at its bytes. A label that is none is ignored.
+`unicode_escape`, which let a page hide markup from a check of its bytes. An unknown label is ignored.
 
-A page that declares nothing, and is no UTF-8, is given to chardet 7, for the encodings that Firefox looks for. It was chosen by pages made
-of texts in 22 languages and legacy encodings (Django's translations; 20 pages each, of which so many were decoded without a mistake):
+The encoding of a page that declares nothing, and is no UTF-8, is detected by chardet 7, among the encodings that Firefox detects. It was
+chosen by pages in 22 languages and legacy encodings (Django's translations; 20 pages each; the share decoded without a mistake):
 
     characters of text   40     200    2,000   ms a page
     chardet 7            99 %   100 %  100 %   0.3 - 0.5
@@ -27,10 +27,10 @@ from webencodings.labels import LABELS
 from crawlspace.content.markup import attributes_of, tokens
 
 PRESCAN_BYTES = 1024
-"""How far into the page a declaration is looked for first (HTML standard, 13.2.3.2)."""
+"""First bytes of a page that are searched for a declaration (HTML standard, 13.2.3.2)."""
 
 _NOT_DECODED = frozenset({"replacement", "x-user-defined"})
-"""Encodings of the standard that no page is read with."""
+"""Encodings of the standard that decode no page."""
 _UNICODE = frozenset({"utf-8", "utf-16-le", "utf-16-be"})
 """Codecs whose pages have their links in UTF-8."""
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
@@ -53,16 +53,16 @@ _FAMILIES = (
     ("cp949", "cp949"),
     ("cp874", "cp874"),
 )
-"""What chardet's names for larger and smaller sets of these characters begin with, and the codecs that browsers have for all of them."""
+"""The beginnings of chardet's names for larger and smaller sets of these characters, and the codecs of browsers for all of them."""
 _EXAMINED_BYTES = 65_536
 _BEFORE = 1_024
 """Bytes of ASCII before the first letter of another kind that are examined with it."""
 _CLAIM = re.compile(rb"charset|coding", re.IGNORECASE)
-"""What would be taken for a declaration; those that count have been looked for before."""
+"""Text that chardet would read as a declaration; valid declarations have been found before."""
 _FOREIGN = re.compile(rb"[\x80-\xff]")
 _SHIFTS_TO_JAPANESE = (b"\x1b$B", b"\x1b$@")
 _MISTAKES_OF_UTF8 = 0.1
-"""What share of its characters may be broken in a text that is UTF-8 all the same."""
+"""The largest share of broken characters in a text that counts as UTF-8."""
 
 
 def codec_of(label: str | None) -> str | None:
@@ -72,7 +72,7 @@ def codec_of(label: str | None) -> str | None:
 
 
 def label_of(codec: str) -> str:
-    """Return the name that the Encoding standard has for a codec of `codec_of`."""
+    """Return the name of a codec of `codec_of` in the Encoding standard."""
     if codec in _UNICODE:
         return "UTF-8"
     return next((name for name in dict.fromkeys(LABELS.values()) if codec_of(name) == codec), codec)
@@ -85,9 +85,9 @@ def charset_parameter(content_type: str | None) -> str | None:
 
 
 def decode(body: bytes, header_charset: str | None, *, markup: bool = False) -> tuple[str, str]:
-    """Return the text and the name of the codec it was read with. Never raises: what does not fit becomes U+FFFD.
+    """Return the text, and the name of the codec that decoded it. Never raises: invalid bytes become U+FFFD.
 
-    `markup`: it is HTML, which may declare its encoding in any meta element.
+    `markup`: the body is HTML, which may declare its encoding in any meta element.
     """
     for mark, codec in _MARKS:
         if body.startswith(mark):
@@ -98,7 +98,7 @@ def decode(body: bytes, header_charset: str | None, *, markup: bool = False) -> 
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
-        # Cut inside its last character; one lone byte after plain ASCII is rather an é of windows-1252.
+        # Cut within its last character; a single byte after plain ASCII is more probably an é of windows-1252.
         if error.reason == "unexpected end of data" and not body[: error.start].isascii():
             return body.decode("utf-8", "replace"), "utf-8"
     else:
@@ -112,9 +112,9 @@ def decode(body: bytes, header_charset: str | None, *, markup: bool = False) -> 
 
 
 def in_encoding(url: str, codec: str) -> str:
-    """Return a link as a browser sends it from a page in this encoding: with the letters of its query percent-encoded in it.
+    """Return a link as a browser sends it from a page in this encoding, in which its query is percent-encoded.
 
-    What the encoding lacks becomes `&#…;`, percent-encoded (URL standard, 1.3 and 4.4). Path and fragment are always in UTF-8.
+    Characters that the encoding lacks become `&#…;`, percent-encoded (URL standard, 1.3 and 4.4). Path and fragment are always in UTF-8.
     """
     if codec in _UNICODE or url.isascii():
         return url
@@ -126,7 +126,7 @@ def in_encoding(url: str, codec: str) -> str:
 
 
 def encoded(text: str, codec: str, *, unknown: str = "&#{};") -> bytes:
-    """Return text in an encoding of the Encoding standard. `unknown`: what becomes of a character it lacks, with its number."""
+    """Return text in an encoding of the Encoding standard. `unknown` replaces a character that it lacks, and has its number."""
     if codec in _UNICODE:
         return text.encode("utf-8", "replace")
     parts = (_of_character(one, codec) for one in text)
@@ -136,7 +136,7 @@ def encoded(text: str, codec: str, *, unknown: str = "&#{};") -> bytes:
 
 # which encoding
 def _declared(body: bytes, *, markup: bool) -> str | None:
-    """The encoding the page declares: a meta element in its first bytes, else an XML declaration, else any meta element."""
+    """Return the declared encoding: by a meta element in the first bytes, else an XML declaration, else any meta element."""
     start = body[:PRESCAN_BYTES]
     if b"charset" in start.lower():
         codec = _meta_charset(start.decode("latin-1"))
@@ -168,13 +168,13 @@ def _meta_charset(html: str) -> str | None:
 
 
 def _as_read(codec: str | None) -> str | None:
-    """Return UTF-8 for UTF-16: a declaration that could be read as ASCII is not in UTF-16."""
+    """Return UTF-8 for UTF-16, because a declaration that is readable as ASCII is not in UTF-16."""
     return "utf-8" if codec in ("utf-16-le", "utf-16-be") else codec
 
 
 def _detected(body: bytes) -> str:
-    """Return the codec that a text which declares nothing, and is no UTF-8, most probably is in."""
-    import chardet  # noqa: PLC0415 - 50 ms and 20 MB, which only such pages need
+    """Return the most probable codec of a text that declares nothing, and is no UTF-8."""
+    import chardet  # noqa: PLC0415 - takes 50 ms and 20 MB, and few pages need it
 
     first = _FOREIGN.search(body)
     start = max(0, first.start() - _BEFORE) if first else 0
@@ -197,7 +197,7 @@ def _count_ascii(text: str) -> int:
 def _decoded(body: bytes, codec: str) -> str:
     if codec == "iso2022_jp":
         return _from_iso_2022_jp(body)
-    if codec == "gbk":  # the standard's decoder of both is one
+    if codec == "gbk":  # the standard has one decoder for both
         codec = "gb18030"
     try:
         text = body.decode(codec)
@@ -237,7 +237,7 @@ def _rows_beyond() -> dict[bytes, str]:
 
 @cache
 def _extensions_of_ibm() -> dict[str, bytes]:
-    """Return the bytes that the standard has for these in Shift_JIS; Python prefers those of NEC's selection."""
+    """Return the bytes of IBM's extensions in Shift_JIS, by character; Python encodes them as NEC's selection."""
     pairs = (bytes((lead, trail)) for lead in (0xFA, 0xFB, 0xFC) for trail in range(0x40, 0xFD))
     return {character: pair for pair in pairs if (character := pair.decode("cp932", "ignore")) and len(character) == 1}
 
@@ -249,7 +249,7 @@ def _to_shift_jis(pair: bytes) -> bytes:
 
 
 def _from_shift_jis(pair: bytes) -> bytes | None:
-    """Return a pair of Shift_JIS in EUC-JP; None if that has no such row."""
+    """Return a pair of Shift_JIS in EUC-JP; None if that lacks the row."""
     row = 2 * (pair[0] - (0x81 if pair[0] < 0xA0 else 0xC1))
     trail = pair[1] - (0x40 if pair[1] < 0x7F else 0x41)
     row, cell = (row + 1, trail - 0x5E) if trail >= 0x5E else (row, trail)
@@ -257,7 +257,7 @@ def _from_shift_jis(pair: bytes) -> bytes | None:
 
 
 def _beyond(error: UnicodeError) -> tuple[str, int]:
-    """Decode what the Encoding standard has, and Python's codec of that name lacks."""
+    """Decode characters of the Encoding standard that Python's codec of that name lacks."""
     assert isinstance(error, UnicodeDecodeError)
     pair = error.object[error.start : error.start + 2]
     character = _rows_beyond().get(pair, "") if error.encoding == "euc_jp" else "€" if pair == b"\xa3\xe1" else ""
@@ -271,7 +271,7 @@ _READ_OTHERWISE = {
     "euc_jp": str.maketrans("〜‖−¢£¬", "～∥－￠￡￢"),
     "koi8-u": str.maketrans("╝╬", "ўЎ"),
 }
-"""By codec: what it decodes otherwise than the standard."""
+"""By codec: the characters that it decodes differently from the standard."""
 _ROMAN = str.maketrans("\\~", "¥‾")
 _SHIFTS = re.compile(rb"\x1b(\([BJI]|\$[@B])")
 _WITH_FIRST_BIT = bytes(byte | 0x80 if 0x20 < byte < 0x7F else byte for byte in range(256))
@@ -288,7 +288,7 @@ def _escaped(text: str, codec: str) -> str:
 
 
 def _of_character(character: str, codec: str) -> bytes | None:
-    """Return a character's bytes, None if the encoding lacks it; for ISO-2022-JP those of EUC-JP."""
+    """Return the bytes of a character, None if the encoding lacks it; for ISO-2022-JP those of EUC-JP."""
     if character.isascii():
         return character.encode()
     if codec in ("euc_jp", "iso2022_jp", "cp932"):

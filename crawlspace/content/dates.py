@@ -13,7 +13,7 @@ _PDF = re.compile(r"(?:D:)?\s*(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(Z|[+
 
 
 def http_time(text: str) -> str:
-    """Return an HTTP date (RFC 9110, 5.6.7) as 2024-05-01T12:00:00Z; empty if it is none."""
+    """Return an HTTP date (RFC 9110, 5.6.7) as 2024-05-01T12:00:00Z; empty for anything else."""
     if text[26:] == "GMT" and text[8:11] in _MONTHS:
         when = f"{text[12:16]}-{_MONTHS.index(text[8:11]) + 1:02}-{text[5:7]}T{text[17:25]}Z"
         with suppress(ValueError):
@@ -27,17 +27,16 @@ def http_time(text: str) -> str:
 
 
 def iso_time(text: str) -> str:
-    """Return a time of Office and OpenDocument files in UTC, as 2024-05-01T12:00:00Z; a day as it is; empty if it is none."""
+    """Return a time of Office and OpenDocument files in UTC, as 2024-05-01T12:00:00Z; a day unchanged; empty for anything else."""
     match = _ISO.match(text.strip())
     if match is None:
         return ""
-    if match[4] is None:
-        return match[0].strip() if _time(match.groups()) else ""
-    return _time(match.groups())
+    time = _time(match.groups())
+    return match[0].strip() if time and match[4] is None else time
 
 
 def pdf_time(text: str) -> str:
-    """Return a time of a PDF (ISO 32000, 7.9.4) in UTC; empty if it is none."""
+    """Return a time of a PDF (ISO 32000, 7.9.4) in UTC; empty for anything else."""
     match = _PDF.match(text.strip())
     return _time(match.groups()) if match is not None else ""
 

@@ -1,7 +1,7 @@
 """A checksum over the normalised text, equal for documents that count as the same.
 
 Normalisation: each run of white space becomes one space, none at the ends, Unicode in form C. Case and punctuation are kept.
-Markup, scripts and whatever else `html.extract` removes from the text don't count.
+Markup, scripts and all else that `html.extract` removes from the text don't count.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ def checksum(text: str, *, title: str | None, cut_off: int = 0, collapsed: bool 
     """Return 16 bytes of blake2b over the normalised text.
 
     A title other than None is included. `cut_off` > 0 limits the text to its first bytes in UTF-8, title not included.
-    `collapsed`: white space is already normalised, as in `Page.text` and `Page.title`; this takes a third to a fifth of the time.
+    `collapsed`: white space is already normalised, as in `Page.text` and `Page.title`; then it takes a third to a fifth of the time.
     """
     digest = blake2b(digest_size=16)
     if title is not None:
@@ -31,7 +31,7 @@ def checksum_of_bytes(body: bytes) -> bytes:
 
 
 class BytesChecksum:
-    """The checksum of a body that comes in parts."""
+    """The checksum of a body in parts."""
 
     def __init__(self) -> None:
         self._digest = blake2b(digest_size=16, person=b"bytes")
@@ -51,7 +51,7 @@ def has_text(checksum: bytes) -> bool:
 
 
 def _marked(digest: bytes, *, has_text: bool) -> bytes:
-    """Return a digest whose last bit says whether it is that of a text."""
+    """Return a digest with its last bit set if it is that of a text, else cleared."""
     last = digest[-1] | 1 if has_text else digest[-1] & 0xFE
     return digest[:-1] + bytes((last,))
 

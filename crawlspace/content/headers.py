@@ -1,8 +1,8 @@
-"""The headers of a page that concern its document: type, robots directives, canonical URL, validators.
+"""The headers of a page that affect its document: type, robots directives, canonical URL, validators.
 
-The headers of a 304 apply to the stored page, too (RFC 9111, 3.2 and 4.3.4). A change of them mostly needs the body, so such a
-page is fetched again with an unconditional GET. A page whose headers restrict it, or name a canonical page, is never requested
-conditionally: a later 304 without these headers may mean that they are gone, or only that the server left them out.
+The headers of a 304 apply to the stored page, too (RFC 9111, 3.2 and 4.3.4). If they have changed, mostly the body is needed, so such a page
+is fetched again with an unconditional GET. A page whose headers restrict it, or name a canonical page, is never requested
+conditionally: a later 304 without these headers may mean that they are gone, or only that the server omitted them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class PageHeaders(NamedTuple):
-    """`content_type` is the Content-Type as sent, several values joined by commas; None without one."""
+    """The parsed headers of a page."""
 
     content_type: str | None = None
+    """The Content-Type as sent, several values joined by commas; None without one."""
     robots: RobotsDirectives = NO_LIMITS
     canonical: str | None = None
     """Absolute; None if the headers name no canonical page, or the page itself."""
@@ -37,7 +38,7 @@ class PageHeaders(NamedTuple):
     refresh: tuple[float, str] | None = None
     """Seconds, and the URL as written."""
     robots_tags: Sequence[str] = ()
-    """The X-Robots-Tag headers as sent, whether they are obeyed or not."""
+    """The X-Robots-Tag headers as sent, obeyed or not."""
 
     @property
     def concern_the_document(self) -> bool:
@@ -68,14 +69,14 @@ def read_headers(
 
 
 def kept_validator(value: str | None) -> str | None:
-    """Return an ETag or Last-Modified for storing and sending back; None if it is too long or has control characters."""
+    """Return an ETag or Last-Modified that can be stored and sent back; None if it is too long or has control characters."""
     if value is None or len(value) > _LONGEST_VALIDATOR or _CONTROL.search(value):
         return None
     return value
 
 
 def canonical_link(values: Sequence[str], *, url: str) -> str | None:
-    """Return the canonical URL of Link headers (RFC 8288, RFC 6596), absolute; None if there is none or it is the page itself."""
+    """Return the canonical URL of Link headers (RFC 8288, RFC 6596), absolute; None without one, or if it is the page itself."""
     for target, parameters in _LINK.findall(", ".join(values)[:_LONGEST_LINKS]):
         relations = (quoted or plain for name, quoted, plain in _PARAMETER.findall(parameters) if name.lower() == "rel")
         if "canonical" not in next(relations, "").lower().split():

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from itertools import repeat
 
-from crawlspace.content.charset import charset_parameter, decode
+from crawlspace.content.charset import decode
 from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_link, page_target, parse_refresh, target
 from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
 from crawlspace.content.page import MAX_TEXT, Page
@@ -23,7 +23,7 @@ from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
 from crawlspace.urls import MalformedUrl, is_route, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
-"""Elements whose links are extracted by default; `meta` is for its refresh."""
+"""Elements whose links are extracted by default; `meta` stands for its refresh."""
 
 MAX_TITLE = 1_000
 MAX_DESCRIPTION = 5_000
@@ -49,6 +49,13 @@ _USUAL_HREFS = re.compile(
 """The `href` of each anchor with attributes as in most pages, joined by NULs: a page's URL or a `#…` reference, nothing to strip,
 no `rel`; empty for any other anchor."""
 
+_SHELL_TEXT = 25
+"""Characters of a script shell: it may have "Loading, please wait …", and an ordinary short page has a sentence."""
+_SHELL_LINKS = 1
+"""Links of a script shell: it may have the frame of a tag manager, or a link for browsers without scripts."""
+_LINKED = frozenset({"a", "area", "frame", "iframe"})
+_HAS_CONTENT = frozenset({"form", "frame"})
+
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*")
 
 
@@ -64,10 +71,10 @@ def extract(
     agent_names: Collection[str] = (),
     xhtml: bool = False,
 ) -> Page:
-    """Return the contents of a page. Never raises, whatever the body; the time is proportional to its length.
+    """Return the contents of a page. Never raises, for any body; the time is proportional to its length.
 
-    `charset` is that of the Content-Type header. `max_links` limits different links, `max_text` characters; what is left out is
-    counted. `link_attributes` hold links besides those of `link_tags`. `agent_names` are names of meta elements to obey besides `robots`.
+    `charset` is that of the Content-Type header. `max_links` limits different links, `max_text` characters; the rest is
+    counted. `link_attributes` have links besides those of `link_tags`. `agent_names` are names of meta elements to obey besides `robots`.
     `xhtml` is for application/xhtml+xml.
     """
     html, codec = decode(body, charset, markup=True)
@@ -94,7 +101,7 @@ def extract(
         charset=codec,
         links_left_out=max(0, len(reader.links) - max_links),
         text_left_out=max(0, len(whole) - max_text),
-        may_need_browser=is_script_shell(names, text=whole, links=reader.links, refreshes=reader.refresh is not None),
+        may_need_browser=_is_script_shell(names, text=whole, links=reader.links, refreshes=reader.refresh is not None),
     )
 
 
@@ -138,18 +145,18 @@ class _Reader:
         self._robots_names = {"robots", *(name.lower() for name in agent_names)}
         self._templates = 0
         self._shadow_roots: list[bool] = []
-        """Of each open template, whether it is one."""
+        """For each open template, whether it is a shadow root."""
         self._svg = 0
         self._raw_at: int | None = None
         self._heading_at: int | None = None
 
     def read(self, names: list[str], attributes: list[str]) -> None:
-        """Process all tags. Most are links of the usual form: their `href` are found by one pattern for all of them."""
+        """Process all tags. Most are links of the usual form: one pattern finds the `href` of all of them."""
         links, nofollow = self.links, self.nofollow
-        places = [at for at, name in enumerate(names) if name in _HANDLERS]
-        anchors = [attributes[at] for at in places if names[at] == "a"]
+        positions = [at for at, name in enumerate(names) if name in _HANDLERS]
+        anchors = [attributes[at] for at in positions if names[at] == "a"]
         usual_hrefs = iter(_USUAL_HREFS.findall("\0".join(["", *anchors])) if "a" in self._link_tags else repeat(""))
-        for at in places:
+        for at in positions:
             name = names[at]
             if name == "a" and (href := next(usual_hrefs)):
                 if "&" in href:
@@ -216,7 +223,7 @@ class _Reader:
         if name in _HANDLERS:
             _HANDLERS[name](self, written, at)
 
-    # the page's metadata
+    # metadata
     def html(self, written: str, _: int) -> None:
         attributes = attributes_of(written)
         self.language = self.language or _language(attributes.get("lang") or attributes.get("xml:lang") or "")
@@ -276,7 +283,7 @@ class _Reader:
         self._heading_at = at
 
     def heading_end(self, _: str, at: int) -> None:
-        """End an open heading; headings do not nest."""
+        """End the open heading, if any; headings do not nest."""
         if self._heading_at is not None:
             if self._hidden:
                 self._hide_until(at)
@@ -380,27 +387,13 @@ def _base(url: str, href: str | None) -> str:
     return url
 
 
-__all__ = ["LINK_TAGS", "Page", "charset_parameter", "extract"]
+def _is_script_shell(names: Collection[str], *, text: str, links: Mapping[str, str], refreshes: bool) -> bool:
+    """Return whether a page has scripts, and next to no text and links, so that it may show nothing without a browser.
 
-
-# --- script shell --------------------------------------------------------------------------------------------------
-
-
-MAX_TEXT = 25
-"""Characters: a shell may say "Loading, please wait …", and an ordinary short page has a sentence."""
-MAX_LINKS = 1
-"""A shell may have the frame of a tag manager, or a link for those who run no scripts."""
-_LINKS = frozenset({"a", "area", "frame", "iframe"})
-_HAS_CONTENT = frozenset({"form", "frame"})
-
-
-def is_script_shell(names: Collection[str], *, text: str, links: Mapping[str, str], refreshes: bool) -> bool:
-    """Return whether a page has scripts, and next to no text and links.
-
-    `names` are those of all its tags, `links` has the tag of each link; `refreshes`: it leads to another page by itself. Links to routes
+    `names` are those of all its tags, `links` has the tag of each link; `refreshes`: it has a refresh to another page. Links to routes
     behind # of the page itself are part of its program.
     """
-    if len(text) > MAX_TEXT or refreshes or "/script" not in names:
+    if len(text) > _SHELL_TEXT or refreshes or "/script" not in names:
         return False
-    number = sum(tag in _LINKS and href[0] != "#" for href, tag in links.items())
-    return number <= MAX_LINKS and _HAS_CONTENT.isdisjoint(names)
+    number = sum(tag in _LINKED and href[0] != "#" for href, tag in links.items())
+    return number <= _SHELL_LINKS and _HAS_CONTENT.isdisjoint(names)

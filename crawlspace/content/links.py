@@ -1,4 +1,7 @@
-"""Which attribute values lead to pages: of links and of refreshes, as browsers read them, without those that lead to no page."""
+"""Links of a page: URLs of attributes and refreshes as browsers read them, and attributes of the user's choice that have links.
+
+Such attributes are pairs as `img@src` and `*@data-url`.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,13 @@ _MEDIA = ("image/", "audio/", "video/", "font/")
 
 
 def target(written: str, codec: str) -> str:
-    """Return an attribute's URL as a browser takes it from a page in this encoding; what an anchor leads to on its own page included."""
+    """Return the URL of an attribute as a browser reads it on a page in this encoding; a reference within the page, too."""
     return in_encoding(_stripped(resolved_attribute(written)), codec)
 
 
 def page_target(written: str, codec: str) -> str:
-    """Return the URL of an attribute that leads to another page, or to a route behind #; empty if it doesn't."""
-    href = resolved_attribute(written).strip(_CONTROL_OR_SPACE)  # as `target`, without its calls
+    """Return the URL of an attribute that leads to another page, or to a route after #; empty for any other."""
+    href = resolved_attribute(written).strip(_CONTROL_OR_SPACE)  # as in `target`, without calls
     if not href.isprintable():
         href = href.translate(_TAB_OR_NEWLINE)
     if not href or (href[0] == "#" and not is_route(href)):
@@ -54,7 +57,7 @@ def is_link(relations: Collection[str], type_written: str) -> bool:
 
 
 def parse_refresh(content: str, codec: str) -> tuple[float, str] | None:
-    """Return seconds and URL of the content of a refresh; None if it leads to no other page."""
+    """Return seconds and URL of a refresh; None without a URL."""
     match = _REFRESH.match(content)
     if match is None:
         return None
@@ -69,12 +72,12 @@ def parse_refresh(content: str, codec: str) -> tuple[float, str] | None:
 
 
 def with_queries_in(html: str, codec: str) -> str:
-    """Return the HTML of a DOM, whose links were in this encoding, so that they stay the same in UTF-8."""
+    """Return the HTML of a DOM with queries as they are sent from a page in this encoding, so that they stay the same in UTF-8."""
     return html if html.isascii() else _ADDRESSES.sub(lambda match: match[1] + in_encoding(match[2], codec), html)
 
 
 def _may_be_page(kind: str) -> bool:
-    """Return whether what has this type may be a page or a file."""
+    """Return whether a type may be that of a page or file."""
     if kind.endswith("xhtml+xml"):
         return True
     return not kind.startswith(_MEDIA) and _DATA.isdisjoint(_PARTS_OF_TYPE.split(kind))
@@ -88,19 +91,16 @@ def _stripped(href: str) -> str:
     return href.translate(_TAB_OR_NEWLINE)
 
 
-# --- link attributes -----------------------------------------------------------------------------------------------
-
-
 ANY = "*"
-"""In place of the element: each one."""
+"""Stands for each element."""
 MARK = "@"
-"""In place of the name of a tag that may have such an attribute; no element is called so."""
+"""Replaces the name of a tag that may have such an attribute; no element has this name."""
 _HAVE_REL = frozenset({"a", "area", "form", "link"})
-"""Elements of which `rel` is about the link."""
+"""Elements whose `rel` is that of the link."""
 
 
 class LinkAttributes:
-    """Pairs of element and attribute, in small letters. False if there are none."""
+    """Pairs of element and attribute, in lower case. False if there are none."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]] = ()) -> None:
         of: defaultdict[str, list[str]] = defaultdict(list)
@@ -116,15 +116,16 @@ class LinkAttributes:
         return bool(self._attributes)
 
     def may_be_in(self, html: str) -> bool:
-        """Return False if the page has none of the attributes: it is read as if there were no pairs."""
-        return self._is_any_in(html)
+        """Return False if the page has none of the attributes: then the pairs can be ignored."""
+        lower = html.lower()
+        return any(name in lower for name in self._attributes)
 
     def marked(self, names: Sequence[str], attributes: Sequence[str]) -> list[str]:
         """Return the names of tags, with MARK for each start tag that may have one of its attributes."""
         marked = list(names)
         for at, written in enumerate(attributes):
             name = names[at]
-            if written and name[:1] != "/" and (self._of_any or name in self._of) and self._is_any_in(written):
+            if written and name[:1] != "/" and (self._of_any or name in self._of) and self.may_be_in(written):
                 marked[at] = MARK
         return marked
 
@@ -134,10 +135,6 @@ class LinkAttributes:
         for attribute in (*self._of.get(name, ()), *self._of_any):
             if attribute in attributes:
                 yield attributes[attribute], nofollow
-
-    def _is_any_in(self, text: str) -> bool:
-        lower = text.lower()
-        return any(name in lower for name in self._attributes)
 
 
 NO_OTHERS = LinkAttributes()

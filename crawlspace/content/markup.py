@@ -1,4 +1,4 @@
-"""Parse HTML into a sequence of tags with the text before each: in linear time, without a tree.
+"""Parse HTML into a sequence of tags with the text before each, in linear time and without a tree.
 
 A crawler needs no tree, and hostile pages can make a tree expensive. Measured on two shared cores (`python -m benchmarks.extract`
 prints the first line again):
@@ -8,11 +8,11 @@ prints the first line again):
     selectolax (lexbor), unwrapped       0.22 ms     104 s                  1.2 s and 400 MB
     lxml (libxml2), XPath and XSLT       0.23 ms     stops at depth 2048 and loses the rest of the page
 
-Links, metas and text with word breaks follow from the tags alone, so the tokenizer of the HTML standard is enough.
+Links, metas and text with word breaks follow from the tags alone, so the tokenizer of the HTML standard suffices.
 All patterns are possessive: they never backtrack.
 
 There are two tokenizers. `tokens` follows the standard for any page. Nearly all pages are simple enough to be split at their tags
-by one `split`, in a third of the time: `plain_tags` does that, and returns None wherever the two could differ.
+by one `split`, in a third of the time: `plain_tags` does that, and returns None if the results could differ.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ _SET_APART = re.compile(
     rf"(?i:cript){_END}{_PLAIN_ATTRIBUTES}>[^<]*+(?:<(?!!--|/(?i:script){_END})[^<]*+)*+|"
     rf"(?i:tyle){_END}{_PLAIN_ATTRIBUTES}>[^<]*+(?:<(?!/(?i:style){_END})[^<]*+)*+)(<!--|))"
 )
-"""A comment, or a script or style without its end tag; the group is None at a comment, not empty if an end tag may be hidden."""
+"""A comment, or a script or style without its end tag; the group is None for a comment, and not empty if an end tag may be hidden."""
 MAX_PLAIN = 1_000_000
-"""Maximal characters of a page for splitting it at once: three strings a tag are in memory together."""
+"""Maximal characters of a page that is split at once, because three strings for each tag are in memory together."""
 
 Token = tuple[str, str, str]
 """The text before the tag, with character references; the tag's name in lower case, `/p` for an end tag, `!` for a comment, empty
@@ -110,7 +110,7 @@ def plain_tags(html: str) -> Tags | None:
     pieces[1::2] = ["<!>" if mark is None else "<!script>" for mark in marks]
     tags = _PLAIN_TAG.split("".join(pieces))  # type: ignore[arg-type]
     texts, names, attributes = tags[0::3], tags[1::3], tags[2::3]
-    if "<" in "".join(texts) or names[-1:] == ["!script"]:  # the latter has no end tag, so it is not known of what it is
+    if "<" in "".join(texts) or names[-1:] == ["!script"]:  # without an end tag, it may be a script or a style
         return None
     distinct = set(names)
     if not "".join(distinct).islower():

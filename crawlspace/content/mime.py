@@ -20,12 +20,12 @@ _UNKNOWN = "application/octet-stream"
 _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _SPACE = b"\t\n\x0c\r "
 _SPACES = frozenset(_SPACE[at : at + 1] for at in range(len(_SPACE)))
-_OFFICE = "application/vnd.openxmlformats-officedocument."
-_OFFICE_FOLDERS = (
-    (b"word/", _OFFICE + "wordprocessingml.document"),
-    (b"xl/", _OFFICE + "spreadsheetml.sheet"),
-    (b"ppt/", _OFFICE + "presentationml.presentation"),
-)
+OOXML = "application/vnd.openxmlformats-officedocument."
+DOCX = OOXML + "wordprocessingml.document"
+PPTX = OOXML + "presentationml.presentation"
+XLSX = OOXML + "spreadsheetml.sheet"
+OFFICE_FOLDERS = (("word/", DOCX), ("xl/", XLSX), ("ppt/", PPTX))
+"""Folders in the zip files of Office, with their types."""
 _ENTRY_TYPE = re.compile(rb"[a-z]+/[a-z0-9.+-]+")
 
 
@@ -63,7 +63,4 @@ def _zip_type(start: bytes) -> str:
             # Cut at the entry's length, or the next entry's signature would be included.
             length = int.from_bytes(start[22:26], "little")
             return match[0][: length or None].decode("ascii")
-    for folder, kind in _OFFICE_FOLDERS:
-        if folder in start:
-            return kind
-    return "application/zip"
+    return next((kind for folder, kind in OFFICE_FOLDERS if folder.encode() in start), "application/zip")

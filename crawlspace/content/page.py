@@ -1,4 +1,4 @@
-"""The contents extracted from a page, for any kind of document."""
+"""The contents of a page or file, for any kind of document."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from crawlspace.outcome import Link
 
 MAX_TEXT = 10_000_000
 """Maximal characters of a page's text."""
-
-
 EXTRACTION = 2
-"""The version of what is taken from a page: with another one, an unchanged page may yield other links, another title or text."""
+"""The version of the extraction: with another one, an unchanged page may have other links, another title or text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,9 @@ class Page:
     fields: Mapping[str, str] = field(default_factory=dict)
     """Further fields of its document, as a file has them: author, created, pages, text_status."""
     modified: str = ""
-    """When it was modified, as a file says."""
+    """The time of its modification, by the metadata of a file."""
     may_need_browser: bool = False
-    """It has scripts, and next to no text and links."""
+    """The page has scripts, and next to no text and links."""
 
     @property
     def links(self) -> tuple[Link, ...]:

@@ -1,7 +1,7 @@
 """Robots directives of a page, in its markup (`meta name=robots`) and its headers (`X-Robots-Tag`).
 
-All directives are combined to the most restrictive. `unavailable_after` and the directives about previews don't concern fetching
-or indexing now, and are ignored: an expired page returns 404 or 410.
+The most restrictive directives apply. `unavailable_after` and the directives about previews don't affect fetching or indexing now, and are
+ignored: an expired page returns 404 or 410.
 """
 
 from __future__ import annotations

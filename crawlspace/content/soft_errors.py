@@ -81,9 +81,7 @@ def _row(where: str, row: object) -> Row:
     url, title, text, code = row
     for name, pattern in (("URL", url), ("title", title), ("text", text)):
         if not isinstance(pattern, str):
-            raise SettingError(
-                f'{where}: the {name} pattern is {quoted(pattern)}; it must be a text, and is "*" where it doesn\'t matter'
-            )
+            raise SettingError(f'{where}: the {name} pattern is {quoted(pattern)}; it must be a text; "*" matches everything')
     number = int(code) if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3 else code
     if not isinstance(number, int) or isinstance(number, bool) or not 400 <= number <= 599:
         raise SettingError(f"{where}: the code is {quoted(code)}; it must be an error from 400 to 599, as 404")

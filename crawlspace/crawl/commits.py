@@ -340,7 +340,7 @@ def is_moved(after: UrlState, outcome: Outcome) -> bool:
 def without_record(change: Change, outcome: Outcome) -> None:
     """Drop the place of a URL whose response is not archived, where that response stands for the page from now on.
 
-    Else a document would be made anew, and sent, of what is not what the page has sent last. The same holds for a 304 with robots directives
+    Else a document would be rebuilt, and sent, of what is not what the page has sent last. The same holds for a 304 with robots directives
     that don't apply now: nobody knows whether the archived response has them, and with other settings they apply.
     """
     was_read = outcome.kind is OutcomeKind.DOCUMENT or (outcome.kind is OutcomeKind.EXCLUDED and outcome.status in LINKS_ONLY)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from crawlspace.access.logins import Logins
+from crawlspace.access.login_states import Logins
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import Locate, Locating
@@ -283,7 +283,7 @@ class Engine:
             del self._leased[state.id]
             self.progress.count(state, outcome)
             is_login = outcome.status == Status.LOGGED_OUT
-            waits = is_login and self.logins.logged_out(state.site, outcome.detail, self.frontier)
+            waits = is_login and self.logins.note_logged_out(state.site, outcome.detail, self.frontier)
             after = not_shown(state, outcome, policy=self.policy, now=self.now(), run_ends=self._run.ends, waits=waits)
             self._commits.add(Change(after), outcome, state)
         else:
@@ -425,13 +425,13 @@ class Engine:
     def refuse_login(self, fetch: FetchRobots, why: str) -> None:
         """Request nothing more of a site that has refused its log-in when its robots.txt was requested."""
         self.frontier.unblock(fetch.site, answered=True)
-        self.logins.refused(fetch.site, why)
+        self.logins.note_refused(fetch.site, why)
         self.frontier.give_up(fetch.site)
 
     def pause_login(self, fetch: FetchRobots, why: str) -> None:
         """Pause a site that nobody could log in to for its robots.txt."""
         self.robots_not_sent(fetch)
-        self.logins.logged_out(fetch.target_site, why, self.frontier)
+        self.logins.note_logged_out(fetch.target_site, why, self.frontier)
         self.logins.pause(fetch.site, self.frontier)
 
     def look_up_addresses(self, locate: Locate, *, most: int) -> None:

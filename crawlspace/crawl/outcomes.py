@@ -35,7 +35,7 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.error_policy import DeletionLimit
-from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, made_anew, withhold
+from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, rebuilt, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
 from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
@@ -209,9 +209,9 @@ class OutcomePolicy:
         """Return whether another URL has the text that a document has now."""
         return self._displacements.is_lost(structs.replace(state, checksum=outcome.checksum, canonical=None))
 
-    def make_anew(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
+    def rebuild(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
         """Return the same for an outcome that was made of a stored response: it shows nothing of the site."""
-        transition = made_anew(state, advance(state, outcome, policy=policy, now=int(self._clock.now())))
+        transition = rebuilt(state, advance(state, outcome, policy=policy, now=int(self._clock.now())))
         return self._within_limit(state, outcome, transition, canonical)
 
     def _within_limit(

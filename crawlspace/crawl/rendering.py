@@ -178,7 +178,7 @@ class Rendering:
         if not (self._is_due or (self._has_changed and (is_last or now - self._kept_at >= KEEP_EVERY_S))):
             return
         self._kept_at = now
-        with suppress(StoreAway, StoreFull):  # tried again later; it costs some pages to learn it anew
+        with suppress(StoreAway, StoreFull):  # tried again later; it costs some pages to learn it again
             stored = learned_rendering(self._store)
             self._learned.take(stored)
             self._store.set_meta(RENDERING, self._written(stored.counts))
@@ -207,7 +207,7 @@ class Rendering:
 
 
 def learned_rendering(store: MetaStore) -> LearnedRendering:
-    """Return what was learned in earlier runs; it is learned anew where that cannot be read."""
+    """Return what was learned in earlier runs; it is learned again where that cannot be read."""
     try:
         return msgspec.json.decode(store.get_meta(RENDERING) or "{}", type=LearnedRendering)
     except (msgspec.MsgspecError, RecursionError):

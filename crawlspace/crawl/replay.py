@@ -25,7 +25,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import LINKS_ONLY
 
 
-class Remade(Struct):
+class RebuiltDocument(Struct):
     """The outcome of one page; `kept` says why nothing was made of it, and its stored document stays."""
 
     id: int
@@ -113,7 +113,7 @@ class ReplayEngine(Engine):
         self.rendering = None  # what is archived of a rendered page is what the browser made of it
         self._begun: dict[int, UrlState] = {}
         """Not among the URLs in flight: no site has a turn for them."""
-        self.take: Callable[[UrlState, Remade], None] = lambda _state, _remade: None
+        self.take: Callable[[UrlState, RebuiltDocument], None] = lambda _state, _rebuilt: None
 
     def begin(self, state: UrlState) -> None:
         """Note that a page is about to be extracted again."""
@@ -126,13 +126,13 @@ class ReplayEngine(Engine):
         """Take the outcome of a page that was begun. Return False when it is not awaited any more."""
         if (state := self._begun.pop(outcome.id, None)) is None:
             return False
-        self.take(state, Remade.of(outcome, self.canonical_key(state, outcome)))
+        self.take(state, RebuiltDocument.of(outcome, self.canonical_key(state, outcome)))
         return True
 
     def keep(self, state: UrlState, why: str, *, is_missing: bool = False) -> None:
         """Keep the document of a page that was begun, unless it has an outcome already; `why` is the reason."""
         if self._begun.pop(state.id, None) is not None:
-            self.take(state, Remade(state.id, kept=why, is_missing=is_missing))
+            self.take(state, RebuiltDocument(state.id, kept=why, is_missing=is_missing))
 
 
 def _may_be_recorded(outcome: Outcome) -> bool:

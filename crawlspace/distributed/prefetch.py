@@ -273,7 +273,7 @@ class Prefetch:
         if cluster.broken > (0 if before is None else before.broken):
             logger.warning(
                 "%d records of this collection in Redis are not ours, or of a newer version: they were put aside (%s), and their URLs"
-                " are entered anew where a link or start URL leads to them",
+                " are entered again where a link or start URL leads to them",
                 cluster.broken,
                 self._worker.broken_key,
             )
@@ -292,7 +292,7 @@ class Prefetch:
             self._share(cluster.fair_share)
 
     def _rejoin(self) -> None:
-        """Begin anew after this worker expired: other workers own its sites."""
+        """Start over after this worker expired: other workers own its sites."""
         if self._is_closed or self._is_joining:
             return
         self._is_joining = True

@@ -126,7 +126,7 @@ class CollectionMark:
         if self._store.get_meta(_MARK) != self._value:
             raise StoreError(
                 "Redis has lost this collection, as when it is restarted without having kept anything: nothing is deleted from the index;"
-                " put a copy of its data back, or move the index away too and crawl anew"
+                " put a copy of its data back, or move the index away too and crawl again"
             )
 
 

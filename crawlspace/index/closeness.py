@@ -1,7 +1,7 @@
 """How well title, headings and URL of a document fit a query.
 
-BM25 counts words: it takes a short page that mentions a word often for better than the long one that has it as a heading, and doesn't
-see that a title is the query itself. So the best by BM25 are put in order by this, too. The weights are those with which the right
+BM25 counts words: it prefers a short page that mentions a word often to a long one that has it as a heading, and doesn't notice that a
+title is the query itself. So the best by BM25 are reordered by closeness, too. The weights are those with which the right
 pages of the open queries in `benchmarks/search_sets` came first most often; the result hardly depends on them.
 """
 
@@ -16,12 +16,12 @@ from crawlspace.index.words import Term, Tokenize
 T = TypeVar("T")
 
 REORDERED = 100
-"""How many of the best by BM25 are put in order by title, headings and URL."""
+"""Number of the best documents by BM25 that are reordered by closeness."""
 _OF_BM25 = 0.2
-"""The weight of BM25 beside the closeness; the best of a search has 1 of it."""
+"""The weight of BM25 relative to closeness, for the best document."""
 _OF_TITLE, _OF_HEADING, _OF_URL = 2.0, 2.0, 1.0
 _OF_FORM = 0.7
-"""What another form of a word counts beside the word itself."""
+"""The weight of another form of a word, relative to the word."""
 _BETWEEN_PARTS = re.compile(r"\s+[-–—|:·»]\s+")
 """Between the title of a page and the name of its site."""
 _EXTENSION = re.compile(r"\.\w{1,5}$")

@@ -1,4 +1,4 @@
-"""The default index: a full-text index in one SQLite file, without installation or server.
+"""The default index: full-text search in one SQLite file, without installation or server.
 
 Two tables share a row number: `documents` has what results show, and the FTS5 table `words` what is searched, with its text, from
 which snippets are made. Plain SQL with 5 KB documents in batches of 200, synchronous=FULL, on two shared cores; one run each. The
@@ -11,8 +11,14 @@ same run takes up to three times as long on a busy machine, so only the proporti
 
 A crawler mostly replaces documents. In every variant a larger hash (8 MB, so that a batch is one segment) gave 18 to 27 % more
 new documents a second, and merging at 8 segments instead of 4 another 12 to 14 %. The tokenizer is the default: adding `_` or `-`
-to the letters would prevent finding `net-income` and `file_name` by their parts. `ideographs` says how languages without spaces are
-stored, `embedded_search` how hits are put in order.
+to the letters would prevent finding `net-income` and `file_name` by their parts. `ideographs` has the storage of languages without spaces,
+`embedded_search` the order of hits.
+
+A document belongs to the collection that pushed it last. A collection that pushed it before still counts it as indexed, and it is: the URL
+has a document. Only when the owner deletes that document, the other collections have to send theirs again. So the table `overwritten` has a
+row for each collection whose document another one has overwritten. It is removed when that collection pushes the document again or deletes
+it, and marked as lost when the owner deletes the document: in the transaction of the orders, so that a kill, or a batch that is sent twice,
+changes nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +36,8 @@ from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import CrawlspaceError, IndexUnavailable, StoreDamaged, StoreError, StoreVersionError
 from crawlspace.index.embedded_schema import (
     APPLICATION_ID,
+    COUNT_LOST,
+    COUNT_REPLACED,
     DEVELOPMENT_ID,
     DOCUMENTS,
     INSERT,
@@ -37,11 +45,12 @@ from crawlspace.index.embedded_schema import (
     SCHEMA,
     UPDATE,
     VERSION,
-    store_words_anew,
+    rewrite_words,
 )
 from crawlspace.index.embedded_search import IndexSearch
 from crawlspace.index.ideographs import joined, separated
 from crawlspace.index.marks import BatchMark, read_mark
+from crawlspace.index.orders import HALF_SURROGATE, NO_DOCUMENT
 from crawlspace.index.search import Filter, SearchResult, day_of
 from crawlspace.index.sink import Entry, Refusal, Sent
 from crawlspace.private_files import irregular
@@ -49,6 +58,8 @@ from crawlspace.urls import document_id
 
 BUSY_TIMEOUT_S = 30.0
 MAX_DOCUMENT_BYTES = 50_000_000
+_PAGE_BYTES = 16_384
+"""Of a new file. Most documents are larger than SQLite's 4 KB, with which sending takes a tenth more CPU."""
 _MOST_HITS = 1_000_000_000
 """More than an index has, and less than SQLite's numbers."""
 
@@ -56,8 +67,8 @@ _MOST_HITS = 1_000_000_000
 class EmbeddedIndex:
     """The index in the file `path`, which is created unless `read_only`. Several processes may use one file.
 
-    A document belongs to the `owner` that pushed it last; deletes by another owner are ignored. So a URL can move from one
-    collection to another without leaving the index. When the owner deletes it, the collections that pushed it before have lost it.
+    A document belongs to the collection, the `owner`, that pushed it last; deletions by another owner are ignored. So a URL can move from
+    one collection to another without leaving the index.
 
     Raises StoreDamaged for a file that is not our index, StoreVersionError for one of another version, and StoreError for one
     that cannot be opened; the file is not changed then.
@@ -89,24 +100,23 @@ class EmbeddedIndex:
         except (apsw.CantOpenError, apsw.IOError) as error:
             raise StoreError(f"the index {path} cannot be opened ({error}): check that its folder exists and is yours") from error
         try:
-            with self._sentences():
+            with self._our_errors():
                 self._db.set_busy_timeout(round(busy_timeout_s * 1000))
                 self._open(create=not read_only)
         except BaseException:
             self._db.close()
             raise
-        self._overwritten = OverwrittenDocuments(self._db, owner)
         self._search = IndexSearch(self._db)
 
     # the sink
     def mark(self) -> BatchMark | None:
         """Return the mark of the last batch of this owner; None if there is none."""
-        with self._sentences():
+        with self._our_errors():
             return read_mark(self._db.execute("SELECT mark FROM mark WHERE owner = ?", (self._owner,)).get)
 
     def set_mark(self, mark: BatchMark) -> None:
-        """Replace the mark: index and store agree again."""
-        with self._sentences():
+        """Replace the mark, so that index and store agree again."""
+        with self._our_errors():
             self._db.execute("INSERT OR REPLACE INTO mark VALUES (?, ?)", (self._owner, mark.written()))
 
     def send(self, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> Sent:
@@ -116,7 +126,7 @@ class EmbeddedIndex:
         """
         refusals: list[Refusal] = []
         now = int(self._clock.now())
-        with self._sentences(), self._transaction():
+        with self._our_errors(), self._transaction():
             for order in orders:
                 reason = self._apply(order, now)
                 if reason:
@@ -140,7 +150,7 @@ class EmbeddedIndex:
         facets: Sequence[str] = (),
     ) -> SearchResult:
         """Return the best matches, see `Searchable`. Raises UsageError for a text without words."""
-        with self._sentences():
+        with self._our_errors():
             return self._search.search(
                 words,
                 limit=min(max(limit, 0), _MOST_HITS),
@@ -152,29 +162,29 @@ class EmbeddedIndex:
 
     def count(self, *, of: str | None = None) -> int:
         """Return the number of documents, or of those of one owner."""
-        with self._sentences():
+        with self._our_errors():
             if of is not None:
                 return _integer(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
             return _integer(self._db.execute("SELECT count(*) FROM documents").get)
 
     def count_pushed(self) -> int:
-        """Return the number of documents that this owner has pushed, with those that another owner has replaced since."""
-        with self._sentences():
-            return self.count(of=self._owner) + self._overwritten.count_replaced()
+        """Return the number of documents that this owner has pushed, including those that another owner has overwritten since."""
+        with self._our_errors():
+            return self.count(of=self._owner) + _integer(self._db.execute(COUNT_REPLACED, (self._owner,)).get)
 
     def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]:
         """Return the next URLs of documents of an owner, sorted, after a given one."""
-        with self._sentences():
+        with self._our_errors():
             rows = self._db.execute(
                 "SELECT url FROM documents WHERE url > ? AND owner = ? ORDER BY url LIMIT ?", (after, owner, limit)
             )
             return [str(url) for (url,) in rows]
 
     def look_up(self, urls: Sequence[str]) -> dict[str, Entry]:
-        """Return the entries of those URLs that have a document; this index knows no versions."""
-        with self._sentences():
-            there = ((url, self._place(url)) for url in urls)
-            return {url: Entry(url, 0, place[1]) for url, place in there if place is not None}
+        """Return the entries of those URLs that have a document; without versions."""
+        with self._our_errors():
+            rows = ((url, self._row_of(url)) for url in urls)
+            return {url: Entry(url, 0, row[1]) for url, row in rows if row is not None}
 
     def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
         """Yield the entries of a collection, a page at a time."""
@@ -185,39 +195,45 @@ class EmbeddedIndex:
 
     def lost(self, *, after: str = "", limit: int) -> list[str]:
         """Return the next URLs of which this owner had a document that another one has overwritten and then deleted, sorted."""
-        with self._sentences():
-            return self._overwritten.lost(after=after, limit=limit)
+        with self._our_errors():
+            rows = self._db.execute(
+                "SELECT url FROM overwritten WHERE owner = ? AND lost AND url > ? ORDER BY url LIMIT ?",
+                (self._owner, after, limit),
+            )
+            return [str(url) for (url,) in rows]
 
     def count_lost(self) -> int:
         """Return the number of those documents."""
-        with self._sentences():
-            return self._overwritten.count_lost()
+        with self._our_errors():
+            return _integer(self._db.execute(COUNT_LOST, (self._owner,)).get)
 
     def is_lost(self, url: str) -> bool:
         """Return whether the document of a URL is one of those."""
-        with self._sentences():
-            return self._overwritten.is_lost(url)
+        with self._our_errors():
+            found = self._db.execute("SELECT lost FROM overwritten WHERE url = ? AND owner = ?", (url, self._owner)).fetchone()
+            return found is not None and bool(found[0])
 
     def give_up_lost(self, urls: Sequence[str]) -> None:
-        """Forget that this owner has lost these documents: it does not want them any more."""
-        with self._sentences(), self._transaction():
-            self._overwritten.give_up(urls)
+        """Forget that this owner has lost these documents, because it does not want them any more."""
+        with self._our_errors(), self._transaction():
+            for url in urls:
+                self._forget_overwritten(url)
 
     def urls(self) -> Iterator[str]:
         """Yield the URLs of all documents, sorted."""
-        with self._sentences():
+        with self._our_errors():
             for (url,) in self._db.execute("SELECT url FROM documents ORDER BY url"):
                 yield str(url)
 
     def get(self, url: str) -> Document | None:
         """Return the document of a URL in normal form; None without one."""
-        with self._sentences():
+        with self._our_errors():
             row = self._db.execute(f"{DOCUMENTS} WHERE d.url = ?", (url,)).fetchone()
         return None if row is None else _document(row)
 
     def documents(self, owner: str) -> Iterator[Document]:
-        """Yield the documents of an owner as they are when the first is read, in the order in which they first came."""
-        with self._sentences():
+        """Yield the documents of an owner as they are when the first is read, in the order in which they were first pushed."""
+        with self._our_errors():
             for row in self._db.execute(f"{DOCUMENTS} WHERE d.owner = ? ORDER BY d.number", (owner,)):
                 yield _document(row)
 
@@ -229,14 +245,14 @@ class EmbeddedIndex:
             self._delete(order.url)
             return ""
         if document is None:
-            return "a push without a document"
+            return NO_DOCUMENT
         # Refused before anything is written, so that the index keeps the URL's old document.
         try:
             size = len("".join(_stored(order.url, document)).encode())
         except UnicodeEncodeError:
-            return "the document holds characters that cannot be written as UTF-8 (half of a surrogate pair)"
+            return HALF_SURROGATE
         if size > self._max_document_bytes:
-            return f"the document has {size:,} bytes, and the index takes up to {self._max_document_bytes:,}"
+            return f"the document has {size:,} bytes, and the index accepts up to {self._max_document_bytes:,}"
         self._push(order.url, document, now)
         return ""
 
@@ -247,15 +263,18 @@ class EmbeddedIndex:
         modified = document.modified
         shown = (document.language, document.content_type, modified, day_of(modified), headings, fields, duplicates, now)
         address = url.partition("://")[2]
-        there = self._place(url)
+        there = self._row_of(url)
         if there is None:
             self._db.execute(INSERT, (url, document_id(url), address.partition("/")[0], *shown, self._owner))
             number = self._db.last_insert_rowid()
-            self._overwritten.inserted(url)
+            if self._db.execute("SELECT 1 FROM overwritten WHERE url = ?", (url,)).fetchone() is not None:
+                self._forget_overwritten(url)
+                self._db.execute("UPDATE overwritten SET lost = 0 WHERE url = ?", (url,))
         else:
             number, owner = there
             if owner != self._owner:
-                self._overwritten.replaced(url, owner)
+                self._forget_overwritten(url)
+                self._db.execute("INSERT INTO overwritten VALUES (?, ?, 0)", (url, owner))
             self._db.execute(UPDATE, (*shown, self._owner, number))
             self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
         self._db.execute(
@@ -271,29 +290,34 @@ class EmbeddedIndex:
         )
 
     def _delete(self, url: str) -> None:
-        there = self._place(url)
+        there = self._row_of(url)
         if there is None or there[1] != self._owner:
-            self._overwritten.deleted_own(url)
+            self._forget_overwritten(url)
             return
         number, _ = there
         self._db.execute("DELETE FROM words WHERE rowid = ?", (number,))
         self._db.execute("DELETE FROM documents WHERE number = ?", (number,))
-        self._overwritten.deleted(url)
+        self._db.execute("UPDATE overwritten SET lost = 1 WHERE url = ?", (url,))
 
-    def _place(self, url: str) -> tuple[int, str] | None:
+    def _forget_overwritten(self, url: str) -> None:
+        """Remove the row of this collection: it has its own document again, or wants none."""
+        self._db.execute("DELETE FROM overwritten WHERE url = ? AND owner = ?", (url, self._owner))
+
+    def _row_of(self, url: str) -> tuple[int, str] | None:
         """Return row number and owner of the document of a URL."""
         row = self._db.execute("SELECT number, owner FROM documents WHERE url = ?", (url,)).fetchone()
         return None if row is None else (_integer(row[0]), str(row[1]))
 
     # the file
     def _open(self, *, create: bool) -> None:
-        application, version = self._marks()
+        application, version = self._format()
         if application == 0 and version == 0 and not self._tables():
             if not create:
                 raise StoreError(f"the index {self.path} is empty: crawl the collection first")
+            self._db.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._create()
-            application, version = self._marks()
+            application, version = self._format()
         is_development = application == DEVELOPMENT_ID
         if application != APPLICATION_ID and not is_development:
             raise StoreDamaged(f"{self.path} is not an index of crawlspace: move it away or choose another file")
@@ -301,12 +325,12 @@ class EmbeddedIndex:
             found = f"{version} of development" if is_development else version
             raise StoreVersionError(
                 f"the index {self.path} was written by another version of crawlspace (version {found}, this one reads {VERSION}): use that"
-                " version, or move the file away, and `scrapy reindex` of its collections makes it anew"
+                " version, or move the file away, and `scrapy reindex` of its collections creates it again"
             )
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA cache_size = -32000")
         if create and version == NOT_FOLDED:
-            store_words_anew(self._db, self._transaction)
+            rewrite_words(self._db, self._transaction)
 
     def _create(self) -> None:
         with self._transaction():
@@ -323,19 +347,19 @@ class EmbeddedIndex:
             yield
             self._db.execute("COMMIT")
         except BaseException:
-            with suppress(apsw.Error):  # SQLite has rolled back by itself after some errors
+            with suppress(apsw.Error):  # after some errors SQLite has rolled back already
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
             raise
 
-    def _marks(self) -> tuple[int, int]:
+    def _format(self) -> tuple[int, int]:
         return _integer(self._db.execute("PRAGMA application_id").get), _integer(self._db.execute("PRAGMA user_version").get)
 
     def _tables(self) -> int:
         return _integer(self._db.execute("SELECT count(*) FROM sqlite_schema").get)
 
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
+    def _our_errors(self) -> Iterator[None]:
         """Convert SQLite's errors to ours."""
         try:
             yield
@@ -350,7 +374,7 @@ class EmbeddedIndex:
                 return IndexUnavailable(f"the index {self.path} is locked by another process: the orders wait until it is free")
             case apsw.NotADBError() | apsw.CorruptError():
                 return StoreDamaged(
-                    f"the index {self.path} is damaged ({error}): move it away, and `scrapy reindex` of its collections makes it anew, or restore a backup"
+                    f"the index {self.path} is damaged ({error}): move it away, and `scrapy reindex` of its collections creates it again, or restore a backup"
                 )
             case apsw.ReadOnlyError():
                 return IndexUnavailable(
@@ -394,58 +418,3 @@ def _document(row: Sequence[object]) -> Document:
 def _integer(value: object) -> int:
     assert isinstance(value, int)
     return value
-
-
-# --- overwritten ---------------------------------------------------------------------------------------------------
-
-
-class OverwrittenDocuments:
-    """The rows of an index, as the collection `owner` changes and reads them."""
-
-    def __init__(self, db: apsw.Connection, owner: str) -> None:
-        self._db = db
-        self._owner = owner
-
-    def inserted(self, url: str) -> None:
-        """Record that this collection has pushed a document that was not there: no other collection lacks it any more."""
-        if self._db.execute("SELECT 1 FROM overwritten WHERE url = ?", (url,)).fetchone() is not None:
-            self.deleted_own(url)
-            self._db.execute("UPDATE overwritten SET lost = 0 WHERE url = ?", (url,))
-
-    def replaced(self, url: str, owner: str) -> None:
-        """Record that this collection has overwritten the document of another owner."""
-        self.deleted_own(url)
-        self._db.execute("INSERT INTO overwritten VALUES (?, ?, 0)", (url, owner))
-
-    def deleted(self, url: str) -> None:
-        """Record that the document is gone: the collections whose document it replaced have lost theirs."""
-        self._db.execute("UPDATE overwritten SET lost = 1 WHERE url = ?", (url,))
-
-    def deleted_own(self, url: str) -> None:
-        """Record that this collection needs no document of another owner any more: it has its own again, or wants none."""
-        self._db.execute("DELETE FROM overwritten WHERE url = ? AND owner = ?", (url, self._owner))
-
-    def lost(self, *, after: str, limit: int) -> list[str]:
-        """Return the next URLs whose documents this collection has lost, sorted, after a given one."""
-        rows = self._db.execute(
-            "SELECT url FROM overwritten WHERE owner = ? AND lost AND url > ? ORDER BY url LIMIT ?", (self._owner, after, limit)
-        )
-        return [str(url) for (url,) in rows]
-
-    def count_lost(self) -> int:
-        """Return how many documents this collection has lost."""
-        return int(self._db.execute("SELECT count(*) FROM overwritten WHERE owner = ? AND lost", (self._owner,)).get)
-
-    def count_replaced(self) -> int:
-        """Return how many documents this collection has not lost, although they belong to another one now."""
-        return int(self._db.execute("SELECT count(*) FROM overwritten WHERE owner = ? AND NOT lost", (self._owner,)).get)
-
-    def is_lost(self, url: str) -> bool:
-        """Return whether this collection has lost the document of a URL."""
-        row = self._db.execute("SELECT lost FROM overwritten WHERE url = ? AND owner = ?", (url, self._owner)).fetchone()
-        return row is not None and bool(row[0])
-
-    def give_up(self, urls: Iterable[str]) -> None:
-        """Remove the rows of this collection for URLs of which it wants no document."""
-        for url in urls:
-            self.deleted_own(url)

@@ -1,4 +1,4 @@
-"""The tables and statements of the embedded index, and how a file of an earlier version is brought up to date."""
+"""The tables and statements of the embedded index, and the conversion of a file of an earlier version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 APPLICATION_ID = 0x63727769  # "crwi"
 DEVELOPMENT_ID = 0x43725749
-"""The id in files of development versions, whose version numbers mean other tables."""
+"""The id in files of development versions, whose version numbers stand for other tables."""
 VERSION = 2
 NOT_FOLDED = 1
 """The version whose words are not folded, and in which Thai, Lao, Khmer and Myanmar texts are stored as they are written."""
@@ -41,7 +41,7 @@ CREATE TABLE documents (
 CREATE INDEX by_language ON documents (language);
 -- The last batch of each collection, see `marks`.
 CREATE TABLE mark (owner TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID;
--- Collections whose document of a URL another one has overwritten, see `overwritten`.
+-- Collections whose document of a URL another one has overwritten, see `embedded`.
 CREATE TABLE overwritten (
     url TEXT NOT NULL, owner TEXT NOT NULL, lost INTEGER NOT NULL, PRIMARY KEY (url, owner)
 ) WITHOUT ROWID;
@@ -69,6 +69,9 @@ DOCUMENTS = """
 SELECT d.url, w.title, w.description, d.language, w.text, d.headings, d.content_type, d.modified, d.fields, d.duplicates
 FROM documents d CROSS JOIN words w ON w.rowid = d.number"""
 
+COUNT_LOST = "SELECT count(*) FROM overwritten WHERE owner = ? AND lost"
+COUNT_REPLACED = "SELECT count(*) FROM overwritten WHERE owner = ? AND NOT lost"
+
 _STORED_WORDS = "SELECT rowid, title, headings, url, description, text FROM words WHERE rowid > ? ORDER BY rowid LIMIT 500"
 _UPDATE_WORDS = "UPDATE words SET title = ?, headings = ?, url = ?, description = ?, text = ? WHERE rowid = ?"
 
@@ -82,8 +85,8 @@ FROM words w CROSS JOIN documents d ON d.number = w.rowid
 WHERE words MATCH ? AND w.rowid = ?"""
 
 
-def store_words_anew(db: apsw.Connection, transaction: Callable[[], AbstractContextManager[None]]) -> None:
-    """Store the words of all documents as this version does. After a kill the next call begins anew, and changes what is left."""
+def rewrite_words(db: apsw.Connection, transaction: Callable[[], AbstractContextManager[None]]) -> None:
+    """Store the words of all documents as this version does. After a kill the next call starts again, and changes what is left."""
     after: int | None = 0
     changed = 0
     while after is not None:
@@ -97,4 +100,4 @@ def store_words_anew(db: apsw.Connection, transaction: Callable[[], AbstractCont
             after = int(rows[-1][0]) if rows else None
             if after is None:
                 db.execute(f"PRAGMA user_version = {VERSION}")
-    logger.info("The index %s is up to date: the words of %s are stored anew", db.filename, counted(changed, "document"))
+    logger.info("The index %s is up to date: the words of %s were rewritten", db.filename, counted(changed, "document"))

@@ -1,22 +1,24 @@
 """Search in the embedded index.
 
-The best by BM25 are found in SQL, and the first of them put in order by how well title, headings and URL fit (`closeness`).
+SQL finds the best documents by BM25; the first of them are reordered by their title, headings and URL (`closeness`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
 
 from crawlspace.index.closeness import REORDERED, Closeness, best_first
 from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SHOWN, TOKENIZER
 from crawlspace.index.ideographs import CLOSE, OPEN, is_ideograph, joined
-from crawlspace.index.search import FACET_VALUES, FACETS, FEW, Filter, Hit, SearchResult, condition
+from crawlspace.index.search import FACET_VALUES, FEW, Filter, Hit, SearchResult, by_field
 from crawlspace.index.words import SearchQuery, Stems, Tokenize, read_query
 
 _WORDS_OF_SNIPPET, _CHARACTERS_OF_SNIPPET = 24, 64
+FACET_COLUMNS = {"host": "host", "language": "language", "type": "content_type"}
+"""The column of each facet."""
 
 
 class IndexSearch:
@@ -33,7 +35,7 @@ class IndexSearch:
         """Return the hits from `offset` on. Raises UsageError for a text without words."""
         stemmers = self._stems.stemmers(tuple(one.value for one in filters if one.field == "language"))
         query = read_query(text, self._tokens, lambda word: self._stems.forms(word, stemmers))
-        where, values = condition(filters)
+        where, values = filter_sql(filters)
         total = self._count(query.fts, where, values)
         counts = {name: self._facet(name, query.fts, where, values) for name in facets}
         numbers = self._best(query, query.fts, where, values, limit=limit, offset=offset)
@@ -53,7 +55,8 @@ class IndexSearch:
     def _facet(self, name: str, match: str, where: str, values: Sequence[str]) -> list[tuple[str, int]]:
         """Return the most frequent values of a field, without the empty one."""
         rows = self._db.execute(
-            f"{FACETS[name]}{OF_DOCUMENTS} WHERE words MATCH ?{where} AND value <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
+            f"SELECT d.{FACET_COLUMNS[name]} AS value, count(*) FROM words w{OF_DOCUMENTS}"  # noqa: S608 - a constant
+            f" WHERE words MATCH ?{where} AND value <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
             (match, *values, FACET_VALUES),
         )
         return [(str(value), _number(number)) for value, number in rows]
@@ -96,7 +99,7 @@ class IndexSearch:
 
 
 def tokenizer_of(db: apsw.Connection) -> Tokenize:
-    """Return the function that divides texts into words as the index does."""
+    """Return the function that divides texts into words like the index."""
     tokenizer = db.fts5_tokenizer(TOKENIZER[0], list(TOKENIZER[1:]))
 
     def tokens(text: str) -> Sequence[str]:
@@ -107,9 +110,34 @@ def tokenizer_of(db: apsw.Connection) -> Tokenize:
 
 
 def snippet_length(query: SearchQuery) -> int:
-    """Return how many words of the index a snippet has: each character of languages without spaces is one."""
+    """Return the number of words in a snippet: in languages without spaces, each character is one."""
     has_ideographs = any(is_ideograph(word) for term in query.wanted for word in term.words)
     return _CHARACTERS_OF_SNIPPET if has_ideographs else _WORDS_OF_SNIPPET
+
+
+def filter_sql(filters: Iterable[Filter]) -> tuple[str, tuple[str, ...]]:
+    """Return the end of a WHERE clause for all filters, with its values. Empty without filters."""
+    fields = [[_sql(one) for one in of_field] for of_field in by_field(filters).values()]
+    sql = "".join(f" AND ({' OR '.join(part for part, _ in of_field)})" for of_field in fields)
+    return sql, tuple(value for of_field in fields for _, values in of_field for value in values)
+
+
+def _sql(one: Filter) -> tuple[str, tuple[str, ...]]:
+    """Return a condition on the columns of a document, with its values."""
+    match one.field:
+        case "host":
+            return "d.host = ?", (one.value,)
+        case "language":
+            return "(d.language = ? COLLATE NOCASE OR d.language LIKE ? ESCAPE '\\')", (one.value, f"{_escaped(one.value)}-%")
+        case "type":
+            kind = _escaped(one.value) if "/" in one.value else f"%/{_escaped(one.value)}"
+            return "(d.content_type LIKE ? ESCAPE '\\' OR d.content_type LIKE ? ESCAPE '\\')", (kind, f"{kind};%")
+        case _:
+            return "d.day BETWEEN ? AND ?", (one.first or "0000-00-00", one.last or "9999-99-99")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _number(value: object) -> int:

@@ -1,7 +1,7 @@
-"""What a search server has found, read as the embedded index reads it: put in the same order, with the same snippets.
+"""Documents that a search server has found, in the same order and with the same snippets as those of the embedded index.
 
-Servers cut words in ways of their own, and not each of them can highlight. So texts are put in an embedded index in memory, which has the
-tokenizer, the forms of words and the snippets.
+Servers divide words in different ways, and not all of them can highlight. So the texts are written to an embedded index in memory, which has
+the tokenizer, the forms of words and the snippets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MA
 
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
-    """A document that a server has found, with its score there."""
+    """A document that a server has found, with the server's score."""
 
     id: str
     score: float
@@ -34,7 +34,7 @@ class FoundDocument:
 
 
 class FoundTexts:
-    """The texts of one search. `languages` are those of the documents, without any for English. Close it."""
+    """The texts of one search. `languages` are those of the documents; none: English. Close it."""
 
     def __init__(self, text: str, languages: Iterable[str] = ()) -> None:
         """Raises UsageError for a text without words."""
@@ -47,14 +47,14 @@ class FoundTexts:
         self.query = read_query(text, self._tokens, lambda _: ())
 
     def in_order(self, found: Sequence[FoundDocument]) -> list[tuple[FoundDocument, float]]:
-        """Return documents, which are given best first, in the order of hits and with the scores of hits."""
+        """Return documents, given best first, in the order of hits and with their scores."""
         shown = {one.id: _shown(one) for one in found}
         self._fill(shown.values())
         closeness = Closeness(self._read().wanted, self._tokens)
         return best_first([(one, one.score) for one in found], lambda one: closeness.of(*shown[one.id]))
 
     def snippet(self, text: str, marks: tuple[str, str]) -> str:
-        """Return what a hit shows of its text, with marks around the words found; its beginning if it has none of them."""
+        """Return the snippet of a text, with marks around the words found; its beginning without any."""
         wanted = " ".join(word for term in self.query.wanted for word in term.words)
         self._fill([(wanted, "", "")], text)  # the title lets each text match
         query = self._read()
@@ -66,17 +66,17 @@ class FoundTexts:
         self._db.close()
 
     def _fill(self, rows: Iterable[tuple[str, str, str]], text: str = "") -> None:
-        """Replace what is in the index by titles, headings and URLs, with a text."""
+        """Replace the contents of the index by titles, headings and URLs, with a text."""
         self._db.execute("DELETE FROM words")
         text = separated(text.replace("\0", " "))
         self._db.executemany("INSERT INTO words (title, headings, url, text) VALUES (?, ?, ?, ?)", ((*row, text) for row in rows))
 
     def _read(self) -> SearchQuery:
-        """Return the query with the forms of its words that are in the index."""
+        """Return the query with the forms of its words in the index."""
         stemmers = self._stems.stemmers(self._languages)
         return read_query(self._text, self._tokens, lambda word: self._stems.forms(word, stemmers))
 
 
 def _shown(one: FoundDocument) -> tuple[str, str, str]:
-    """Return title, headings and URL as the embedded index has them."""
+    """Return title, headings and URL as the embedded index stores them."""
     return separated(one.title), separated("\n".join(one.headings)), separated(unquote(one.url.partition("://")[2]))

@@ -74,7 +74,7 @@ class HttpPush:
             if failure:
                 rest = [order for orders_left, _ in parts[number:] for order in orders_left]
                 return Sent(refused, [*later, *rest], failure[0], is_slow=failure[1])
-        return Sent(refused, later, "it has asked for some orders to be sent later" if later else "")
+        return Sent(refused, later, "it requests some orders later" if later else "")
 
     def close(self) -> None:
         self._client.close()

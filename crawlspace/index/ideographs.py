@@ -1,20 +1,20 @@
-"""Words as FTS5 can find them: of languages that are written without spaces, and of others as they are typed.
+"""Words in a form that FTS5 can find: of languages written without spaces, and of others as they are typed.
 
-FTS5 takes a run of Chinese, Japanese or Korean characters for one word. So each of these characters is stored as a word of its own, with
+FTS5 reads a run of Chinese, Japanese or Korean characters as one word. So each of these characters is stored as a word of its own, with
 a separator between them, and a search for a word is one for its characters side by side. White space between Chinese or Japanese
 characters is a line end of the page's source, and separates nothing; before Korean ones it does, as punctuation does before all of them:
-a mark is stored there, which FTS5 takes for a word, so that what is on both sides of it is not side by side.
+a mark is stored there, which FTS5 reads as a word, so that the characters before and after it are not side by side.
 
-Of Thai, Lao, Khmer and Myanmar text each letter is stored so, together with what is written around it: vowels, tones, letters below it. A
-space does separate there. FTS5 takes most of these signs for white space, so they are stored as characters for private use.
+Letters of Thai, Lao, Khmer and Myanmar are stored in the same way, each with the signs around it: vowels, tones, letters below it. A space
+separates words there. FTS5 reads most of these signs as white space, so they are stored as characters for private use.
 
 Separator and mark are characters that the text of a page does not have (one counts as white space there, the other is for private use);
 they are removed again when a document is read.
 
-Ligatures, full-width letters, half-width kana and the like are stored in their usual form (NFKC), and soft hyphens and zero-width characters
-left out. Behind such a word, in characters that FTS5 takes for white space, is the word as it was. So a document and its snippets are shown
-as they were written, and other words cost nothing. A zero-width non-joiner separates the parts of a word in Arabic script, where it is typed
-as such or as a space, and stays. Symbols are not folded (`Windows™` is found by `windows`), nor are fractions (`2½` is not 21/2).
+Ligatures, full-width letters, half-width kana and the like are normalised (NFKC), and soft hyphens and zero-width characters left out. After
+such a word the original follows, in characters that FTS5 reads as white space. So a document and its snippets are shown as they were written,
+and other words cost nothing. A zero-width non-joiner separates the parts of a word in Arabic script, where it is typed
+as such or as a space, and stays. Symbols are not normalised (`Windows™` is found by `windows`), nor are fractions (`2½` is not 21/2).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ OPEN, CLOSE = "\U000e0002", "\U000e0003"
 
 _BEGIN, _END = "\U000e0001", "\U000e007f"
 _BYTES, _HIGH_BYTES, _FIRST_HIGH = 0xE0100, 0xE0020, 0xC0
-"""Characters for the bytes of UTF-8: FTS5 takes those of no other range for white space, and no text has them in a row."""
+"""Characters for the bytes of UTF-8: FTS5 reads no other range as white space, and no text has a run of them."""
 _LONGEST = _FIRST_HIGH - 1
-"""Characters of a folded word; a longer one stays as it is."""
+"""Characters of a normalised word; a longer one stays as it is."""
 
 _IDEOGRAPHS = (
     "\u3005-\u3007\u3031-\u3035\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u318f\u31a0-\u31bf\u31f0-\u31ff"
@@ -43,7 +43,7 @@ _SOUTH_EAST_ASIAN = (
 """Thai, Lao, Myanmar, Khmer: letters and the marks around them."""
 
 _LEFT_OUT = "\xad\u200b-\u200d\u2060-\u2064\u2066-\u2069\ufeff"
-"""FTS5 takes the signs of direction of Unicode 6.3 for letters, the others for white space."""
+"""FTS5 reads the signs of direction of Unicode 6.3 as letters, the others as white space."""
 _ARABIC = "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefc"
 _LETTERS = (
     "\xaa\xb2\xb3\xb9\xba\u0132\u0133\u017f\u2070\u2071\u2074-\u2079\u207f-\u2089\u2090-\u209c\u2102\u2107\u210a-\u2113\u2115\u2119-\u211d"
@@ -79,9 +79,9 @@ MARK = "\U000ffffd"
 _RUNS = re.compile(f"([{_IDEOGRAPHS}]+|[{_SOUTH_EAST_ASIAN}]+)")
 _COMMON = bytes(byte for byte in range(256) if byte < 0xE0 or byte == 0xE2)
 """Bytes of UTF-8 that no character of these languages begins with. Looking for others is several times as fast as a pattern."""
-_ALSO_FOLDED = (*"\xaa\xad\xb2\xb3\xb9\xba\u0132\u0133\u200b\u200c\u200d",)
-_OTHERS_FOLDED = re.compile(rb"\xe2(?:\x81[\xa0-\xbf]|\x82[\x80-\x9c]|[\x84\x85\x91\x92\xbc-\xbf])")
-"""What is folded of the characters that begin with other bytes; FTS5 knows the long s."""
+_ALSO_NORMALISED = (*"\xaa\xad\xb2\xb3\xb9\xba\u0132\u0133\u200b\u200c\u200d",)
+_OTHERS_NORMALISED = re.compile(rb"\xe2(?:\x81[\xa0-\xbf]|\x82[\x80-\x9c]|[\x84\x85\x91\x92\xbc-\xbf])")
+"""The normalised ones among characters that begin with other bytes; FTS5 knows the long s."""
 _GAPS = frozenset(("", " "))
 _MARKED = SEPARATOR + MARK + SEPARATOR
 _DOT = "\u30fb"
@@ -108,13 +108,13 @@ _WORDS = re.compile(f"[{_IDEOGRAPHS}{_SOUTH_EAST_ASIAN}{_SIGNS}]+")
 
 
 def separated(text: str) -> str:
-    """Return a text with separators around each of these characters, marks between those that are not side by side, and words folded."""
+    """Return a text with separators around each of these characters, marks between those that are not side by side, and words normalised."""
     if text.isascii():
         return text
     raw = text.encode("utf-8", "replace")
     others = raw.translate(None, _COMMON)
-    if others or any(map(text.__contains__, _ALSO_FOLDED)) or _OTHERS_FOLDED.search(raw):
-        text = _folded(text) if _has_folded(text) else text
+    if others or any(map(text.__contains__, _ALSO_NORMALISED)) or _OTHERS_NORMALISED.search(raw):
+        text = _normalised(text) if _ANY.search(text) is not None else text
     if not others or _RUNS.search(text) is None:
         return text
     parts = _RUNS.split(text)
@@ -149,14 +149,8 @@ def _ends_in_punctuation(text: str) -> bool:
     return bool(last) and not last.isalnum() and last != _DOT
 
 
-# folding
-def _has_folded(text: str) -> bool:
-    """Return whether a text may have such words."""
-    return _ANY.search(text) is not None
-
-
-def _folded(text: str) -> str:
-    """Return a text with such words folded, each with what it was."""
+def _normalised(text: str) -> str:
+    """Return a text with normalised words, each followed by the hidden original."""
     out, done = [], 0
     for found in _FIRST.finditer(text):
         start = found.start()
@@ -165,13 +159,13 @@ def _folded(text: str) -> str:
             while start > first and _IS_WORD.match(text, start - 1):
                 start -= 1
         word = text[start : found.end()]
-        out += [text[done:start], _fold(word) if len(word) <= 2 * _LONGEST else word]
+        out += [text[done:start], _normalised_word(word) if len(word) <= 2 * _LONGEST else word]
         done = found.end()
     return "".join([*out, text[done:]])
 
 
 def _as_written(text: str) -> str:
-    """Return a text as it was before `_folded`. It may begin and end within a word, and have OPEN and CLOSE in it."""
+    """Return a text as it was before `_normalised`. It may begin and end within a word, and have OPEN and CLOSE in it."""
     if _BEGIN not in text:
         return text
     pieces = _HIDDEN.split(text)
@@ -192,12 +186,12 @@ def _as_written(text: str) -> str:
 
 
 def _without_hidden(text: str) -> str:
-    """Return a text with folded words alone."""
+    """Return a text without the hidden originals."""
     return _HIDDEN.sub("", text) if _BEGIN in text else text
 
 
 @lru_cache(4_096)
-def _fold(written: str) -> str:
+def _normalised_word(written: str) -> str:
     word = normalize("NFKC", _REMOVED.sub("", written))
     if word == written or len(word) > _LONGEST:
         return written

@@ -132,7 +132,7 @@ class Client:
             ) from error
         except aiohttp.ServerDisconnectedError as error:
             is_plain = self._connection.url.startswith("http:")
-            perhaps = "; if it takes https only, write that in its URL" if is_plain else ""
+            perhaps = "; if it accepts https only, use https:// in its URL" if is_plain else ""
             raise IndexUnavailable(
                 f"{self._connection.url} cannot be reached: it closed the connection without an answer{perhaps}"
             ) from error

@@ -1,6 +1,6 @@
-"""Documents that a sink does not get, because their pages are behind a log-in: the option `requires_login` of a sink.
+"""The option `requires_login` of a sink: it gets no documents of pages behind a log-in.
 
-They are pushed like all others, and become deletions when they are sent. So a document that was sent as a public one leaves the index.
+Their pushes become deletions when they are sent. So a document that was sent while its page was public leaves the index.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ REQUIRES_LOGIN = "requires_login"
 
 
 def is_marked(document: Document | None) -> bool:
-    """Return whether a document was made of a page that was fetched with a log-in."""
+    """Return whether the page of a document was fetched with a log-in."""
     return document is not None and document.fields.get(REQUIRES_LOGIN) == "true"
 
 
 def mark(document: Document) -> None:
-    """Mark a document that was made of such a page."""
+    """Mark a document whose page was fetched with a log-in."""
     document.fields = {**document.fields, REQUIRES_LOGIN: "true"}
 
 
 def checksum_behind_login(checksum: bytes | None) -> bytes | None:
-    """Return the checksum of a marked document: another one than an equal public document has, for which it does not stand."""
+    """Return the checksum of a marked document, which differs from that of an equal public document: it is no duplicate."""
     return None if checksum is None else blake2b(checksum, digest_size=16, person=b"behind a log-in").digest()
 
 
 @dataclass(frozen=True, slots=True)
 class LoginExclusion:
-    """Leaves out what was fetched with a log-in, and what would be now."""
+    """Excludes documents whose pages were fetched with a log-in, or would be now."""
 
     requires_login: Callable[[str], bool]
-    """Whether the page of a URL is behind a log-in, by the present settings."""
+    """Whether the page of a URL needs a log-in, by the present settings."""
     logins: str
-    """A hash of what `requires_login` depends on."""
+    """A hash of the settings of `requires_login`."""
 
     def has(self, url: str, document: Document | None = None) -> bool:
-        """Return whether a document is left out."""
+        """Return whether a document is excluded."""
         return is_marked(document) or self.requires_login(url)
 
     def of(self, order: IndexOrder) -> IndexOrder:
-        """Return the order to send: a deletion in the place of a push of a document that is left out; no other names one as a duplicate."""
+        """Return the order to send: a deletion instead of the push of an excluded document, and no excluded duplicates."""
         document = order.document
         if document is None:
             return order
@@ -57,5 +57,5 @@ class LoginExclusion:
 
 
 def stand_in(url: str) -> Document:
-    """Return what is pushed in the place of a document that is left out and cannot be read: it is sent as a deletion."""
+    """Return a document for the push of an excluded one that cannot be read: it is sent as a deletion."""
     return Document(url, fields={REQUIRES_LOGIN: "true"})

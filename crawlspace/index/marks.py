@@ -18,7 +18,7 @@ import msgspec
 from crawlspace.document import IndexOrder
 
 MOST_IN_BATCH = 2_000
-"""Orders. A larger batch would not be found again among those that wait."""
+"""Orders. A larger batch would not be found again in the outbox."""
 
 
 class Agreement(StrEnum):
@@ -34,7 +34,7 @@ class BatchMark(msgspec.Struct, frozen=True):
     """The last batch of a collection that a sink has committed."""
 
     generation: str
-    """Identifies the collection's state: a collection begun again has another one."""
+    """Identifies the collection's state: a collection that was created again has another one."""
     batch: int
     """Number of the batch, from 1."""
     sequence: int = 0
@@ -44,13 +44,13 @@ class BatchMark(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
     def may_follow(self, before: BatchMark | None) -> bool:
-        """Return whether an index with mark `before` misses no earlier batch; the same batch may be sent twice."""
+        """Return whether an index with mark `before` has all earlier batches; the same batch may be sent twice."""
         if before is None:
             return self.batch == 1
         return self.generation == before.generation and self.batch in (before.batch, before.batch + 1)
 
     def relation_to(self, found: BatchMark | None) -> Agreement:
-        """Return the relation of an index with the mark `found` to the store whose next batch this is. Batch 1 begins anew with the index."""
+        """Return the relation of an index with the mark `found` to the store whose next batch this is. Batch 1 starts again with the index."""
         if found is None:
             return Agreement.SAME if self.batch == 1 else Agreement.INDEX_BEHIND
         if found.generation != self.generation:
@@ -65,39 +65,44 @@ class MarkKeeper(Protocol):
     """An index on a server that has the mark of each batch."""
 
     def check_mark(self, mark: BatchMark) -> None:
-        """Log a warning if it does not have the mark of the batch before this one, which comes next. Raises IndexUnavailable."""
+        """Log a warning if the index does not have the mark of the batch before this one. Raises IndexUnavailable."""
 
     def lacks_mark(self) -> bool:
-        """Return whether it has no mark and should have one: it is another index, or is not there. Raises IndexUnavailable."""
+        """Return whether the index lacks the mark, because it is another one or missing. Raises IndexUnavailable."""
 
 
-class MarkedStore(Protocol):
-    """The outbox and the meta values of a store."""
+class NoteStore(Protocol):
+    """Keeps values by name."""
 
     def get_meta(self, name: str) -> str | None: ...
     def set_meta(self, name: str, value: str) -> None: ...
+
+
+class MarkedStore(NoteStore, Protocol):
+    """The outbox and the meta values of a store."""
+
     def backlog(self, sink: str) -> int: ...
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = ...) -> list[IndexOrder]: ...
 
 
-def stored_mark(store: MarkedStore, sink: str) -> BatchMark | None:
+def stored_mark(store: NoteStore, sink: str) -> BatchMark | None:
     """Return the mark recorded in the store; None if nothing was ever sent to the sink."""
     return read_mark(store.get_meta(_name(sink)))
 
 
-def note_mark(store: MarkedStore, sink: str, mark: BatchMark) -> None:
+def note_mark(store: NoteStore, sink: str, mark: BatchMark) -> None:
     """Record that a batch is durable. Called before its orders are acknowledged, so that none is lost."""
     store.set_meta(_name(sink), mark.written())
 
 
-def forget_mark(store: MarkedStore, sink: str) -> None:
-    """Begin anew with a server, as if nothing had ever been sent to it: the next batch is the first."""
+def forget_mark(store: NoteStore, sink: str) -> None:
+    """Start again with a server, as if nothing had been sent to it: the next batch is the first."""
     last = stored_mark(store, sink)
     if last is not None:
         note_mark(store, sink, BatchMark(last.generation, 0))
 
 
-def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> BatchMark:
+def next_mark(store: NoteStore, sink: str, batch: Sequence[IndexOrder]) -> BatchMark:
     """Return the mark of the batch that is sent next."""
     last = stored_mark(store, sink)
     if last is None:
@@ -107,10 +112,11 @@ def next_mark(store: MarkedStore, sink: str, batch: Sequence[IndexOrder]) -> Bat
 
 
 def read_mark(written: str | None) -> BatchMark | None:
+    """Return the mark of a stored text; None without a valid one, so that everything is sent again."""
     try:
         return msgspec.json.decode(written, type=BatchMark) if written else None
     except (msgspec.MsgspecError, RecursionError):
-        return None  # as without a mark: everything is sent again
+        return None
 
 
 def agreement(store: MarkedStore, sink: str, found: BatchMark | None, *, now: int) -> Agreement:
@@ -130,7 +136,7 @@ def agreement(store: MarkedStore, sink: str, found: BatchMark | None, *, now: in
 
 
 def _waits(store: MarkedStore, sink: str, found: BatchMark, now: int) -> bool:
-    """Return whether the outbox still has a batch that the index has, or orders that replaced it."""
+    """Return whether the outbox still has a batch of the index, or orders that replaced it."""
     if store.backlog(sink) > MOST_IN_BATCH:
         return True
     return any(order.sequence >= found.sequence for order in store.orders(sink, MOST_IN_BATCH, now=now, most_bytes=sys.maxsize))

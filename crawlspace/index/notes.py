@@ -1,44 +1,50 @@
-"""Which server a sink has found, noted in the store, so that a report shows it without asking the server."""
+"""What the store notes of a sink, so that reports show it without a request to the server: the server, and since when and why the sink accepts nothing."""
 
 from __future__ import annotations
 
 import logging
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
+from crawlspace.index.marks import NoteStore
 from crawlspace.index.sink import Sink
 
 logger = logging.getLogger(__name__)
 
 
 class Server(msgspec.Struct, frozen=True):
-    """What answers for a sink."""
+    """The server of a sink."""
 
     product: str
-    """Name and version, as it tells them."""
+    """Name and version."""
     warning: str = ""
-    """A sentence, where that version was never tried."""
+    """A sentence, if this version was never tried."""
+
+
+class Standstill(msgspec.Struct, frozen=True):
+    """A sink accepts nothing."""
+
+    since: int
+    """Unix time, in seconds."""
+    why: str
+    """The last reason."""
+
+
+Note = TypeVar("Note", Server, Standstill)
 
 
 @runtime_checkable
 class ServerSink(Protocol):
-    """A sink that knows what its server is."""
+    """A sink that knows its server."""
 
     @property
     def server(self) -> Server | None:
         """The server that has answered; None before it has."""
 
 
-class ServerStore(Protocol):
-    """Keeps it by name."""
-
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
-def note_server(store: ServerStore, sink: Sink) -> None:
-    """Note the server of a sink; one that is another than before, and was never tried, is logged."""
+def note_server(store: NoteStore, sink: Sink) -> None:
+    """Note the server of a sink; log a warning about a new one that was never tried."""
     found = sink.server if isinstance(sink, ServerSink) else None
     if found is None or found == noted_server(store.get_meta(server_meta(sink.name))):
         return
@@ -47,38 +53,8 @@ def note_server(store: ServerStore, sink: Sink) -> None:
         logger.warning("the sink %s: %s", sink.name, found.warning)
 
 
-def noted_server(written: str | None) -> Server | None:
-    """Return the server that was noted last; None where there is none."""
-    try:
-        return msgspec.json.decode(written, type=Server) if written else None
-    except (msgspec.MsgspecError, RecursionError):
-        return None  # it is noted anew when the sink is sent something
-
-
-def server_meta(sink: str) -> str:
-    """Return the name under which the store keeps it."""
-    return f"server:{sink}"
-
-
-# --- standstill ----------------------------------------------------------------------------------------------------
-
-
-class Standstill(msgspec.Struct, frozen=True):
-    """A sink takes nothing."""
-
-    since: int
-    """Unix time, in seconds."""
-    why: str
-    """What it said the last time."""
-
-
-class NoteStore(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
 class StandstillNote:
-    """The note of one sink, written only where it changes. Raises StoreError."""
+    """The note of a sink that accepts nothing, written only if it changes. Raises StoreError."""
 
     def __init__(self, store: NoteStore, sink: str) -> None:
         self._store = store
@@ -87,11 +63,11 @@ class StandstillNote:
         self._is_known = False
 
     def forget(self) -> None:
-        """Read it again before the next change: another process may write it."""
+        """Read the note again before the next change, because another process may write it."""
         self._is_known = False
 
     def note(self, why: str, *, now: int) -> None:
-        """Note why the sink has taken nothing just now; empty: it has taken something."""
+        """Note why the sink has accepted nothing just now; empty: it has accepted something."""
         if not self._is_known:
             self._noted, self._is_known = noted_standstill(self._store.get_meta(self._name)), True
         since = now if self._noted is None else self._noted.since
@@ -101,14 +77,28 @@ class StandstillNote:
             self._noted = new
 
 
+def noted_server(written: str | None) -> Server | None:
+    """Return the noted server; None if there is none."""
+    return _read(written, Server)
+
+
 def noted_standstill(written: str | None) -> Standstill | None:
-    """Return what was noted last; None where the sink has taken what it was sent."""
-    try:
-        return msgspec.json.decode(written, type=Standstill) if written else None
-    except (msgspec.MsgspecError, RecursionError):
-        return None  # it is noted anew when the sink is sent something
+    """Return the noted standstill; None if the sink accepts what it is sent."""
+    return _read(written, Standstill)
+
+
+def server_meta(sink: str) -> str:
+    """Return the name of the note in the store."""
+    return f"server:{sink}"
 
 
 def standstill_meta(sink: str) -> str:
-    """Return the name under which the store keeps it."""
+    """Return the name of the note in the store."""
     return f"standstill:{sink}"
+
+
+def _read(written: str | None, kind: type[Note]) -> Note | None:
+    try:
+        return msgspec.json.decode(written, type=kind) if written else None
+    except (msgspec.MsgspecError, RecursionError):
+        return None  # it is noted again with the next batch

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from crawlspace import private_files
 from crawlspace.clock import Clock, SystemClock
@@ -14,11 +14,7 @@ from crawlspace.document import IndexOrder
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.orders import lines_of
-from crawlspace.index.sink import Sent
-
-if TYPE_CHECKING:
-    from crawlspace.index.orders import lines_of
-from crawlspace.index.sink import Options
+from crawlspace.index.sink import Options, Sent
 
 
 class OrderLog:

@@ -17,7 +17,7 @@ from crawlspace.clock import Clock
 from crawlspace.document import IndexOrder
 from crawlspace.errors import CrawlspaceError, IndexUnavailable
 from crawlspace.index.login_exclusion import LoginExclusion
-from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, MarkKeeper, next_mark, note_mark, stored_mark
+from crawlspace.index.marks import MOST_IN_BATCH, BatchMark, MarkKeeper, NoteStore, next_mark, note_mark, stored_mark
 from crawlspace.index.notes import StandstillNote, note_server
 from crawlspace.index.orders import ContentReferences
 from crawlspace.index.sink import Refusal, Sent, Sink, place_of
@@ -26,7 +26,7 @@ from crawlspace.index.versions import Versions
 logger = logging.getLogger(__name__)
 
 BATCH, SERVER_BATCH = 200, MOST_IN_BATCH
-"""Orders that are taken at once; more for a server, which is sent several requests at a time."""
+"""Orders of a batch; more for a server, which gets several requests at a time."""
 FIRST_WAIT_S = 1.0
 MAX_WAIT_S = 60.0
 MAX_FAULTS = 10
@@ -35,7 +35,7 @@ MAX_FAULTS = 10
 LATER_VERSIONS = "it has later versions of what it is sent, which are sent again with larger ones"
 
 
-class OrderSource(Protocol):
+class OrderSource(NoteStore, Protocol):
     """The outbox of a store."""
 
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = ...) -> list[IndexOrder]:
@@ -50,10 +50,6 @@ class OrderSource(Protocol):
     def backlog(self, sink: str) -> int:
         """Return the number of orders not done yet, without parked ones."""
 
-    def get_meta(self, name: str) -> str | None: ...
-
-    def set_meta(self, name: str, value: str) -> None: ...
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -62,13 +58,13 @@ class Delivery:
     done: tuple[IndexOrder, ...] = ()
     refused: tuple[Refusal, ...] = ()
     unavailable: str = ""
-    """Why the index was unavailable, or has not taken all; empty if it was not."""
+    """Why the index was unavailable, or has not accepted all; empty if it has."""
     mark: BatchMark | None = None
     """Mark of the batch, if the index has committed at least a part of it."""
     is_slow: bool = False
-    """The index answers, and takes no more at a time."""
+    """The index answers, and accepts no more at a time."""
     above: tuple[int, int, int] = (0, 0, 0)
-    """A version that the index has, and the smallest and the largest number of an order of the batch: its orders need larger versions."""
+    """A version in the index that the orders of the batch must exceed, and the smallest and the largest number of its orders."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,7 @@ class Drain:
         references: ContentReferences | None = None,
         exclusion: LoginExclusion | None = None,
     ) -> None:
-        """Without `references`, all documents are sent whole; without `exclusion`, none is left out."""
+        """Without `references`, all documents are sent whole; without `exclusion`, all are sent."""
         self._store = store
         self._sink = sink
         self._clock = clock
@@ -110,7 +106,7 @@ class Drain:
         self._wait_until = 0.0
         self._why = ""
         self._mark: BatchMark | None = None
-        """Mark of the batch taken last."""
+        """The mark of the current batch."""
 
     @property
     def sink(self) -> str:
@@ -119,7 +115,7 @@ class Drain:
 
     @property
     def place(self) -> str:
-        """Where the sink is, among all machines; empty for a server."""
+        """Host name and path of a sink with a file; empty for a server."""
         return place_of(self._sink)
 
     @property
@@ -134,13 +130,13 @@ class Drain:
         return self._wait_s > 0
 
     def leave_to_others(self) -> None:
-        """Forget that the sink did not answer: another process sends to it now."""
+        """Forget that the sink did not answer, because another process sends to it now."""
         self._wait_s = self._wait_until = 0.0
         self._standstill.forget()
 
     @property
     def why_unavailable(self) -> str:
-        """Return why nothing could be sent the last time; empty if something was."""
+        """Why nothing could be sent the last time; empty if something was."""
         return self._why
 
     def backlog(self) -> int:
@@ -148,17 +144,17 @@ class Drain:
         return self._store.backlog(self._sink.name)
 
     def mark_to_check(self) -> BatchMark | None:
-        """Return the mark of the batch that comes next, by which `check_mark` sees whether the index is the one that was sent the last
-        ones; None where nothing was sent before, or the sink has no marks. Uses the store only."""
+        """Return the mark of the next batch, with which `check_mark` checks the index; None if nothing was sent before, or the sink has
+        no marks. Uses the store only."""
         if not isinstance(self._sink, MarkKeeper):
             return None
         last = stored_mark(self._store, self._sink.name)
         return None if last is None or not last.batch else BatchMark(last.generation, last.batch + 1, last.sequence)
 
     def check_mark(self, mark: BatchMark) -> None:
-        """Log a warning if the index is not the one that was sent the last batches. Uses the sink only."""
+        """Log a warning if the index does not have the last batches. Uses the sink only."""
         assert isinstance(self._sink, MarkKeeper)
-        with suppress(IndexUnavailable):  # reported where there is something to send
+        with suppress(IndexUnavailable):  # reported when there is something to send
             self._sink.check_mark(mark)
 
     def take(self) -> tuple[IndexOrder, ...]:
@@ -212,7 +208,7 @@ class Drain:
         return Delivery(tuple(done), tuple(refused), mark=mark)
 
     def _send(self, orders: Sequence[IndexOrder]) -> Sent:
-        """Send orders without what the sink leaves out. What is returned names the orders as they were taken."""
+        """Send orders without excluded documents; the result has the orders as they are in the outbox."""
         if self._exclusion is None:
             return self._sink.send(orders, self._mark)
         sent = self._sink.send([self._exclusion.of(order) for order in orders], self._mark)

@@ -37,7 +37,7 @@ class SearchResult:
     total: int
     hits: tuple[Hit, ...]
     facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict)
-    """Of each field asked for, its most frequent values among the documents counted, with their number."""
+    """For each requested field, its most frequent values among the counted documents, with their numbers."""
 
 
 @runtime_checkable
@@ -63,15 +63,7 @@ class Searchable(Protocol):
     def close(self) -> None: ...
 
 
-# --- filters -------------------------------------------------------------------------------------------------------
-
-
-FACETS = {
-    "host": "SELECT d.host AS value, count(*) FROM words w",
-    "language": "SELECT d.language AS value, count(*) FROM words w",
-    "type": "SELECT d.content_type AS value, count(*) FROM words w",
-}
-"""The beginning of the statement that counts the values of a field."""
+FACETS = ("host", "language", "type")
 FILTERS = (*FACETS, "modified")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS = "write a day as 2026-01-31, or a range as 2026-01-01..2026-01-31, 2026-01-01.. or ..2026-01-31"
@@ -106,13 +98,6 @@ def by_field(filters: Iterable[Filter]) -> Mapping[str, Sequence[Filter]]:
     return found
 
 
-def condition(filters: Iterable[Filter]) -> tuple[str, tuple[str, ...]]:
-    """Return the end of a WHERE clause for all filters, with its values. Empty without filters."""
-    fields = [[_sql(one) for one in of_field] for of_field in by_field(filters).values()]
-    sql = "".join(f" AND ({' OR '.join(part for part, _ in of_field)})" for of_field in fields)
-    return sql, tuple(value for of_field in fields for _, values in of_field for value in values)
-
-
 def read_facets(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names of facets, each once. Raises UsageError for one that there is not."""
     for name in names:
@@ -142,20 +127,6 @@ def _of_days(written: str, value: str) -> Filter:
     return Filter("modified", first=first, last=last)
 
 
-def _sql(one: Filter) -> tuple[str, tuple[str, ...]]:
-    """Return a condition on the columns of a document, with its values."""
-    match one.field:
-        case "host":
-            return "d.host = ?", (one.value,)
-        case "language":
-            return "(d.language = ? COLLATE NOCASE OR d.language LIKE ? ESCAPE '\\')", (one.value, f"{_escaped(one.value)}-%")
-        case "type":
-            kind = _escaped(one.value) if "/" in one.value else f"%/{_escaped(one.value)}"
-            return "(d.content_type LIKE ? ESCAPE '\\' OR d.content_type LIKE ? ESCAPE '\\')", (kind, f"{kind};%")
-        case _:
-            return "d.day BETWEEN ? AND ?", (one.first or "0000-00-00", one.last or "9999-99-99")
-
-
 def _is_day(text: str) -> bool:
     if len(text) != len("2026-01-31"):
         return False
@@ -164,7 +135,3 @@ def _is_day(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")

@@ -1,7 +1,11 @@
-"""Convert a search text to queries for FTS5.
+"""Search texts as queries for FTS5, and the other forms of their words.
 
 All plain words must occur, in any of their forms; `"quoted words"` must be adjacent; `word*` matches prefixes; `-word` must not occur.
 Everything else is read as words: search texts never contain FTS5 syntax.
+
+Other forms of a word are found by Snowball's stemmers: `installation` finds `installing`, `Einstellung` finds `Einstellungen`. The index has
+the words as they are written, and a query searches for all words with the same stem. So a stemmer reads a few hundred words for a query, and
+none while a page is recorded. The languages are those of the documents.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from crawlspace.text import quoted
 
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|([^\s"]+))(\*?)')
 _MOST_PIECES = 40
-"""Of which one has to occur, where no page has all words: a query of more would be slow, and find no better."""
+"""Alternatives in a query for some of the words: more would be slow, and find nothing better."""
 
 Tokenize = Callable[[str], Sequence[str]]
 """Returns the words of a text as the index has them: without accents, in lower case."""
@@ -47,7 +51,7 @@ class Term:
         return f'"{" ".join(self.words)}"' + (" *" if self.is_prefix else "")
 
     def pieces(self) -> Iterator[str]:
-        """Yield what to look for where the whole is nowhere: its words, and pairs of characters of a word without spaces."""
+        """Yield the parts of a term to search for if the whole is not found: its words, and pairs of characters of a word without spaces."""
         if self.is_quoted or self.is_prefix or self.forms:
             yield self.fts
             return
@@ -75,7 +79,7 @@ class SearchQuery:
 
     @property
     def fts_of_some(self) -> str:
-        """The query for documents that have what must be there literally, and some of the rest; empty if there is no rest."""
+        """The query for documents with all quoted words and prefixes, and some of the other words; empty if there are no others."""
         pieces = list(dict.fromkeys(piece for term in self.wanted for piece in term.pieces()))
         fixed = [term.fts for term in self.wanted if term.is_quoted or term.is_prefix]
         optional = [piece for piece in pieces if piece not in fixed][:_MOST_PIECES]
@@ -92,7 +96,7 @@ class SearchQuery:
 def read_query(text: str, tokenize: Tokenize, forms: Forms) -> SearchQuery:
     """Return the query of a search text. Raises UsageError if it has no words.
 
-    Excluded and quoted words are meant as they are written.
+    Excluded and quoted words have no other forms.
     """
     wanted: list[Term] = []
     unwanted: list[Term] = []
@@ -124,9 +128,6 @@ def _without_marks(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(words[first:last])
 
 
-# --- stems ---------------------------------------------------------------------------------------------------------
-
-
 ALGORITHMS = {
     "ar": "arabic", "ca": "catalan", "cs": "czech", "da": "danish", "de": "german", "el": "greek", "en": "english", "eo": "esperanto",
     "es": "spanish", "et": "estonian", "eu": "basque", "fa": "persian", "fi": "finnish", "fr": "french", "ga": "irish", "hi": "hindi",
@@ -135,26 +136,26 @@ ALGORITHMS = {
     "sr": "serbian", "sv": "swedish", "ta": "tamil", "tr": "turkish", "yi": "yiddish",
 }  # fmt: skip
 _DEFAULT = ("english",)
-"""For an index of which no document says its language."""
+"""For an index without a document of known language."""
 _LAST = "\U0010ffff"
 _SHORTEST = 3
 _LONGEST_ENDING = 8
 _MOST_LANGUAGES = 100
 _MOST_WORDS = 3_000
-"""Words of the index with the same beginning that are looked at."""
+"""Words of the index with the same beginning that are compared."""
 _MOST_FORMS = 25
 _LANGUAGES = "SELECT language FROM documents WHERE language > ? ORDER BY language LIMIT 1"
 _WITH_BEGINNING = "SELECT term FROM vocabulary WHERE term >= ? AND term < ? LIMIT ?"
 
 
 class Stems:
-    """Finds the forms of words in an open index."""
+    """Finds the other forms of words in an open index."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
 
     def stemmers(self, languages: tuple[str, ...] = ()) -> list[Stemmer]:
-        """Return a stemmer for each of the languages, without any for those of the documents."""
+        """Return a stemmer for each language; by default, for those of the documents."""
         found = dict.fromkeys(ALGORITHMS.get(one.partition("-")[0].lower(), "") for one in languages or self._languages())
         return [Stemmer(name) for name in [*filter(None, found)] or _DEFAULT]
 
@@ -174,7 +175,7 @@ class Stems:
         return tuple(form for form in found if any(stemmer.stemWord(form) == stem for stemmer, stem in stems))[:_MOST_FORMS]
 
     def _languages(self) -> list[str]:
-        """Return the languages of the documents, without region, by steps of the index: there are many documents and few languages."""
+        """Return the languages of the documents, without region; each step skips all documents of a language."""
         found: list[str] = []
         after = ""
         while len(found) < _MOST_LANGUAGES and (row := self._db.execute(_LANGUAGES, (after,)).fetchone()):

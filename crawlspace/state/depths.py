@@ -111,5 +111,5 @@ def reach_of(depth: int, state: int) -> int:
 
 
 def least_reach(depth: int, state: int, *, has_document: bool) -> int:
-    """Return the same where a depth is found anew. A site that is down must not make anything farther; what `is_farther` is found again."""
+    """Return the same where a depth is computed again. A site that is down must not make anything farther; what `is_farther` is found again."""
     return depth if may_redirect(state, has_document=has_document) else depth + 1

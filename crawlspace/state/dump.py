@@ -317,10 +317,10 @@ def move(
         raise changed(source, collection)
     wrong = wanted.differences(found) + (["numbers"] if target.counts() != wanted.counts else [])
     if wrong:
-        target.write([], CopyMark(mark.source, ""))  # the next one begins anew
+        target.write([], CopyMark(mark.source, ""))  # the next one starts over
         raise StoreError(
             f"the copy of {collection} is not like {source.name}: {', '.join(f'its {kind} differ' for kind in wrong)};"
-            " nothing was changed there, please report it; the same command copies it anew"
+            " nothing was changed there, please report it; the same command copies it again"
         )
     target.write([], None)
     return Moved(wanted[UrlRecord], wanted[OrderRecord])

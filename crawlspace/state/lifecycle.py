@@ -92,7 +92,7 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
     )
 
 
-def made_anew(state: UrlState, transition: Transition) -> Transition:
+def rebuilt(state: UrlState, transition: Transition) -> Transition:
     """Return the transition of an outcome that was made of a stored response: what only a fetch shows stays as it was.
 
     A page that has failed since then stays a failed one, with another document.
@@ -274,7 +274,7 @@ def _error(
     held, mark = state.held, state.held_mark
     is_new_loop = outcome.status == Status.REDIRECT_LOOP != state.status
     is_other_fault = held is Held.HOST and (is_new_loop or (outcome.doubted != 0 and not outcome.is_doubted_again))
-    if doomed and may_be_the_hosts and (held is None or is_other_fault):  # the site has to answer anew
+    if doomed and may_be_the_hosts and (held is None or is_other_fault):  # the site has to answer again
         held, mark = Held.HOST, site.answers
     if state.retries < retries:
         return _retry(state, outcome, policy, now, held, mark)

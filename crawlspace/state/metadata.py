@@ -48,5 +48,5 @@ def get_table(store: Named, name: str) -> dict[str, object] | None:
 
 def damaged(name: str, value: str) -> StoreDamaged:
     return StoreDamaged(
-        f"what the store keeps as {name} is damaged ({value[:80]!r}): put a copy of the store back, or move it and the index away and crawl anew"
+        f"what the store keeps as {name} is damaged ({value[:80]!r}): put a copy of the store back, or move it and the index away and crawl again"
     )

@@ -188,7 +188,7 @@ def test_orders_are_all_acknowledged_or_none(known: Known, client: Any) -> None:
 
 
 def test_a_group_whose_next_page_has_no_record_goes_on_without_it(known: Known, client: Any) -> None:
-    """A record that cannot be read is put aside; its URL is entered anew by the next link to it."""
+    """A record that cannot be read is put aside; its URL is entered again by the next link to it."""
     known.acknowledge_all()
     one, two = known.get("a.example/one"), known.get("a.example/two")
     winner, next_ = (one, two) if one.indexed else (two, one)

@@ -1,4 +1,4 @@
-"""What folding known URLs needs of a store: links written anew, URLs forgotten in numbers, and documents that wait for another URL."""
+"""What folding known URLs needs of a store: links written again, URLs forgotten in numbers, and documents that wait for another URL."""
 
 from __future__ import annotations
 

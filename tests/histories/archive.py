@@ -1,4 +1,4 @@
-"""The archive of a simulated crawler: written by its crawls, compacted between them, killed as they are, and the index made anew of it."""
+"""The archive of a simulated crawler: its crawls write it, it is compacted between them, and the index is rebuilt from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from crawlspace.config.collection import Collection
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.replay import Remade, ReplayEngine
+from crawlspace.crawl.replay import RebuiltDocument, ReplayEngine
 from crawlspace.crawl.rule_changes.archived import DocumentMoving
 from crawlspace.crawl.startup import build_deletion_limit
 from crawlspace.document import Document
@@ -48,11 +48,11 @@ _ROTATED_BYTES = 4_000
 _LOCKED = b"bytes "
 """How a file begins that cannot be read: its document is titled by its name."""
 _SHELL = b"<script src=/app.js></script>"
-"""The same for all pages that are rendered, whatever becomes of them."""
+"""The script of all pages that are rendered."""
 
 
 def exchange_of(url: str, answer: Answer, now: float, by_spider: bool) -> Exchange | None:
-    """What is archived of an answer; None where there was none. Some pages were rendered, as long as they have a certain title."""
+    """Return what is archived of an answer; None where there was none. Pages with a certain title were rendered."""
     if answer.failure:
         return None
     headers = [(name.encode(), [value.encode()]) for name, value in headers_of(answer).items()]
@@ -87,7 +87,7 @@ class SimulatedArchive:
         return self._archiving
 
     def end(self, *, killed: bool) -> None:
-        """As a crawl ends. A kill leaves what waits unwritten, and the file that is open perhaps amid a record."""
+        """End a crawl. A kill leaves what waits unwritten, and perhaps an incomplete record."""
         archiving, self._archiving = self._archiving, None
         if archiving is None:
             return
@@ -124,13 +124,13 @@ class SimulatedArchive:
         collection: Collection,
         noted: Noted,
     ) -> None:
-        """Make all documents anew and send them; as `reindex`. `noted` gets what is made of a URL."""
+        """Extract all documents again and send them, as `reindex --extract`. `noted` gets what is extracted of a URL."""
         with closing(self.reader(store)) as reader:
             with closing(NewDocuments(self._folder, store, reader, collection=self._name, clock=self._clock)) as kept_in:
                 limit = build_deletion_limit(collection)
                 engine = ReplayEngine(collection)
                 making = Making(
-                    begin=lambda states: RemadeDocuments(engine, reader, states, noted),
+                    begin=lambda states: ExtractedAgain(engine, reader, states, noted),
                     hash=str(collection.content),
                     kept_in=kept_in,
                     outcomes=OutcomePolicy(store, read_health=store.health, clock=self._clock, deletion_limit=limit),
@@ -146,7 +146,7 @@ class SimulatedArchive:
             return any(one.archived is None or reader.response(one.archived, one.url) is None for one in states)
 
     def shows_old_directives(self, store: SqliteStore | RedisStore, states: Iterable[UrlState], web: Web) -> bool:
-        """Whether it has a response with directives that its page has no more, because only a 304 came since then.
+        """Whether a response has directives that its page has lost since, because only a 304 came since then.
 
         A 304 may leave headers out (RFC 9110, 15.4.5), so that one without them does not show that they are gone.
         """
@@ -189,7 +189,7 @@ class SimulatedArchive:
         *,
         own: Container[str],
     ) -> Iterator[str]:
-        """After a crawl that came to its end: each document of the index is in the archive as it is there, and no file is damaged."""
+        """Yield the documents of the index that the archive has otherwise, and damaged files, after a crawl that finished."""
         with closing(self.reader(store)) as reader:
             yield from (f"ARCHIVE {fault}" for fault in faults(store, reader, self._folder, progress=lambda _: None))
             for url, state in states.items():
@@ -208,13 +208,13 @@ class SimulatedArchive:
                 response = reader.response(state.archived or 0, url)
                 shown = b"" if response is None else response.body if response.dom is None else response.dom
                 if response is not None and not shown.startswith(_LOCKED) and _titled(document.title).encode() not in shown:
-                    yield f"ARCHIVE {url}: {document.title!r} was not made of the page beside it: {shown!r}"
+                    yield f"ARCHIVE {url}: {document.title!r} was not made of the archived page: {shown!r}"
 
     def reader(self, store: Store) -> ArchiveReader:
         return ArchiveReader(self._folder, store.archive_files(), look_up=store.archive_files)
 
 
-# --- remade --------------------------------------------------------------------------------------------------------
+# --- documents extracted again -------------------------------------------------------------------------------------
 
 
 Noted = Callable[[str, Document | None, bytes | None], None]
@@ -222,8 +222,8 @@ Noted = Callable[[str, Document | None, bytes | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class RemadeDocuments:
-    """Those of some pages, made when they are asked for."""
+class ExtractedAgain:
+    """Documents extracted again of some archived pages, by the project's own spider, when they are requested."""
 
     engine: ReplayEngine
     archive: ArchiveReader
@@ -233,22 +233,22 @@ class RemadeDocuments:
     def is_made(self, *, within_s: float) -> bool:
         return True
 
-    def made(self) -> Mapping[int, Remade]:
+    def made(self) -> Mapping[int, RebuiltDocument]:
         return {state.id: self._of(state) for state in self.states}
 
-    def _of(self, state: UrlState) -> Remade:
+    def _of(self, state: UrlState) -> RebuiltDocument:
         stored = None if state.archived is None else self.archive.page(state.archived, state.url)
         if stored is None:
-            return Remade(state.id, is_missing=True)
+            return RebuiltDocument(state.id, is_missing=True)
         request = LeasedRequest(state.url, meta={STATE: state})
         outcome = Reader(self.engine).outcome_of(response_of(stored.response, request))
-        remade = Remade.of(outcome, self.engine.canonical_key(state, outcome))
-        document = remade.document
-        if document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
-            remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
-            remade.response = stored.location
-        self.noted(state.url, document, remade.checksum)
-        return remade
+        rebuilt = RebuiltDocument.of(outcome, self.engine.canonical_key(state, outcome))
+        document = rebuilt.document
+        if document is not None and rebuilt.kind is OutcomeKind.DOCUMENT and document != stored.document:
+            rebuilt.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
+            rebuilt.response = stored.location
+        self.noted(state.url, document, rebuilt.checksum)
+        return rebuilt
 
 
 # --- moved ---------------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ Content = tuple[str, str]
 
 
 class MovedDocuments:
-    """Those of one crawl."""
+    """Documents that one crawl moves to the addresses that theirs are folded into."""
 
     def __init__(
         self,
@@ -276,7 +276,7 @@ class MovedDocuments:
         self._moving = None if archive is None else DocumentMoving(engine, self._read, self._checksum)
 
     def end(self) -> int:
-        """Do what a crawl does at its end; return how many were moved."""
+        """Finish at the end of a crawl; return how many documents were moved."""
         if self._moving is None:
             return 0
         self._moving.finish()

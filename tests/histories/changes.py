@@ -1,4 +1,4 @@
-"""What happens to the web and to the configuration between crawls: one random change at a time, each told in a line."""
+"""Random changes of the web between crawls: one at a time, each described in a line."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _SECTIONS = ("p", "p", "q", "q/sub", "p/x/x/x", "q/a-rather-long-name-of-a-folde
 _SUFFIXES = ("", "", "", ".html", ".odd", "?v=1")
 _TOPICS = ("the canteen", "travel expenses", "the annual report", "parking", "holidays")
 _FEWEST = 4
-"""Documents that a site keeps, so that its health can be told."""
+"""Documents that a site keeps, so that a failure of the whole site can be told from that of pages."""
 
 
 class Changes(Outages):
-    """Changes a web, as chance will have it."""
+    """Changes a web at random."""
 
     def __init__(self, web: Web, chance: random.Random, drawn: Drawn = DRAWN) -> None:
         super().__init__(web, chance, drawn)
         self.by_spider = False
-        """The project's spider reads the answers: headers are drawn, and no plain texts, whose titles are their own matter."""
+        """The project's spider reads the answers: headers are drawn, but no plain texts, whose titles the oracle does not know."""
 
     def begin(self) -> None:
-        """Have some pages on each site."""
+        """Make some pages on each site."""
         for site in self._web.sites.values():
             for _ in range(self._chance.randint(_FEWEST + 1, _FEWEST + 4)):
                 self._web.put(self._new_page(site))
@@ -41,7 +41,7 @@ class Changes(Outages):
         return step
 
     def start_urls(self) -> str:
-        """Have another start URL, or one less."""
+        """Add or remove a start URL."""
         web, chance = self._web, self._chance
         what = chance.random()
         if what < 0.35:
@@ -64,7 +64,7 @@ class Changes(Outages):
         return step
 
     def new_start(self) -> str:
-        """Have one more start URL, that of a page."""
+        """Add the URL of a page as a start URL."""
         pages = [url for url, page in self._web.pages.items() if not page.redirects and url not in self._web.starts]
         url = self._chance.choice(pages)
         self._web.starts.append(url)
@@ -84,7 +84,7 @@ class Changes(Outages):
                 return step
 
     def headers(self) -> str:
-        """Have a page come with other headers, its body being as before."""
+        """Change the headers of a page, not its body."""
         page, what = self._any_page(html=True), self._chance.random()
         if what < 0.4:
             page.header_noindex = not page.header_noindex
@@ -98,7 +98,7 @@ class Changes(Outages):
         return f"{page.url} is {page.type}, and the same"
 
     def links(self) -> str:
-        """Have a page below /p/ lead elsewhere."""
+        """Change the links of a page below /p/."""
         page = self._any_page(html=True)
         if not path_of(page.url).startswith("/p/"):
             return self._relink()
@@ -107,7 +107,7 @@ class Changes(Outages):
         return f"{page.url} links {page.links}"
 
     def crowd(self) -> str:
-        """Have many pages on a site."""
+        """Make many pages on a site."""
         site = self._any_site()
         for _ in range(20):
             self._web.put(self._new_page(site))
@@ -115,7 +115,7 @@ class Changes(Outages):
         return f"20 new pages on {site.host}"
 
     def about_copies(self) -> str:
-        """Have pages on one site become copies of those on another, at shorter addresses."""
+        """Copy pages of one site to another, at shorter addresses."""
         site, like = self._any_site(), self._any_site()
         if site is like:
             return "all is as before"
@@ -187,7 +187,7 @@ class Changes(Outages):
         return f"{page.url} leads to {to}"
 
     def _chain(self) -> str:
-        """Three addresses, each leading to the next, of which only the first is linked. It comes and goes as a whole."""
+        """Make or remove a chain of three redirects, of which only the first is linked."""
         site = self._any_site()
         chains = [page for page in self._web.pages_of(site) if path_of(page.url).startswith("/r/")]
         if chains and self._chance.random() < 0.5:
@@ -205,7 +205,7 @@ class Changes(Outages):
         return f"a chain of redirects {stem}a to {stem}c {like.title!r}"
 
     def _dig(self, site: Site) -> None:
-        """A path that leads from page to page, deeper and deeper."""
+        """Make or remove a path of pages, each linked by the one before it."""
         length = self._chance.randint(2, 5)
         for number in range(1, length + 1):
             new = self._new_page(site, url=f"{site.home}deep/{number}")
@@ -235,13 +235,13 @@ class Changes(Outages):
         return f"{page.url} is now equal to {like.url}"
 
     def about_equal(self) -> str:
-        """Have pages become equal, differ, or be gone."""
+        """Make pages equal, different, or gone."""
         step = self._chance.choice((self._equal, self._equal, self._copy, self._vanish, self._rewrite, self._return))()
         self._web.note_nearest()
         return step or "all is as before"
 
     def _touch(self) -> str:
-        """Another representation of the same; of a home page, or of another one."""
+        """Change the representation of a page, not its content."""
         if self._chance.random() < 0.5:
             site = self._any_site()
             site.stamp += 1
@@ -291,7 +291,7 @@ class Changes(Outages):
         return f"{page.url} is {page.title!r} again"
 
     def _name(self) -> str:
-        """A page names a canonical one: another, itself, or one that isn't there."""
+        """Make a page name a canonical one: another, itself, or one that is missing."""
         page, named = self._any_page(html=True), self._any_page()
         page.link_canonical = ""
         page.canonical = named.url if self._chance.random() < 0.8 else f"{self._web.site_of(page.url).home}p/none"
@@ -338,7 +338,7 @@ class Changes(Outages):
         return self._chance.choice([site for site in self._web.sites.values() if not site.moved])
 
     def _any_page(self, *, deep: bool = False, html: bool = False) -> Page:
-        """A page that answers and is no home page, and of no structure but for `deep`."""
+        """Return a page that answers, is no home page, and belongs to no structure but perhaps `deep`."""
         return self._chance.choice(
             [
                 page

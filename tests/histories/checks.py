@@ -1,4 +1,4 @@
-"""What must hold after each crawl of a random history, and after each that came to its end."""
+"""Checks after each crawl of a random history, and after each that finished."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from crawlspace.model import Held, State, UrlState
 from tests.histories.collection import NO_DOCUMENT, Collection, row_of
 from tests.histories.configuration import DAY, HOUR, OUTSIDE
-from tests.histories.documents import Indexed, is_of_before
+from tests.histories.documents import Indexed, has_earlier_version
 from tests.histories.fate import Run
 from tests.histories.oracle import WALLED, Oracle, fails
 from tests.histories.sites import is_walled
@@ -24,7 +24,7 @@ _LARGE_SITE = 20
 
 class CheckedCollection(Collection):
     def _at_rest(self, states: Mapping[str, UrlState], index: Mapping[str, Indexed]) -> Iterator[str]:
-        """After a crawl that came to its end: the index is as the store says, and the store agrees with itself."""
+        """Yield differences between index and store, and within the store, after a crawl that finished."""
         rows = {url for url, state in states.items() if state.indexed}
         left = self._crawler.left_to_others(states.values())
         for url in sorted(rows - index.keys()):
@@ -62,15 +62,15 @@ class CheckedCollection(Collection):
                 yield f"LEASED  {url} after the end of the crawl"
 
     def _unplanned(self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], run: Run) -> Iterator[str]:
-        """What a change of the rules takes out of the index was planned, and is no more than a change may."""
+        """Yield the documents that a change of the rules deleted without a plan, or beyond the deletion limit."""
         oracle = self._oracle()
         gone = sorted(
             url for url in before.keys() - index.keys() if oracle.verdicts(url) == {OUTSIDE} and not self._is_folded(url)
         )
         if len(gone) > run.deletions:
             yield f"PLAN    {len(gone)} documents left the index by a change of the rules, {run.deletions} were planned: {gone}"
-        if len(gone) > run.most_by_rules:
-            yield f"BRAKE   {len(gone)} deletions by a change of the rules, {run.most_by_rules} may be made: {gone}"
+        if len(gone) > run.deletion_limit_by_rules:
+            yield f"LIMIT   {len(gone)} deletions by a change of the rules, {run.deletion_limit_by_rules} may be made: {gone}"
 
     def _touched(
         self,
@@ -79,7 +79,7 @@ class CheckedCollection(Collection):
         before: Mapping[str, UrlState],
         after: Mapping[str, UrlState],
     ) -> Iterator[str]:
-        """A document that is held for the rules stays in the index as it is, with the duplicates that are noted on it."""
+        """Yield documents that are held for the rules and were changed in the index, or the duplicates noted on them."""
         held = [url for url, was in before.items() if was.held is Held.RULES and url in after and after[url].held is Held.RULES]
         others = self._other._has_had if self._other is not None else ()
         for url in held:
@@ -87,9 +87,9 @@ class CheckedCollection(Collection):
                 yield f"TOUCHED {url}, held for the rules: {has.get(url)}, was {had[url]}"
 
     def _not_sent_again(self, lost: AbstractSet[str], states: Mapping[str, UrlState]) -> Iterator[str]:
-        """After a crawl that ended by itself: what had been lost before its start was fetched and sent again, if that was possible."""
+        """Yield documents that were lost before a crawl and not sent again by it, though that was possible."""
         for url in sorted(self._lost.keys() & lost):
-            if is_of_before(states[url]):
+            if has_earlier_version(states[url]):
                 continue  # its file cannot be read any more
             if states[url].held is None and self._is_well(url) and not self._configuration.bars(url, self._web):
                 yield f"MISSING {url}: lost before this crawl, and not sent again ({row_of(states[url])})"
@@ -97,7 +97,7 @@ class CheckedCollection(Collection):
     def _always(
         self, before: Mapping[str, UrlState], after: Mapping[str, UrlState], run: Run, down: Mapping[str, str]
     ) -> Iterator[str]:
-        """After any crawl: a site that is down loses nothing for that, and no run deletes more than it may."""
+        """Yield documents that were deleted because their site is down, and deletions beyond the limit, after any crawl."""
         oracle = self._oracle()
         lost: list[str] = []
         failing: Counter[str] = Counter()
@@ -115,7 +115,7 @@ class CheckedCollection(Collection):
                 failing[host] += 1
                 if down[host] in _MISSING:
                     missing[host] += 1
-                elif down[host] != "mostly" and not self._may_be_led_away(was, down[host], before, there, oracle):
+                elif down[host] != "mostly" and not self._may_have_moved_away(was, down[host], before, there, oracle):
                     yield f"LOST    {url}, though its site was down ({down[host]}): {row_of(was)}, now {row_of(now)}"
             has_nothing = url in run.orphans if now is None else now.state in NO_DOCUMENT
             if was.indexed and not (has_nothing and was.checksum in there):
@@ -131,17 +131,17 @@ class CheckedCollection(Collection):
                 yield f"LOST    {number} documents of {host}, which mostly fails"
         if run.ended == "finished" and not self._configuration.continuous:
             yield from self._left_behind(after, run, oracle)
-        led_away = sum(
+        moved_away = sum(
             state.indexed
             for url in lost
             for states in (before, after)
             if (state := states.get(self._leads_to(url, down))) is not None
         )
-        if run.lasted < DAY and run.ended != "killed" and len(lost) - min(run.led_away, led_away) > run.most_deletions:
-            yield f"BRAKE   {len(lost)} deletions, {run.most_deletions} may be made: {lost}"
+        if run.lasted < DAY and run.ended != "killed" and len(lost) - min(run.moved_away, moved_away) > run.deletion_limit:
+            yield f"LIMIT   {len(lost)} deletions, {run.deletion_limit} may be made: {lost}"
 
     def _leads_to(self, url: str, down: Mapping[str, str]) -> str:
-        """Where the redirects of an address end; empty where it has none."""
+        """Return where the redirects of an address end; empty without any."""
         target = ""
         for _ in range(10):
             site, page = self._web.site_of(url), self._web.page(url)
@@ -155,10 +155,10 @@ class CheckedCollection(Collection):
             url = target
         return target
 
-    def _may_be_led_away(
+    def _may_have_moved_away(
         self, was: UrlState, outage: str, before: Mapping[str, UrlState], there: AbstractSet[bytes | None], oracle: Oracle
     ) -> bool:
-        """Whether a redirect of a whole site may be believed: a small one may lead elsewhere, and an equal page is no loss."""
+        """Whether documents may have left because their site redirects: a small site may redirect elsewhere, and an equal page is no loss."""
         if outage not in REDIRECTS and not (outage == WALLED and oracle.leads_outside(was.url)):
             return False
         site = self._web.site_of(was.url)
@@ -176,7 +176,7 @@ class CheckedCollection(Collection):
         return {*oracle.verdicts(url), *oracle.verdicts(self._configuration.folded(url))} == {None}
 
     def _left_behind(self, after: Mapping[str, UrlState], run: Run, oracle: Oracle) -> Iterator[str]:
-        """After a crawl that ended by itself: nothing was left that could be fetched, and nothing waited for that could not come."""
+        """Yield what a crawl that finished left though it could be fetched, and what it waited for though that could not come."""
         if self._drawn.starts:
             for url, state in after.items():
                 if state.state is State.PENDING and oracle.verdicts(url) == {None} and self._is_well(url):

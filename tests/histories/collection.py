@@ -1,4 +1,4 @@
-"""A collection of a random history: its configuration, what a person decides about it, and what is known of it and of its past."""
+"""A collection of a random history: its configuration, commands of a person, and what is known of its past."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawlspace.model import Held, State, UrlState
 from tests.histories import neighbour
 from tests.histories.changes import Changes
 from tests.histories.configuration import DAY, ELSEWHERE, Configuration
-from tests.histories.documents import OF_BEFORE, Indexed, Past, is_of_before
+from tests.histories.documents import EARLIER_VERSION, Indexed, Past, has_earlier_version
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
 from tests.histories.folded import folded_web
@@ -26,7 +26,7 @@ _ERRORS_OF_HOSTS = 500
 
 @dataclass(slots=True)
 class HistoryReport:
-    """What a history did and what was wrong."""
+    """Figures and differences of a history."""
 
     seed: int
     steps: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ class HistoryReport:
     checks: int = 0
     fetches: int = 0
     met: Counter[str] = field(default_factory=Counter)
-    """In how many settled states there was something that seldom is."""
+    """Number of settled states by rare conditions that held in them."""
 
     def __str__(self) -> str:
         lines = [f"seed {self.seed}", *(f"{number:4} {step}" for number, step in enumerate(self.steps, 1)), *self.differences]
@@ -45,7 +45,7 @@ class HistoryReport:
 
 @dataclass(slots=True)
 class Trouble:
-    """What was wrong of late with the web or the clock, and may still show."""
+    """Recent faults of the web or the clock, which may still have effects."""
 
     unsettled: bool = False
     """A site or a page has failed since the last settled state."""
@@ -54,7 +54,7 @@ class Trouble:
 
 
 class Collection:
-    """What is remembered of a collection between the steps; `History` and `OtherCollection` fill in the rest."""
+    """State of a collection between the steps."""
 
     _drawn: Drawn
     _focus: str
@@ -67,41 +67,41 @@ class Collection:
     _other: Collection | None
 
     def _begin(self) -> None:
-        """Have nothing behind it."""
+        """Forget the past."""
         self._lost: dict[str, Indexed] = {}
-        """Documents of its own that the other collection, which pushed them last, has deleted; as they were. They come back after its next start."""
+        """Own documents, as they were, that the other collection has pushed last and deleted. They come back after its next start."""
         self._has_had: set[str] = set()
-        """All that was ever a document of its own."""
+        """URLs that were ever a document of this collection."""
         self._answers_for: set[str] = set()
-        """What is in the index as its own document, or left there for another collection."""
+        """URLs of its own documents in the index, and of those left there for another collection."""
         self._look()
         self._trouble: Trouble = Trouble() if self._other is None else self._other._trouble
         self._regrouping = False
-        """What makes pages equal has changed since the last settled state."""
+        """The settings that decide which pages are equal have changed since the last settled state."""
         self._asked_to_wait = False
-        """A site has, in the last crawl: by the rule for that it may take an hour."""
+        """A site has sent Retry-After in the last crawl, of up to an hour."""
         self._has_waited = self._set_back = False
-        """A site has asked for it at any time, and the clock was set back since the last crawl: so it may be that time again."""
+        """A site has sent Retry-After at any time, and the clock was set back since the last crawl: so it may be that time again."""
         self._elsewhere: dict[str, Indexed | None] = {}
         self._returned: set[str] = set()
-        """What may have come back into the crawl space since the last settled state."""
+        """URLs that may have come back into the crawl space since the last settled state."""
         self._kept: set[str] = set()
-        """Of which a person has discarded a held deletion."""
+        """URLs of which a person has discarded a held deletion."""
         self._discarded: dict[str, int | None] = {}
         """The same of what was left in the index for another crawler: when it had been fetched by then. It stays until its next answer."""
         self._index_before: dict[str, Indexed] | None = {}
-        """What was in the index after the last crawl, where that came to its end; None else."""
+        """Documents in the index after the last crawl, if that finished; else None."""
 
     def note_set_back(self) -> None:
-        """The clock was set back: what waits may wait for longer."""
+        """Note that the clock was set back: URLs may wait for longer."""
         self._set_back = True
 
     def note_loosened(self) -> None:
-        """A check admits more: what was outside the crawl space may come back."""
+        """Note that a check admits more: URLs outside the crawl space may come back."""
         self._returned = {url for url, state in self._known.items() if state.state is State.EXCLUDED or state.held is not None}
 
     def _command(self, name: str = "", *, crawled: bool = False, most: int = 4) -> str:
-        """A person decides about held deletions, or about some URLs; not about those that another crawler has."""
+        """Approve or discard held deletions, of all or of some URLs, as a person does."""
         name = name or self._chance.choice(("approve", "approve", "discard", "clear-errors", "recrawl", "forget", "forget"))
         if crawled:
             self._look()
@@ -142,15 +142,15 @@ class Collection:
         self._say(f"settings: {'; '.join(changed) or 'as before'}")
 
     def _oracle(self) -> Oracle:
-        """The oracle for how web and configuration are now."""
+        """Return the oracle for the present web and configuration."""
         return Oracle(self._seen_web(), self._configuration)
 
     def _seen_web(self) -> Web:
-        """The web as the crawler sees it, at present."""
+        """Return the web as the crawler sees it at present."""
         return walled_web(folded_web(self._web, self._configuration), self._configuration)
 
     def _look(self) -> None:
-        """See what is remembered now."""
+        """Read the states from the store."""
         with self._crawler.store() as store:
             self._known = {state.url: state for state in store.urls()}
             self._counts = replace(store.counts(), outbox=store.backlog(EMBEDDED), parked=len(store.parked(EMBEDDED)))
@@ -166,28 +166,28 @@ class Collection:
             if state.held is not None and state.checksum is not None
         ]
         kept += [
-            replace(self._crawler.kept(state, self._configuration), why=OF_BEFORE)
+            replace(self._crawler.kept(state, self._configuration), reason=EARLIER_VERSION)
             for state in states.values()
-            if state.held is None and is_of_before(state)
+            if state.held is None and has_earlier_version(state)
         ]
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         walled = {site.host for site in self._web.sites.values() if is_walled(site, self._configuration)} - dead
         forbidden = {page.url for page in self._web.pages.values() if page.is_forbidden and self._web.site_of(page.url).login}
         there = {one.url for one in kept}
         kept += [
-            replace(self._crawler.kept(state, self._configuration), why=FORBIDDEN)
+            replace(self._crawler.kept(state, self._configuration), reason=FORBIDDEN)
             for url, state in states.items()
             if state.checksum is not None and url in forbidden and url not in there
         ]
         for why, hosts in (("dead", dead), (WALLED, walled)):
             there = {one.url for one in kept}
             kept += [
-                replace(self._crawler.kept(state, self._configuration), why=why)
+                replace(self._crawler.kept(state, self._configuration), reason=why)
                 for url, state in states.items()
                 if state.checksum is not None and url not in there and host_of(url) in hosts
             ]
         left = {url for url, state in states.items() if _is_left(state) or (host_of(url) in dead and _is_awaited(state))}
-        # what was left to another crawler, and came back as a page that is not shown, is not decided anew either
+        # what was left to another crawler, and came back as a page that is not shown, is not decided again either
         left |= {url for url in forbidden if url in states and states[url].checksum is None and not states[url].indexed}
         left |= {url for url in self._returned if _has_failed(states.get(url))}
         left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}
@@ -233,14 +233,14 @@ class Collection:
         return any(url.startswith(site.home) for site in self._web.sites.values())
 
     def _shared(self) -> tuple[dict[str, Indexed], set[str]]:
-        """All that is in the index, and which of it this collection pushed last; nothing where it is nobody else's."""
+        """Return all documents in the index, and those that this collection pushed last; nothing if no other collection shares it."""
         if self._other is None:
             return {}, set()
         owned = {url for url, owner in self._crawler.owners().items() if owner == self._crawler.name}
         return self._crawler.index(), owned
 
     def _index(self) -> dict[str, Indexed]:
-        """What is in the index, as far as this collection has to answer for it."""
+        """Return the documents in the index for which this collection is responsible."""
         index = self._crawler.index()
         if self._other is None:
             return index
@@ -263,18 +263,18 @@ class Collection:
             self._index_before = kept
 
     def _lost_for_ever(self) -> Iterator[str]:
-        """In a settled state, all that the other collection has deleted is there again but for what cannot be fetched."""
+        """Yield documents that the other collection has deleted and that are still missing in a settled state."""
         dead = {site.host for site in self._web.sites.values() if site.is_dead}
         for url in sorted(self._lost):
             if self._known[url].held is None and host_of(url) not in dead:
                 yield f"MISSING {url}: deleted by the other collection, and not sent again ({row_of(self._known[url])})"
 
     def _shows(self) -> tuple[object, ...]:
-        """What is remembered and what is in the index, but for when."""
+        """Return states and index, without times."""
         return {url: row_of(state) for url, state in self._known.items()}, self._crawler.index()
 
     def _is_calm(self) -> bool:
-        """Nothing waits to be confirmed by another answer, of a page or of its site."""
+        """Return whether nothing waits to be confirmed by another answer, of a page or of its site."""
         fine = not any(map(fails, self._web.pages.values())) and not any(site.outage for site in self._web.sites.values())
         return fine and not any(
             state.held is Held.HOST or state.state is State.FAILED or state.retries or state.errors
@@ -286,7 +286,7 @@ class Collection:
 
 
 def _is_awaited(state: UrlState | None) -> bool:
-    """Another crawler had it; it is in the space again, and has given no answer yet that is its own and not its host's."""
+    """Return whether a URL that another crawler had is in the space again, without an answer of its own yet."""
     return state is not None and (state.state in (State.PENDING, State.FAILED) or 500 <= (state.status or 0) < 700)
 
 
@@ -299,7 +299,7 @@ def _is_undecided(state: UrlState) -> bool:
 
 
 def _is_left(state: UrlState | None) -> bool:
-    """What was left in the index for another crawler is to be deleted, and that is held."""
+    """Return whether the deletion of a document that was left in the index for another crawler is held."""
     return state is not None and state.checksum is None and state.held in (Held.RULES, Held.MANY)
 
 

@@ -1,6 +1,6 @@
-"""How the crawler is configured at present, in structures of its own, and what that means for an address.
+"""The present configuration of the crawler, and what it means for an address.
 
-The meaning is read off spec and documentation, and written down a second time here: it shares no code with the crawler.
+The meaning is implemented a second time here, from spec and documentation: it shares no code with the crawler.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Configuration:
     cut_off: int = 0
     soft_errors: bool = False
     field: str = ""
-    """What rules.xml adds to the pages below /p/, and they hand along their links."""
+    """The value that rules.xml adds to the pages below /p/, which their links inherit."""
     delay: float = 0.0
     retry_times: int = 1
     max_redirects: int = 10
@@ -104,12 +104,12 @@ class Configuration:
 
     @property
     def followed(self) -> tuple[str, bool]:
-        """The schedule that holds, and whether pages are due by their age."""
+        """Return the schedule in effect, and whether pages are due by age."""
         return "" if self.cycle_minutes else self.schedule, self.smart or bool(self.cycle_minutes)
 
     @property
     def longest_wait(self) -> int:
-        """Seconds after which everything known is due again, robots.txt too."""
+        """Return the seconds after which everything known is due again, robots.txt too."""
         return max(self.refresh_max, self.robots_ttl, LONGEST_CYCLE) + 60
 
     @property
@@ -119,7 +119,7 @@ class Configuration:
         return self.sort_query or bool(self.dropped) or slashes != {"keep"}
 
     def folded(self, url: str) -> str:
-        """The address that one is folded into."""
+        """Return the address that one is folded into."""
         if not self.folds:
             return url
         address, _, query = self._folded_host(url).partition("?")
@@ -134,11 +134,11 @@ class Configuration:
         return f"{address}?{'&'.join(parts)}" if parts else address
 
     def most_deletions(self, indexed: int) -> int:
-        """How many deletions at once are not too many."""
+        """Return the deletion limit of a run."""
         return max(self.max_deletions, indexed * self.max_deletions_percent // 100)
 
     def verdict(self, url: str, *, web: Web, depth: int | None) -> int | None:
-        """Why an address is outside the crawl space: 760, or 761 where the global space has it; None where it is inside."""
+        """Return why an address is outside the crawl space: 760, or 761 where the global space has it; None inside."""
         domain = _first(self.rules, "domain", url)
         prefix = _first(self.rules, "prefix", url)
         otherwise_out = (prefix is not None and not prefix.allow) or self._beyond_limits(url) or self._too_far(depth)
@@ -168,24 +168,24 @@ class Configuration:
         return self.soft_errors and page.title.startswith("Sorry")
 
     def content_key(self, title: str, text: str) -> tuple[str, ...]:
-        """Two documents with one key are the same."""
+        """Return the key by which documents are equal."""
         compared = text[: self.cut_off] if self.cut_off else text
         return (title, compared) if self.checksum_title else (compared,)
 
     def key_of(self, page: Page) -> tuple[str, ...]:
-        """The same of a page; files that cannot be read are the same if their bytes are."""
+        """Return the key of a page; files that cannot be read are equal if their bytes are."""
         return ("locked", page.locked) if page.locked else self.key_at(page.url, page.title, page.text)
 
     def key_at(self, url: str, title: str, text: str) -> tuple[str, ...]:
-        """What documents at two addresses are the same by: one behind a log-in is none of a public one (docs/sinks.md)."""
+        """Return the key of a document at an address: one behind a log-in is no duplicate of a public one (docs/sinks.md)."""
         return (*self.content_key(title, text), "behind a log-in" if host_of(url) in self.logins else "")
 
     def field_of(self, url: str) -> str:
-        """What the rules say of an address itself."""
+        """Return the verdict of the rules on an address itself."""
         return self.field if path_of(url).startswith("/p/") else ""
 
     def settings(self) -> dict[str, object]:
-        """What differs from the crawler's own defaults."""
+        """Return the settings that differ from the crawler's defaults."""
         return {
             "ROBOTSTXT_OBEY": self.robots_obey,
             "DOWNLOAD_DELAY": self.delay,
@@ -258,7 +258,7 @@ class Configuration:
         )
 
     def _below(self, url: str) -> str:
-        """The address by which its folder is told: a page without a slash may be one of those that had it removed."""
+        """Return the address that determines the folder: of a page without a slash it may have been removed."""
         address = url.partition("?")[0]
         return f"{address.rstrip('/')}/" if self._slash_of(url) == "remove" and not _is_file(address) else url
 
@@ -274,7 +274,7 @@ def _first(rules: tuple[Rule, ...], kind: str, url: str) -> Rule | None:
 
 
 def rules_xml(field: str) -> str:
-    """A file that adds a field to the pages below /p/."""
+    """Return a rules.xml that adds a field to the pages below /p/."""
     return f'<Rules><Rule><Path val="/p/"/><AddMeta name="kind" value="{field}"/></Rule></Rules>\n'
 
 

@@ -1,4 +1,4 @@
-"""A collection of a random history that keeps an archive: it is compacted, and an index that was lost is made anew of it."""
+"""The collection of a random history: its archive, its search server, and its crawls, each checked, with the oracle when all is settled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from crawlspace.access.logins import forget_refused, refused_logins
+from crawlspace.access.login_states import forget_refused, refused_logins
 from crawlspace.crawl.sinks.deliveries import have_filled, lacks_documents
 from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.index.embedded import EmbeddedIndex
@@ -36,8 +36,8 @@ Work = Callable[[SqliteStore | RedisStore, EmbeddedIndex, Countdown], None]
 
 
 class ArchivedCollection(CheckedCollection):
-    def _tend_archive(self, archive: SimulatedArchive) -> None:
-        """What a person does with an archive between two crawls."""
+    def _maintain_archive(self, archive: SimulatedArchive) -> None:
+        """Compact or bound the archive between two crawls, or reindex from it, as a person does."""
         chance = self._chance
         kill_after = round(2 ** chance.uniform(1, 8)) if chance.random() < 0.5 else None
         what = chance.random()
@@ -62,8 +62,8 @@ class ArchivedCollection(CheckedCollection):
         while not self._done(archive.reindex, kill_after):
             kills += 1
             kill_after = kill_after * 2 if kill_after is not None else None
-        self._report.met["index made anew of the archive"] += lost
-        self._say(f"{'the index is lost and made anew' if lost else 'all is sent again'}, killed {kills} times")
+        self._report.met["index rebuilt from the archive"] += lost
+        self._say(f"{'the index is lost and rebuilt' if lost else 'all is sent again'}, killed {kills} times")
         self._report.differences += self._changed_by_it(before, self._crawler.index())
         self._index_before = self._index_before and self._index()
 
@@ -105,8 +105,8 @@ class ArchivedCollection(CheckedCollection):
 
 
 class SearchedCollection(ArchivedCollection):
-    def _tend_search(self, search: SimulatedSearch) -> None:
-        """What a person, or too long an outage, does to the sink between two crawls."""
+    def _maintain_search(self, search: SimulatedSearch) -> None:
+        """Add, fill or empty the search server between two crawls, or drop pushes for it."""
         search.was_filled = True
         what = self._chance.random()
         with self._crawler.store() as store:
@@ -129,8 +129,8 @@ class SearchedCollection(ArchivedCollection):
                 self._say(f"of {waiting} orders for the search server the pushes are dropped")
                 self._report.met["pushes for the search server dropped"] += waiting > 0
 
-    def _calm(self, search: SimulatedSearch) -> None:
-        """Have nothing fail any more where the server lacks documents: some are fetched for it in the crawls that follow."""
+    def _end_faults_if_lacking(self, search: SimulatedSearch) -> None:
+        """End all faults where the server lacks documents: some are fetched for it in the crawls that follow."""
         with self._crawler.store() as store:
             if lacks_documents(store, SEARCH):
                 search.end_faults()
@@ -138,7 +138,7 @@ class SearchedCollection(ArchivedCollection):
     def _search_differences(
         self, oracle: Oracle, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past
     ) -> Iterator[str]:
-        """All being settled and sent, the server has the same documents as the embedded index, as the oracle expects them."""
+        """Yield differences between server and embedded index in a settled state, when all is sent."""
         search = self._crawler.search
         if search is None or not search.is_named:
             return
@@ -165,13 +165,13 @@ class SearchedCollection(ArchivedCollection):
         search.fail_again()
 
     def _cannot_be_sent(self, url: str, search: SimulatedSearch) -> bool:
-        """Whether the server, since it was filled, lacks a document that could only be fetched: its page fails, or is never asked for."""
+        """Whether the server, since it was filled, lacks a document that could only be fetched: its page fails, or is never requested."""
         state = self._known.get(url)
         if state is None or not search.was_filled:
             return False
         if state.next_fetch is None or state.held is not None:
             return True  # left in the index for another crawler, or its page is no document any more
-        # in a crawl that goes on, a page may have been in flight whenever its document was to be sent
+        # in a continuous crawl, a page may have been in flight whenever its document was to be sent
         # one without a checksum was left in the index when its page came back and failed: nothing is kept of what it was
         # one with a checksum of its own was held for the rules; it is sent after its next fetch, changed or not
         is_to_fetch = state.fields_mark == UNSENT or state.checksum in (None, held_checksum(state.id))
@@ -186,11 +186,11 @@ _LOGIN = "the log-in of CRAWLSPACE_SITES"
 
 class CrawledCollection(SearchedCollection):
     _extracting: random.Random | None = None
-    """Where documents are made anew of the archive."""
+    """The archive that documents are extracted from again."""
     _is_unapplied = False
     """The settings were not those of a crawl yet."""
     _lacks_pages = False
-    """Documents were to be made anew of pages that are not archived: the next crawl fetches these (spec 14.5)."""
+    """Documents were to be extracted again of pages that are not archived: the next crawl fetches these (spec 14.5)."""
 
     def _crawl(self, fate: Fate, *, everything_due: bool = False) -> Run:
         self._note_elsewhere()
@@ -277,7 +277,7 @@ class CrawledCollection(SearchedCollection):
             return {host: one.why for host, one in refused_logins(store).items()}
 
     def _try_logins(self) -> None:
-        """Have a person see that a log-in works again that was refused while the whole site failed, as `scrapy login` does."""
+        """Try again the log-ins that were refused while the whole site failed, as `scrapy login` does."""
         for host in self._refused_logins():
             if not self._web.sites[host].outage:
                 with self._crawler.store() as store:
@@ -299,7 +299,7 @@ class CrawledCollection(SearchedCollection):
         return fate
 
     def _compare(self) -> None:
-        """Ask the oracle, all being settled."""
+        """Compare with the oracle in a settled state."""
         self._regrouping = False
         self._report.checks += 1
         with self._crawler.store() as store:
@@ -313,7 +313,7 @@ class CrawledCollection(SearchedCollection):
         self._report.differences += self._search_differences(oracle, index, memory, past)
         self._returned = set()
         met = {f"status {status}" for _, status in memory.values() if status is not None}
-        met |= {f"held {kept.why}" for kept in past.kept}
+        met |= {f"held {kept.reason}" for kept in past.kept}
         met |= {"files without text" for _, status in memory.values() if status == UNREADABLE}
         met |= {"duplicates" for has in index.values() if has.duplicates}
         met |= {"elsewhere, indexed" for url in index if oracle.verdicts(url) == {ELSEWHERE}}
@@ -337,7 +337,7 @@ class CrawledCollection(SearchedCollection):
         return state.state is State.REDIRECTED and to is not None and to.indexed
 
     def _begin_extracting(self, seed: int, *, is_possible: bool) -> None:
-        """Have headers of pages change in some histories, and documents made anew. Its chance is its own: other histories are as they were."""
+        """Change headers of pages in some histories, and extract documents again. It draws from a generator of its own."""
         chance = random.Random(seed)
         if is_possible and chance.random() < 0.15:
             self._extracting, self._crawler.by_spider, self._changes.by_spider = chance, True, True
@@ -356,9 +356,9 @@ class CrawledCollection(SearchedCollection):
         return True
 
     def _extract(self) -> None:
-        """All being settled, have all documents made anew of the archive: nothing changes, or what other settings for directives change.
+        """Extract all documents again in a settled state: nothing changes but what other settings for directives change.
 
-        The web is as it was fetched last, so that the oracle is right about what follows, too. It isn't asked where pages are not archived.
+        The web is as it was fetched last, so the oracle holds afterwards too. It is not compared where pages are not archived.
         """
         chance, archive, crawler = self._extracting, self._crawler.archive, self._crawler
         if chance is None or archive is None or self._report.differences:
@@ -380,9 +380,9 @@ class CrawledCollection(SearchedCollection):
         kill_after = round(2 ** chance.uniform(1, 8)) if chance.random() < 0.5 else None
         while not self._done(extract, kill_after):
             kills, kill_after = kills + 1, (kill_after or 1) * 2
-        self._report.met["documents made anew of the archive"] += is_known
+        self._report.met["documents extracted again"] += is_known
         self._report.met["directives that apply by then, or don't"] += changes and is_known
-        self._say(f"all documents are made anew, {'with other settings, ' if changes else ''}killed {kills} times")
+        self._say(f"all documents are extracted again, {'with other settings, ' if changes else ''}killed {kills} times")
         self._look()
         awaits_fetch = changes and any(one.held is Held.MANY for one in self._known.values())  # its next fetch ends that
         self._index_before = self._index_before and self._index()
@@ -396,7 +396,7 @@ class CrawledCollection(SearchedCollection):
 
 
 class OtherCollection(CrawledCollection):
-    """The second collection of a history: it takes no steps of its own."""
+    """The second collection of a history, for which no steps are drawn."""
 
     def __init__(self, first: CrawledCollection, folder: Path) -> None:
         self._drawn, self._focus, self._chance = first._drawn, first._focus, first._chance
@@ -422,7 +422,7 @@ def _waits(states: Mapping[str, UrlState]) -> bool:
 
 
 def _is_in_no_group(state: UrlState) -> bool:
-    """Whether a document is held apart; one that the rules take back stays so until it is fetched."""
+    """Whether a document is in no group of equal pages: it is held for the rules, or was until its next fetch."""
     return state.checksum is not None and state.checksum.startswith(b"held")
 
 

@@ -1,4 +1,4 @@
-"""What must hold at the end of a run: link depths are what the stored links say, found here in the plainest way, and only orphans go."""
+"""Checks at the end of a run: link depths are those of a plain walk along the stored links, and only orphans are forgotten."""
 
 from __future__ import annotations
 

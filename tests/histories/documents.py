@@ -1,4 +1,4 @@
-"""Documents as the index has them and as they must be there: equal ones, and which of them stands for the others."""
+"""Documents as the oracle expects them: groups of equal pages, held documents, inherited fields, and files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Indexed:
     text: str
     duplicates: frozenset[str] = frozenset()
     field: str = ""
-    """What rules have added."""
+    """The value that rules have added."""
 
 
 @dataclass(slots=True)
@@ -39,13 +39,13 @@ class Document:
     text: str
     canonical: str
     key: tuple[str, ...]
-    """Of its group."""
+    """Key of its group."""
     own_key: tuple[str, ...]
     least: int = 0
     """Redirects on the way to it."""
     most: int = 0
-    aside: bool = False
-    as_it_is: bool = True
+    is_duplicate: bool = False
+    is_content_known: bool = True
     """Its content is known for sure."""
 
 
@@ -56,9 +56,9 @@ def groups_of(documents: Mapping[str, Document]) -> list[list[Document]]:
     return list(groups.values())
 
 
-def is_always_better(one: Document, other: Document, group: Sequence[Document]) -> bool:
-    """Whether the first stands before the second, whichever of them was found first. Between hosts, the one that was indexed first stays."""
-    if name_of(one.url) != name_of(other.url) and one.aside == other.aside:
+def is_always_preferred(one: Document, other: Document, group: Sequence[Document]) -> bool:
+    """Whether the first is preferred, whichever was found first. Between hosts, the one that was indexed first stays."""
+    if name_of(one.url) != name_of(other.url) and one.is_duplicate == other.is_duplicate:
         return False
     return _rank(one, group, one.most) < _rank(other, group, other.least)
 
@@ -66,10 +66,10 @@ def is_always_better(one: Document, other: Document, group: Sequence[Document]) 
 def _rank(document: Document, group: Sequence[Document], redirects: int) -> tuple[bool, bool, bool, int, int]:
     is_named = any(other.canonical == document.url for other in group)
     is_plain = document.url.startswith("http://")
-    return (document.aside, not is_named, is_plain, redirects, len(path_of(document.url)))
+    return (document.is_duplicate, not is_named, is_plain, redirects, len(path_of(document.url)))
 
 
-def noted_differences(document: Document, has: Indexed, group: Sequence[Document]) -> Iterator[str]:
+def duplicate_differences(document: Document, has: Indexed, group: Sequence[Document]) -> Iterator[str]:
     if document.own_key[0] in (IN_NO_GROUP, AS_IT_WAS):
         return  # so are they
     others = {other.url for other in group if other.own_key == document.own_key} - {document.url}
@@ -81,27 +81,27 @@ def noted_differences(document: Document, has: Indexed, group: Sequence[Document
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A document whose deletion is held: it is as it was. `why` is "host", "many" or "rules"."""
+class HeldDocument:
+    """A document whose deletion is held: it is as it was. `reason` is "host", "many", "rules" or one of the constants."""
 
     url: str
     title: str
     text: str
     canonical: str
-    why: str
+    reason: str
     key: tuple[str, ...] | None = None
-    """By what it is known to be equal to others, where that isn't how it is now."""
+    """The key by which it was equal to others, where that differs from its present one."""
     inherited: Mapping[str, Collection[str]] = field(default_factory=dict)
     """Values of the field that its links have inherited since it was first read, by the addresses they may have come to."""
 
 
 @dataclass(slots=True)
 class Past:
-    """What the present doesn't tell."""
+    """What the oracle cannot compute from the present web and configuration."""
 
-    kept: Sequence[Kept] = ()
+    kept: Sequence[HeldDocument] = ()
     elsewhere: Mapping[str, Indexed | None] = field(default_factory=dict)
-    """What was indexed of addresses when another crawler took them over; None where that can't be said any more."""
+    """Documents of addresses when another crawler took them over; None where that is unknown by now."""
     left: Collection[str] = ()
     """Addresses whose documents were left to another crawler, and whose deletion is held."""
     of_other: Collection[str] = ()
@@ -109,16 +109,16 @@ class Past:
     returned: Collection[str] = ()
     """Addresses that came back into the crawl space just now, and have been fetched once since: what is gone is remembered until the next fetch."""
     held_by_other: Collection[str] = ()
-    """Those of them that it holds for its rules: it fetches them no more, and pushes what it had once their duplicates are others."""
+    """Documents of the other collection that are held for its rules: it does not fetch them, and pushes them when their duplicates change."""
     due_tomorrow: Collection[str] = ()
     """Addresses that inherit something else now, and were fetched for that today already: they are fetched again the next day."""
 
     forbidden: Sequence[Mapping[str, Collection[str]]] = ()
-    """What links of pages have inherited that lead to the log-in though somebody is logged in, as `Kept.inherited`: all that is known of them stays."""
+    """What links of pages have inherited that lead to the log-in though somebody is logged in, as `HeldDocument.inherited`: all that is known of them stays."""
 
     @property
     def held(self) -> set[str]:
-        """The addresses of `kept`."""
+        """Return the addresses of `kept`."""
         return {one.url for one in self.kept}
 
 
@@ -133,7 +133,7 @@ Certain = Callable[[Page], bool | None]
 
 
 def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain) -> set[str]:
-    """The values that the field may have; "" for none."""
+    """Return the values that the field may have; "" for none."""
     own = configuration.field_of(url)
     if own:
         return {own}
@@ -143,7 +143,7 @@ def fields_of(url: str, *, web: Web, configuration: Configuration, pages: list[P
 def _inherited(
     url: str, web: Web, configuration: Configuration, pages: list[Page], is_crawled: Certain, seen: set[str]
 ) -> set[str]:
-    """A link inherits the fields that the rules add to its page; a redirect passes on those and its own inherited ones."""
+    """Return the values that an address may inherit: a link inherits what rules add to its page, a redirect passes on inherited ones too."""
     may, for_sure = set(), False
     for page in pages:
         leads = page.location == url if page.location else url in (*page.links, page.canonical, page.link_canonical)
@@ -163,7 +163,7 @@ def _inherited(
 
 
 class Inherited:
-    """What pages handed along their links when they were read, and where those lead by redirects."""
+    """Values that links inherited when their pages were read, and the redirects that pass them on."""
 
     def __init__(self) -> None:
         self._values: dict[str, set[tuple[str, str]]] = {}
@@ -195,15 +195,15 @@ class Inherited:
 # --- files ---------------------------------------------------------------------------------------------------------
 
 
-OF_BEFORE = "of before"
-"""Why a document is kept: it is of a version of the file that could be read."""
+EARLIER_VERSION = "earlier version"
+"""Reason of a held document: it is of an earlier version of the file, which could be read."""
 UNREADABLE = int(Status.UNREADABLE_FILE)
 _BYTES = [f"bytes {number}" for number in range(100)]
 _KEYS: Mapping[bytes, tuple[str, ...]] = {checksum_of_bytes(one.encode()): ("locked", one) for one in _BYTES}
 
 
 def change_file(web: Web, page: Page, chance: random.Random, words: Callable[[Page], tuple[str, str]]) -> str:
-    """Have a page be a file, or one that cannot be read be another one, or readable; `words` returns title and text for it."""
+    """Make a page a file, or change one that cannot be read; `words` returns title and text for it."""
     locked = [one for one in web.pages.values() if one.locked and one.status == 200 and not one.failure]
     if locked and chance.random() < 0.6:
         page = chance.choice(locked)
@@ -220,22 +220,22 @@ def change_file(web: Web, page: Page, chance: random.Random, words: Callable[[Pa
 
 
 def done_state(page: Page) -> tuple[str, int]:
-    """State and status of a page that is a document."""
+    """Return state and status of a page that is a document."""
     return "done", UNREADABLE if page.locked else 200
 
 
 def checksum_of(title: str, text: str, *, with_title: bool, cut_off: int, locked: str = "") -> bytes:
-    """The checksum of a document; `locked` are the bytes of a file that cannot be read."""
+    """Return the checksum of a document; `locked` are the bytes of a file that cannot be read."""
     if locked:
         return checksum_of_bytes(locked.encode())
     return checksum(text, title=title if with_title else None, cut_off=cut_off)
 
 
 def key_of(checksum: bytes) -> tuple[str, ...] | None:
-    """What a file is equal to others by that has this checksum and cannot be read, as `Configuration.key_of`; None for what has text."""
+    """Return the key of a file that cannot be read, by its checksum, as `Configuration.key_of`; None for one with text."""
     return _KEYS.get(checksum)
 
 
-def is_of_before(state: UrlState) -> bool:
+def has_earlier_version(state: UrlState) -> bool:
     """Whether what is indexed is a version with text of a file that cannot be read any more: it stays for a while."""
     return state.state is State.FAILED and state.status == UNREADABLE and state.checksum is not None

@@ -1,4 +1,4 @@
-"""What histories draw beside a web that changes, settings that change, outages and kills: each can be left out, to look at the others."""
+"""Kinds of changes that histories draw; each can be switched off. Changes of web and settings, outages and kills are always drawn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What is drawn."""
+    """Kinds of changes that are drawn."""
 
     starts: bool = True
     """Start URLs that come and go."""
@@ -43,10 +43,10 @@ class Drawn:
     """URL options that fold several spellings of an address into one, and pages that are there under several."""
 
     archive: bool = True
-    """An archive of what is fetched, which is compacted, and of which an index that was lost is made anew."""
+    """An archive of what is fetched, which is compacted, and from which a lost index is rebuilt."""
 
     extracted: bool = True
-    """Documents that are made anew of the archive, after headers of pages have changed."""
+    """Documents that are extracted again from the archive, after headers of pages have changed."""
 
     files: bool = True
     """Files that cannot be read, and those that cannot be any more."""
@@ -65,7 +65,7 @@ class Drawn:
 
     @staticmethod
     def named(names: str) -> Drawn:
-        """Those named, apart by commas, and no others; "all" and "none" are names too."""
+        """Return those named, separated by commas; "all" and "none" are names too."""
         known = [field.name for field in fields(Drawn)]
         wanted = known if names == "all" else [] if names == "none" else names.split(",")
         if unknown := set(wanted) - set(known):

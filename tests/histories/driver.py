@@ -1,6 +1,6 @@
-"""Runs the real engine, store and index over a simulated web: in one process, with a clock that stands still, and killed at will.
+"""Run the real engine, store and index over a simulated web: in one process, with a simulated clock, and with kills.
 
-What Scrapy and the collection's spider do around the engine is done here in a few lines: requests under way side by side, answered
+What Scrapy and the collection's spider do around the engine is done here in a few lines: requests in flight, answered
 in any order, each with one outcome; now and then a commit; now and then a batch to the index.
 """
 
@@ -39,7 +39,7 @@ from tests.contract.sinks import MemorySink
 from tests.histories.archive import MovedDocuments, SimulatedArchive, exchange_of
 from tests.histories.configuration import DAY, Configuration, rules_xml
 from tests.histories.depths import end_run_checked
-from tests.histories.documents import AS_IT_WAS, Indexed, Inherited, Kept, checksum_of, key_of
+from tests.histories.documents import AS_IT_WAS, HeldDocument, Indexed, Inherited, checksum_of, key_of
 from tests.histories.fate import Countdown, Failing, Fate, Killed, Run, Stuck, errors_into, killed_by, wait
 from tests.histories.logins import LoggingIn
 from tests.histories.reading import Reader, status_of, without_document
@@ -57,7 +57,7 @@ _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupp
 
 
 class SimulatedCrawler(IndexFile):
-    """The machine that crawls: its files and its clock outlive each crawl."""
+    """A machine that crawls: its files and its clock outlive each crawl."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class SimulatedCrawler(IndexFile):
         self._on_server = on_server
         in_memory = in_memory and on_server is None
         self.in_memory = in_memory
-        """The store is one that forgets when the process ends; it is one process here, and so it outlives a crawl, too."""
+        """The store is in memory, and outlives a crawl because all crawls are in one process here."""
         self._folder = folder
         self._web = web
         self._chance = chance
@@ -87,12 +87,12 @@ class SimulatedCrawler(IndexFile):
         self.ends_sessions = False
         """Those of sites with a log-in end now and then while they are crawled."""
         self.spider = 1
-        """Stands for the code of the spider."""
+        """Version of the spider's code."""
         self._contents: dict[tuple[str, bytes], tuple[str, str]] = {}
         self._latest: dict[str, tuple[str, str]] = {}
         self._keys: dict[int, str] = {}
         self._field = ""
-        """What rules.xml adds in this crawl."""
+        """The value that rules.xml adds in this crawl."""
         self._folded = Configuration().folded
         self._inherited = Inherited()
         self._logins: WeakKeyDictionary[Engine, LoggingIn] = WeakKeyDictionary()
@@ -103,7 +103,7 @@ class SimulatedCrawler(IndexFile):
         self.archive: SimulatedArchive | None = None
 
     def beside(self, name: str) -> SimulatedCrawler:
-        """The same machine, with its clock and its index, for another collection."""
+        """Return a crawler of another collection with the same clock and index."""
         other = SimulatedCrawler(
             self._folder, self._web, self._chance, in_memory=False, on_server=self._on_server, name=name, clock=self.clock
         )
@@ -113,11 +113,11 @@ class SimulatedCrawler(IndexFile):
         return other
 
     def keep_archive(self) -> None:
-        """Have its crawls archive what they fetch."""
+        """Archive what the crawls fetch."""
         self.archive = SimulatedArchive(self._folder / "data" / self.name / "archive", self.name, self.clock, self._chance)
 
     def configured(self, configuration: Configuration) -> Collection:
-        """Write the collection's files, and read them as a start does."""
+        """Write the collection's files, and load them as a crawl does at its start."""
         folder = self._folder / "collections" / self.name
         self._field, self._folded = configuration.field, configuration.folded
         (folder / "crawl.rules").write_text("".join(f"{rule}\n" for rule in configuration.rules))
@@ -136,7 +136,7 @@ class SimulatedCrawler(IndexFile):
         return load_collection(self.name, {**_DEFAULTS, **configuration.settings(), **places})
 
     def crawl(self, configuration: Configuration, fate: Fate) -> Run:
-        """One crawl, from its start to its end, whichever that is."""
+        """Run one crawl until it finishes, is stopped or is killed."""
         run = Run()
         with errors_into(run.errors):
             self._crawl_till_its_end(configuration, fate, run)
@@ -158,7 +158,7 @@ class SimulatedCrawler(IndexFile):
         except Killed:
             killed = True
             run.ended = "killed"
-        except Exception as error:  # noqa: BLE001 - whatever the crawler does wrong is told with the history that led to it
+        except Exception as error:  # noqa: BLE001 - any error of the crawler is reported with the history that led to it
             killed = True
             run.ended = "broken"
             run.errors.append(f"{type(error).__name__}: {error}")
@@ -174,7 +174,7 @@ class SimulatedCrawler(IndexFile):
                 store.close()
 
     def command(self, name: str, urls: Sequence[str], *, crawled: bool = False) -> str:
-        """What a person may do beside a crawl, or between two; return what was done."""
+        """Give a random command of a person, during a crawl or between two; return a description."""
         with self.store() as store:
             url_changes = UrlChanges(store, clock=self.clock, crawled=crawled)
             known = [state.id for url in urls if (state := store.get(url)) is not None]
@@ -192,7 +192,7 @@ class SimulatedCrawler(IndexFile):
 
     @contextmanager
     def store(self) -> Iterator[SqliteStore | MemoryStore | RedisStore]:
-        """The store, as a command opens it."""
+        """Open the store, as a command does."""
         if self._memory is not None:
             self._memory.use_sinks(self.sinks)
             yield self._memory
@@ -206,7 +206,7 @@ class SimulatedCrawler(IndexFile):
             yield store
 
     def index(self) -> dict[str, Indexed]:
-        """What the index holds."""
+        """Return the documents in the index."""
         documents = list(self._memory_sink.documents.values()) if self._memory is not None else self.documents()
         return {
             each.url: Indexed(each.title, each.text, frozenset(each.duplicates), each.fields.get("kind", ""))
@@ -214,13 +214,13 @@ class SimulatedCrawler(IndexFile):
         }
 
     def left_to_others(self, states: Iterable[UrlState]) -> set[str]:
-        """Of which URLs the store says that their documents were left in the index for another collection."""
+        """Return the URLs whose documents were left in the index for another collection, by the store."""
         known = {state.id: state.url for state in states}
         with self.store() as store:
             return {known[one] for one in store.left_to_others(list(known))}
 
-    def kept(self, state: UrlState, configuration: Configuration) -> Kept:
-        """A document whose deletion is held, as it was when it was fetched."""
+    def kept(self, state: UrlState, configuration: Configuration) -> HeldDocument:
+        """Return a document whose deletion is held, as it was when it was fetched."""
         assert state.checksum is not None
         title, text = self._contents.get((state.url, state.checksum)) or self._latest[state.url]
         canonical = self._keys.get(state.canonical, "?") if state.canonical is not None else ""
@@ -229,10 +229,10 @@ class SimulatedCrawler(IndexFile):
             now = checksum_behind_login(now) or now
         key = None if now == state.checksum else key_of(state.checksum) or (AS_IT_WAS, state.checksum.hex())
         why = state.held.label if state.held is not None else ""
-        return Kept(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
+        return HeldDocument(state.url, title, text, canonical, why, key, self._inherited.along_links_of(state.url))
 
     def inherited_from(self, url: str) -> dict[str, set[str]]:
-        """Return the values of the field that links of a page have inherited since it was first read, as `Kept.inherited`."""
+        """Return the values of the field that links of a page have inherited since it was first read, as `HeldDocument.inherited`."""
         return self._inherited.along_links_of(url)
 
     # --- a crawl --------------------------------------------------------------------------------------------------
@@ -295,14 +295,14 @@ class SimulatedCrawler(IndexFile):
             if engine.is_done():
                 break
             ended_at = self._end_day(engine, run, ended_at)
-            if self._is_over(engine, countdown, run, until=began + fate.goes_on_for):
+            if self._is_over(engine, countdown, run, until=began + fate.continues_for):
                 break
             if lost is not None:
                 lost.resume()
         else:
             raise Stuck(f"the crawl does not end: {store.counts()}")
         run.lasted, run.moved = self.clock.now() - began, moved.end()
-        run.led_away += engine.progress.moves.total()
+        run.moved_away += engine.progress.moves.total()
         if run.ended == "finished" and not collection.continuous:
             end_run_checked(engine, run)
         engine.close()
@@ -312,9 +312,9 @@ class SimulatedCrawler(IndexFile):
     def _open(
         self, collection: Collection, store: SqliteStore | MemoryStore | RedisStore, sink: Failing, run: Run, more: Sequence[Sink]
     ) -> tuple[Engine, LostDocuments | None]:
-        """Start, as a session does; return what looks for lost documents, where the index may be shared."""
+        """Start as a session does; return what looks for lost documents, where the index may be shared."""
         indexed = store.counts().indexed
-        run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
+        run.deletion_limit_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         archiving = None if self.archive is None else self.archive.open(store)
         startup = open_engine(
             collection,
@@ -332,21 +332,21 @@ class SimulatedCrawler(IndexFile):
             run.deletions = startup.plan.deletions - startup.plan.held
         if collection.limits.max_link_depth is not None:
             run.too_far = {state.url for state in store.urls() if state.state is State.EXCLUDED and state.checksum is None}
-        run.most_deletions = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
+        run.deletion_limit = max(collection.max_deletions, store.counts().indexed * collection.max_deletions_percent // 100)
         lost = LostDocuments(startup.engine, sink.sink) if isinstance(sink.sink, EmbeddedIndex) else None
         if lost is not None:
             lost.start()
         return startup.engine, lost
 
     def _end_day(self, engine: Engine, run: Run, ended_at: float) -> float:
-        """Have a crawl that goes on do once a day what others do at their end; return when it did."""
+        """Do once a day in a continuous crawl what others do at their end; return when it was done."""
         if self.clock.now() - ended_at < DAY or not engine.is_idle():
             return ended_at
         end_run_checked(engine, run)
         return self.clock.now()
 
     def _is_over(self, engine: Engine, countdown: Countdown, run: Run, *, until: float) -> bool:
-        """Wait for something to do; where that is too far off, end the run as other crawls do, and return whether nothing comes of it."""
+        """Wait for something to do; if that is too far off, end the run as other crawls do, and return whether it is over."""
 
         def send() -> None:
             send_once(engine, countdown, self.search)
@@ -415,7 +415,7 @@ class SimulatedCrawler(IndexFile):
         return logging_in.answer(fetch, ask)
 
     def _outcome(self, engine: Engine, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
-        """As the collection's spider makes it of a response."""
+        """Return the outcome that the collection's spider makes of a response."""
         if self.by_spider and not answer.failure:
             read = Reader(engine).outcome(state, answer, conditional=conditional)
             self._note_keys((*answer.links, answer.canonical, answer.link_canonical, state.url))

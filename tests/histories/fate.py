@@ -1,4 +1,4 @@
-"""What is to happen to a crawl of a history, and how it went."""
+"""What happens to a simulated crawl (kills, failures of its index, time that passes), and its result."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ class Stuck(Exception):
 
 @dataclass(slots=True)
 class Fate:
-    """What is to happen to a crawl."""
+    """Events planned for a crawl."""
 
     kill_after: int | None = None
     """Database statements and steps of the crawl until it is killed."""
     stop_after: int | None = None
-    """Steps until it is stopped in order."""
+    """Steps until it is stopped by a person."""
     index_fails: float = 0.0
     """Share of the batches that the index does not take."""
     stalls: bool = False
     """Now and then more time passes than a lease lasts."""
-    goes_on_for: float = 4000.0
-    """Seconds that a crawl without end goes on when nothing is left to do; more than a site is left alone for."""
+    continues_for: float = 4000.0
+    """Seconds that a continuous crawl continues when nothing is left to do; more than a failing site is paused for."""
     midway: Callable[[], str] | None = None
-    """Changes the web, or gives a command, while it is being crawled: once, or at the `moments` given."""
+    """Changes the web, or gives a command, during the crawl: once, or at `moments`."""
     moments: list[float] = field(default_factory=list)
-    """Seconds from the start of a crawl that goes on for long, in order."""
+    """Seconds from the start of a continuous crawl, in order."""
 
 
 @dataclass(slots=True)
 class Run:
-    """How a crawl went."""
+    """Result of a crawl."""
 
     ended: str = "finished"
     """Or "stopped", "killed", "broken"."""
     fetched: int = 0
     moved: int = 0
     """Documents of folded URLs that were moved as they were archived."""
-    led_away: int = 0
+    moved_away: int = 0
     """Documents that were found at another address: these are no deletions."""
     deletions: int = 0
-    """Documents that a change of the rules takes out of the index, and that are not held."""
+    """Documents that a change of the rules deletes, held ones not counted."""
     held_for_rules: int | None = None
     """Deletions of a change of the rules that were held; None where the rules were as before."""
     lasted: float = 0.0
     """Seconds."""
     stalled: float = 0.0
-    """How many of them it did nothing at all."""
-    most_deletions: int = 0
-    """Of the brake, at the start of the crawl."""
-    most_by_rules: int = 0
+    """Seconds in which it did nothing."""
+    deletion_limit: int = 0
+    """The deletion limit at the start of the crawl."""
+    deletion_limit_by_rules: int = 0
     """The same before the change of the rules, which is counted by itself."""
     too_far: set[str] = field(default_factory=set)
     """URLs that were outside the crawl space after its start, where links may be counted."""
@@ -74,11 +74,11 @@ class Run:
     """URLs whose documents were sent to the index."""
     changes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    """What the crawler logged as an error: there is none in a simulation."""
+    """Errors in the log: there are none in a simulation."""
     orphans: set[str] = field(default_factory=set)
-    """URLs that were forgotten at its end because no way leads to them."""
+    """URLs that were forgotten at its end because nothing links them."""
     differences: list[str] = field(default_factory=list)
-    """In what its end was wrong."""
+    """Differences found at its end."""
 
 
 class _Errors(logging.Handler):
@@ -106,11 +106,11 @@ def errors_into(into: list[str]) -> Iterator[None]:
 
 
 class Killed(BaseException):
-    """The process is no more. Nothing of ours may handle it."""
+    """The process was killed. No code of ours may handle it."""
 
 
 class Countdown:
-    """Kills when so many statements and steps have been made."""
+    """Raises Killed after so many statements and steps."""
 
     def __init__(self, left: int | None) -> None:
         self._left = left
@@ -128,7 +128,7 @@ class Countdown:
 
 
 class Failing:
-    """An index that takes a batch only when chance will have it."""
+    """An index that refuses a random share of the batches."""
 
     def __init__(self, sink: Sink, share: float, chance: random.Random) -> None:
         self.name = sink.name
@@ -136,7 +136,7 @@ class Failing:
         self._share = share
         self._chance = chance
         self.pushed: set[str] = set()
-        """URLs whose documents it was asked to take."""
+        """URLs of the documents that were sent to it."""
 
     def mark(self) -> BatchMark | None:
         return self.sink.mark()
@@ -180,11 +180,11 @@ def kill_between_calls(store: RedisStore, countdown: Countdown) -> None:
 
 
 _A_WHILE_S = 300.0
-"""The longest sleep of a crawl that goes on, which looks then whether a refresh is to be made."""
+"""The longest sleep of a continuous crawl, which checks then whether a refresh is due."""
 
 
 def wait(engine: Engine, clock: FakeClock, *, until: float, send: Callable[[], None]) -> bool:
-    """Let time pass until there may be something to ask for; False when that is not worth waiting for."""
+    """Advance the clock until a request may be due; return False when nothing is worth waiting for."""
     if engine.deliveries.hold_up:
         send()
         clock.advance(1)
@@ -197,7 +197,7 @@ def wait(engine: Engine, clock: FakeClock, *, until: float, send: Callable[[], N
     if rest is None and engine.collection.continuous and engine.is_idle():
         return False  # nothing is known any more that could ever be due
     if rest is None:
-        raise Stuck("nothing to ask for, nothing under way, nothing to wait for, and not done")
+        raise Stuck("nothing to request, nothing in flight, nothing to wait for, and not done")
     if engine.collection.continuous and rest > 1 and clock.now() + rest > until:
         return False
     clock.advance(max(rest, 0.01))

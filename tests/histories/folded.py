@@ -1,4 +1,4 @@
-"""URL options: the spellings of a page's address that count as one, and the web as it is under the addresses that are left.
+"""URL options: the addresses that are folded into one, and the web at the addresses that remain.
 
 Of several pages whose addresses are folded into one, the one counts that is there under the folded address.
 """
@@ -28,12 +28,12 @@ _OPTIONS: Mapping[str, tuple[object, ...]] = {
 
 
 def fitting(configuration: Configuration) -> Configuration:
-    """A configuration without what decides by the past, which differs between the spellings of an address: depths, and other crawlers."""
+    """Return a configuration without what depends on the past, which differs between folded addresses: depths, and other crawlers."""
     return replace(configuration, max_depth=0, global_rules=None)
 
 
 def changed(configuration: Configuration, chance: random.Random) -> Configuration:
-    """Other options, or none."""
+    """Return other URL options, or none."""
     if chance.random() < 0.2:
         return replace(configuration, sort_query=False, dropped=(), slash="keep", site_slash={}, www="keep", site_www={})
     name = chance.choice(sorted(_OPTIONS))
@@ -41,7 +41,7 @@ def changed(configuration: Configuration, chance: random.Random) -> Configuratio
 
 
 def have_folded(web: Web, configuration: Configuration, chance: random.Random) -> None:
-    """Have most pages be there under their addresses with a slash, before these are the only ones: else most of a site is missing."""
+    """Make most pages answer at their addresses with a slash, before these are the only ones: else most of a site is missing."""
     if "add" not in (configuration.slash, *configuration.site_slash.values()):
         return
     for page in list(web.pages.values()):
@@ -52,7 +52,7 @@ def have_folded(web: Web, configuration: Configuration, chance: random.Random) -
 
 
 def spell(web: Web, chance: random.Random) -> str:
-    """Have a page be there under one more address, or that lead to it; or under its plain one too, which nothing links."""
+    """Make a page answer at one more address, or redirect that to it; or at its plain one too, which nothing links."""
     pages = [page for page in web.pages.values() if path_of(page.url)[1] in "pq" and page.status == 200]
     alone = [page for page in pages if page.url.partition("?")[0].rstrip("/") not in web.pages]
     page = chance.choice(alone if alone and chance.random() < 0.7 else pages)
@@ -78,7 +78,7 @@ def spell(web: Web, chance: random.Random) -> str:
 
 
 def _with_www(web: Web, url: str) -> str:
-    """The same address at the host with `www.` before it, which is there from now on."""
+    """Return the same address at the host with `www.`, which is made if it is missing."""
     host = host_of(url)
     if host.startswith("www."):
         return url
@@ -87,7 +87,7 @@ def _with_www(web: Web, url: str) -> str:
 
 
 def folded_web(web: Web, configuration: Configuration) -> Web:
-    """The web as a crawler sees it that folds addresses."""
+    """Return the web as a crawler sees it that folds addresses."""
     fold = configuration.folded
     if not configuration.folds:
         return web
@@ -116,7 +116,7 @@ def folded_web(web: Web, configuration: Configuration) -> Web:
 def lost(
     before: Mapping[str, Indexed], index: Mapping[str, Indexed], oracle: Oracle, configuration: Configuration
 ) -> Iterator[str]:
-    """After any crawl: what left the index because its address is folded is there under the folded one, if a page is there."""
+    """Yield documents that left the index because their address is folded, though the page at the folded one is not indexed."""
     there = {configuration.content_key(one.title, one.text) for one in index.values()}
     there_or_noted = index.keys() | {url for one in index.values() for url in one.duplicates}
     found = dict[str, str]()
@@ -125,7 +125,7 @@ def lost(
         if into == url or into in there_or_noted:
             continue
         page = oracle.document_at(into)
-        if page is None or oracle.stands_aside(page) or oracle.outage(into) in REFUSALS:
+        if page is None or oracle.names_canonical(page) or oracle.outage(into) in REFUSALS:
             continue
         if configuration.content_key(page.title, page.text) not in there:
             found[url] = f"LOST    {url}: folded into {into}, which is there and not in the index"
@@ -133,7 +133,7 @@ def lost(
 
 
 def needlessly_held(states: Mapping[str, UrlState], configuration: Configuration) -> Iterator[str]:
-    """After a crawl that came to its end: no document waits for an address that has one. One that is unknown is entered again."""
+    """Yield documents that wait for a folded address, though that has one, after a crawl that finished."""
     for url, state in states.items():
         into = states.get(configuration.folded(url))
         if state.held is Held.FOLDED and into is not None and (into is state or into.state is State.DONE):
@@ -143,7 +143,7 @@ def needlessly_held(states: Mapping[str, UrlState], configuration: Configuration
 def forgotten(
     before: Mapping[str, UrlState], after: Mapping[str, UrlState], oracle: Oracle, configuration: Configuration
 ) -> Iterator[str]:
-    """After any crawl: an address is not forgotten with its document before the folded one has its own, if a page is there."""
+    """Yield addresses that were forgotten with their documents before the folded one had its own."""
     found = dict[str, str]()
     for url in before.keys() - after.keys():
         into = configuration.folded(url)

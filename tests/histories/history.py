@@ -1,8 +1,8 @@
 """One random history: a web that changes, a configuration that changes, and crawls that end, are stopped or are killed.
 
 Everything follows from the seed, so that a difference can be looked at again: `python -m tests.long.histories --seed N --steps M`
-(with PYTHONHASHSEED=0, for a set of texts has no order of its own). After each crawl that ended by itself, what holds at all times is
-checked; after each settled state, the oracle is asked.
+(with PYTHONHASHSEED=0, because the order of a set depends on it). After each crawl that ended by itself, what holds at all times is
+checked; after each settled state, the index is compared with the oracle.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.search_server import SearchServer, search_server
 
 _SETTLE_EVERY = 7
 _MOST_ROUNDS = 10
-"""After failures a page needs so many fetches until all is well: the last ones of its site have to be good, and what is broken is to be sure of."""
+"""Fetches that a page needs after failures: the last ones of its site have to succeed, and errors have to be repeated."""
 
 
 def run_history(
@@ -53,7 +53,7 @@ def run_history(
     drawn: Drawn = DRAWN,
     search: bool = False,
 ) -> HistoryReport:
-    """Live through a history of so many steps, and the settled states between them; it ends with the first difference.
+    """Run a history of so many steps, and the settled states between them; it ends with the first difference.
 
     `on_server` opens the store where that is on a server, and with `team` several workers crawl. With `search` there is a search server
     that fails beside the embedded index.
@@ -163,10 +163,10 @@ class History(CrawledCollection):
         if self._change_headers() or self._change_paths():
             return
         if self._crawler.archive is not None and chance.random() < (0.4 if self._focus == "archive" else 0.1):
-            self._tend_archive(self._crawler.archive)
+            self._maintain_archive(self._crawler.archive)
             return
         if self._crawler.search is not None and chance.random() < 0.12:
-            self._tend_search(self._crawler.search)
+            self._maintain_search(self._crawler.search)
             return
         if self._focus not in ("", "archive") and chance.random() < 0.5:
             self._dwell()
@@ -200,7 +200,7 @@ class History(CrawledCollection):
             self._crawl_some()
 
     def _change_paths(self) -> bool:
-        """Have a site move, or want a cookie, now and then; return whether that was done."""
+        """Make a site move, or require a cookie, now and then; return whether that was done."""
         chance = self._paths
         self._crawler.ends_sessions = self._logs_in
         if not (self._moves or self._builds_walls or self._logs_in) or chance.random() >= 0.25:
@@ -223,7 +223,7 @@ class History(CrawledCollection):
         return True
 
     def _dwell(self) -> None:
-        """A step of what the history dwells on."""
+        """Take a step of the history's focus."""
         chance = self._chance
         if self._focus == "clock":
             self._dwell_on_clock()
@@ -244,7 +244,7 @@ class History(CrawledCollection):
                 self._crawl_when_due()
 
     def _fold(self) -> None:
-        """Have the URL options of a change applied by crawls that are killed, or while a site fails."""
+        """Apply changed URL options in crawls that are killed, or while a site fails."""
         if self._chance.random() < 0.3:
             self._say(self._changes.outage())
             self._trouble.unsettled = True
@@ -344,7 +344,7 @@ class History(CrawledCollection):
         self._say(f"the clock is set back by {by} s")
 
     def _reconfigure(self, new: Configuration | None = None, *, beside: tuple[Rule, ...] | None = None) -> None:
-        """Have another configuration; `beside` are new rules of the other collection."""
+        """Change the configuration; `beside` are new rules of the other collection."""
         new = new or reconfigured(self._configuration, self._web, self._chance)
         if self._focus == "folding":
             new = folded.fitting(new)
@@ -361,7 +361,7 @@ class History(CrawledCollection):
             site.outage = site.outage if site.is_dead else ""
         self._crawler.ends_sessions = False
         if self._crawler.search is not None:
-            self._calm(self._crawler.search)
+            self._end_faults_if_lacking(self._crawler.search)
         rounds = 3
         if self._trouble.unsettled or any(page.failure or page.status >= 500 or page.locked for page in self._web.pages.values()):
             rounds = _MOST_ROUNDS
@@ -387,7 +387,7 @@ class History(CrawledCollection):
             one._compare()
 
     def _loosen(self) -> None:
-        """All being settled, have a check admit more, and the next crawl find all that this brings into reach, though nothing else is due."""
+        """Make a check admit more in a settled state: the next crawl must find all that becomes reachable, though nothing else is due."""
         if self._is_unapplied:  # a check is looser than those that the last start has applied
             self._crawl(Fate())
         chance, before, known, starts = self._chance, self._configuration, self._known, list(self._web.starts)
@@ -416,7 +416,7 @@ class History(CrawledCollection):
                 return
         asked = {url for url, times in self._web.requests.items() if times > requests.get(url, 0)}
         if not 0.15 <= what < 0.35:
-            self._report.differences += [f"LEFT    {url}: a start URL, not asked for" for url in self._unasked(asked)]
+            self._report.differences += [f"LEFT    {url}: a start URL, not requested" for url in self._not_requested(asked)]
         if not (
             lacks_pages
             or self._other
@@ -432,8 +432,8 @@ class History(CrawledCollection):
             one._compare()
         self._report.met["loosened check"] += 1
 
-    def _unasked(self, asked: Collection[str]) -> list[str]:
-        """The start URLs that a crawl has not asked for, though nothing kept it from that."""
+    def _not_requested(self, asked: Collection[str]) -> list[str]:
+        """Return the start URLs that a crawl has not requested, though nothing prevented it."""
         oracle = self._oracle()
         starts = [
             url
@@ -446,14 +446,14 @@ class History(CrawledCollection):
         return [self] if self._other is None else [self, self._other]
 
     def _settle_in_one(self, rounds: int) -> int:
-        """Have one crawl go on for as long as that takes, the web changing in its first days; return how many crawls are needed after it."""
+        """Run one continuous crawl while the web changes in its first days; return how many crawls are needed after it."""
         if self._trouble.clock_off:
             return rounds
         longest = max(self._configuration.refresh_max, self._configuration.cycle_minutes * 60)
         changes = self._chance.randint(0, 8)
         moments = sorted(self._chance.uniform(0, changes * longest) for _ in range(changes))
         settled_in = self._configuration.robots_ttl + max(rounds, _MOST_ROUNDS if changes else 0) * longest
-        self._crawl(Fate(goes_on_for=changes * longest + settled_in, moments=moments, midway=self._changes.change))
+        self._crawl(Fate(continues_for=changes * longest + settled_in, moments=moments, midway=self._changes.change))
         self._report.met["crawl that went on for days"] += 1
         return 0
 

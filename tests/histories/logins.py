@@ -1,4 +1,4 @@
-"""Sites behind a form: what a crawler does that logs in, with the middleware and the sessions of the real one.
+"""Sites behind a log-in form, crawled with the middleware and the sessions of the real crawler.
 
 Spec 20: whether a session is alive is found out by a page that it has shown before. Where that page is shown, a 401 or 403 is the answer of its own
 page alone (docs/logins.md: a redirect to the log-in makes it a 616 then, and its document stays). A log-in page is never indexed.
@@ -18,7 +18,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
+from crawlspace.runtime.access.login_kinds import LogIn, LogInFailedError
 from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
@@ -33,12 +33,12 @@ _CLAIM_S = 30.0
 
 
 def put_behind(site: Site, chance: random.Random) -> None:
-    """Have a site be behind a log-in."""
+    """Put a site behind a log-in."""
     site.login = Login(chance.choice(("redirect", "redirect", "401", "403", "form")), chance.choice(("", "", "not-for-you")))
 
 
 def change(web: Web, chance: random.Random) -> str:
-    """Have pages of a site with a log-in be forbidden to the crawler, or be shown to everybody, or its session end."""
+    """Forbid pages of a site with a log-in to the crawler, show them to everybody, or end its session."""
     site = chance.choice([one for one in web.sites.values() if one.login is not None])
     pages = [one for one in web.pages_of(site) if path_of(one.url)[1] in "pq" and not one.failure and not one.locked]
     if chance.random() < 0.2 or not pages:
@@ -74,7 +74,7 @@ def _changed(page: Page, chance: random.Random) -> str:
 
 
 class LoggingIn:
-    """What one process does for its log-ins: the middleware, and requests that are on their way."""
+    """Log-ins of one process: the middleware, and requests in flight."""
 
     def __init__(self, engine: Engine, web: Web, clock: FakeClock, chance: random.Random) -> None:
         logins = engine.logins
@@ -96,7 +96,7 @@ class LoggingIn:
         self._sent[fetch.state.id] = self._carried(request)
 
     def end_sessions(self, url: str) -> None:
-        """Have the session of a site end now and then."""
+        """End the session of a site now and then."""
         site = self._web.sites.get(host_of(url))
         if site is not None and site.login is not None and self._left and self._chance.random() < 0.03:
             self._left -= 1

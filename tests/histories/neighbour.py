@@ -1,4 +1,4 @@
-"""A second collection that shares the index: which hosts and pages each of the two crawls, and how they go from one to the other."""
+"""A second collection that shares the index: which hosts and pages each of the two crawls, and how these move between them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _REST = Rule(False, "domain", "*")
 
 
 def own_host(web: Web) -> str:
-    """The host that the second collection always crawls, from its home page on."""
+    """Return the host that the second collection always crawls, from its home page on."""
     return [*web.sites][1]
 
 
 def configured_beside(first: Configuration, rules: tuple[Rule, ...]) -> Configuration:
-    """The configuration of the second collection: settings and global rules are the project's, `rules` its own.
+    """Return the configuration of the second collection: settings and global rules are the project's, `rules` its own.
 
     How many links away a page is differs between the two, for each has start URLs of its own; so the second one has no limit for that.
     """
@@ -27,7 +27,7 @@ def configured_beside(first: Configuration, rules: tuple[Rule, ...]) -> Configur
 
 
 def first_rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
-    """What the second collection crawls at first: its own host, and some others."""
+    """Return the first rules of the second collection: its own host, and some others."""
     others = [host for host in [*web.sites][2:] if chance.random() < 0.3]
     return (*(Rule(True, "domain", host) for host in (own_host(web), *others)), _REST)
 
@@ -35,7 +35,7 @@ def first_rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
 def moved(
     first: tuple[Rule, ...], second: tuple[Rule, ...], shared: tuple[Rule, ...] | None, web: Web, chance: random.Random
 ) -> tuple[tuple[Rule, ...], tuple[Rule, ...], tuple[Rule, ...] | None]:
-    """The rules of both collections and the global ones after one change: a host or a folder is taken, given up, or named globally."""
+    """Return the rules of both collections and the global ones after one change: a host or a folder is taken, given up, or named globally."""
     what = chance.random()
     host = chance.choice([*web.sites][1:])
     if what < 0.3:
@@ -58,7 +58,7 @@ def _toggled(rules: tuple[Rule, ...], rule: Rule) -> tuple[Rule, ...]:
 
 
 def lost_to(*, before: Mapping[str, object], after: Mapping[str, object], owned: set[str]) -> set[str]:
-    """What a collection may have deleted of the other's documents; `owned` is what it pushed last, before this crawl or in it.
+    """Return the documents of the other collection that one may have deleted; `owned` is what it pushed last, before this crawl or in it.
 
     A document belongs to the collection that pushed it last. So a page that both crawl may leave the index with either: spec 4 has a host
     crawled by one of them, and `lint --all` warns of any other (`crawled-twice`).

@@ -1,7 +1,7 @@
-"""What must be in the index, and what must be remembered of each address: from the present web and configuration alone.
+"""Compute what the index must hold, and what must be stored of each address, from the present web and configuration alone.
 
 Where the past decides (who of two equal pages was found first; whether a dead link is remembered or forgotten), every answer
-that some past leads to is right.
+every answer that some past leads to is accepted.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from functools import cached_property
 
 from tests.histories.configuration import ELSEWHERE, OUTSIDE, Configuration
 from tests.histories.documents import (
+    EARLIER_VERSION,
     IN_NO_GROUP,
     LONGEST_CHAIN,
-    OF_BEFORE,
     UNREADABLE,
     Document,
+    HeldDocument,
     Indexed,
-    Kept,
     Past,
     done_state,
+    duplicate_differences,
     fields_of,
     groups_of,
-    is_always_better,
-    noted_differences,
+    is_always_preferred,
 )
 from tests.histories.sites import target_of
 from tests.histories.web import Page, Web, distances, host_of, name_of
@@ -32,27 +32,27 @@ Remembered = tuple[str, int | None]
 """State and status of an address."""
 ABSENT: Remembered = ("absent", None)
 WALLED = "walled"
-"""Why a document is kept: its whole site wants a cookie that the crawler does not send."""
+"""Reason of a held document: its whole site requires a cookie that the crawler does not send."""
 FORBIDDEN = "forbidden"
-"""It leads to the log-in though the session is alive: what is known of it stays."""
-_DONES = {("done", 200), ("done", UNREADABLE)}
+"""Reason of a held document: its URL leads to the log-in though the session is alive."""
+_DOCUMENT_STATES = {("done", 200), ("done", UNREADABLE)}
 _LOOPS: set[Remembered] = {("redirected", 302), ("failed", 691), ("gone", 691)}
 _OK, _ERRORS = 200, 400
 _REFUSALS = (401, 403, 407, 451)
 _MISSING = (404, 410)
 _MANY_FAIL = 0.35
-"""From this share of broken pages on, a site may well be taken for one that is down."""
+"""Share of broken pages from which a site may count as down."""
 
 
 class Oracle:
-    """Says in what the crawler's memory and index differ from what they must be."""
+    """Finds in what the crawler's store and index differ from what they must be."""
 
     def __init__(self, web: Web, configuration: Configuration) -> None:
         self._web = web
         self._configuration = configuration
 
     def verdicts(self, url: str) -> set[int | None]:
-        """As `Configuration.verdict`, for the distance that the address has from a start URL, and for the least that it ever had.
+        """Return `Configuration.verdict` for the distance that the address has from a start URL, and for the least that it ever had.
 
         What has become more distant need not be known as that; what nothing leads to any more may be known as it was at any time.
         """
@@ -62,7 +62,7 @@ class Oracle:
 
     @cached_property
     def reached(self) -> dict[str, int]:
-        """What the present web and configuration lead to, and over how many links."""
+        """Return the addresses that the present web and configuration lead to, with their distance in links."""
         return distances(dict.fromkeys(self._web.start_urls(), 0), self._leads)
 
     def _leads(self, url: str, distance: int, redirects: int) -> tuple[str, Iterable[str]]:
@@ -84,31 +84,36 @@ class Oracle:
     def moved(
         self, before: Mapping[str, Indexed], index: Mapping[str, Indexed], memory: Mapping[str, Remembered]
     ) -> Iterator[str]:
-        """After any crawl: a document that left because its page has moved is there at its new address, or at that of an equal page."""
+        """Yield documents that left because their page has moved, and are neither at its new address nor at that of an equal page."""
         seen = self._configuration.content_key
         there = {seen(one.title, one.text) for one in index.values()}
         for url in before.keys() - index.keys():
             to = self.document_at(self._followed(url)) if host_of(url) in self._web.sites else None
             key = seen(before[url].title, before[url].text)
-            if to is None or self.stands_aside(to) or self.verdicts(url) != {None} or memory.get(to.url) not in _DONES:
+            if (
+                to is None
+                or self.names_canonical(to)
+                or self.verdicts(url) != {None}
+                or memory.get(to.url) not in _DOCUMENT_STATES
+            ):
                 continue
             if key == seen(to.title, to.text) and key not in there:
                 yield f"LOST    {url}: it has moved to {to.url}, which is not in the index"
 
     def _followed(self, url: str) -> str:
-        """Where the redirects of a page end; empty where they may be more in a row than are followed (REDIRECT_MAX_TIMES)."""
+        """Return where the redirects of a page end; empty if they may exceed REDIRECT_MAX_TIMES."""
         to, page = target_of(url, self._web), self._web.page(url)
         is_single = page is not None and page.location == to and not page.redirects and url not in self._web.led_to
         return to if is_single or self._configuration.max_redirects > LONGEST_CHAIN else ""
 
     def document_at(self, url: str) -> Page | None:
-        """The page at an address, if it is a document for sure; None for an empty one."""
+        """Return the page at an address, if it is surely a document; None for an empty one."""
         page = self._web.page(url) if url else None
         is_sure = page is not None and not self._web.site_of(url).is_dead and self._remembered(page) == {done_state(page)}
         return page if is_sure else None
 
     def outage(self, url: str) -> str:
-        """How the whole site of an address fails."""
+        """Return how the whole site of an address fails."""
         return self._web.site_of(url).outage
 
     def leads_outside(self, url: str) -> bool:
@@ -120,19 +125,19 @@ class Oracle:
         is_near = page.redirects < configuration.max_redirects and url not in self._web.led_to
         return not (is_inside and is_near)
 
-    def stands_aside(self, page: Page) -> bool:
-        """Whether a page names another one in its place."""
+    def names_canonical(self, page: Page) -> bool:
+        """Whether a page names another one as its canonical page."""
         return bool(self._canonical(page))
 
     def differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
-        """In a settled state."""
+        """Yield all differences in a settled state."""
         yield from self._index_differences(index, memory, past)
         yield from self._memory_differences(memory, past)
         for kept in past.kept:
-            yield from self._doubtful(kept, past, memory)
+            yield from self._wrongly_held(kept, past, memory)
 
     def prompt_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
-        """Just after everything known has been fetched: what is gone has left, and what is there is as it is now."""
+        """Yield documents of gone pages, and outdated ones, just after everything known has been fetched."""
         documents = self._documents(memory, past)
         for url, has in index.items():
             if url in documents:
@@ -149,7 +154,7 @@ class Oracle:
         *,
         named: Mapping[str, str],
     ) -> Iterator[str]:
-        """Documents that left the index in one crawl for those of another host, though they are there as they were.
+        """Yield documents that left the index in one crawl for those of another host, though they are as they were.
 
         `named` are the canonical pages that documents named before the crawl: such a page may have been fetched first.
         """
@@ -157,13 +162,13 @@ class Oracle:
         canonical = {one.canonical for one in documents.values() if one.canonical not in ("", "?")}
         for url in before.keys() - index.keys():
             document = documents.get(url)
-            if document is None or document.aside or seen(url, before[url].title, before[url].text) != document.own_key:
+            if document is None or document.is_duplicate or seen(url, before[url].title, before[url].text) != document.own_key:
                 continue
-            if document.canonical in before:  # it stood aside for that page itself, until that was found to be gone
+            if document.canonical in before:  # it was a duplicate of that page itself, until that was found to be gone
                 continue
             equal = [one for one in canonical if one in documents and documents[one].own_key == document.own_key]
             if any(name_of(one) == name_of(url) for one in canonical.difference(equal)):
-                continue  # it may have stood aside for such a page first, which was equal to it then
+                continue  # it may have been a duplicate of such a page first, which was equal to it then
             for other in documents.values():
                 is_new = other.url in index and other.url not in before
                 if (
@@ -171,7 +176,7 @@ class Oracle:
                     and other.own_key == document.own_key
                     and name_of(other.url) != name_of(url)
                     and named.get(url) != other.url
-                    and memory.get(url) in _DONES
+                    and memory.get(url) in _DOCUMENT_STATES
                 ):
                     yield f"LOST    {url}: to {other.url}, of another host"
 
@@ -180,7 +185,7 @@ class Oracle:
     def _index_differences(self, index: Mapping[str, Indexed], memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         documents = self._documents(memory, past)
         for group in groups_of(documents):
-            may = [one for one in group if not any(is_always_better(other, one, group) for other in group)]
+            may = [one for one in group if not any(is_always_preferred(other, one, group) for other in group)]
             there = [one for one in group if one.url in index]
             if not there:
                 yield f"MISSING {' or '.join(one.url for one in may)}: {group[0].title!r}"
@@ -189,7 +194,7 @@ class Oracle:
                     yield f"EXTRA   {one.url}: {one.title!r}, of {[other.url for other in there]}; best is {[other.url for other in may]}"
                 yield from self._content_differences(one, index[one.url], past)
                 if one.url not in past.of_other:
-                    yield from noted_differences(one, index[one.url], group)
+                    yield from duplicate_differences(one, index[one.url], group)
                     yield from self._field_differences(one, index[one.url], memory, past)
         for url, has in index.items():
             if url not in documents:
@@ -199,12 +204,12 @@ class Oracle:
                 yield f"MISSING {url}: {was.title!r}, which another crawler has taken over"
 
     def _content_differences(self, document: Document, has: Indexed, past: Past) -> Iterator[str]:
-        """As far as differences count: of the text, what no checksum sees is no change. A title counts always, unless the document is held."""
+        """Yield an outdated document: of the text, only what the checksum covers counts; the title always, unless the document is held."""
         if document.url in past.held_by_other:
             return
         seen, is_held = self._configuration.content_key, document.url in past.held
         shown, wanted = ((seen(one.title, one.text), is_held or one.title) for one in (has, document))
-        if document.as_it_is and shown != wanted:
+        if document.is_content_known and shown != wanted:
             yield f"OLD     {document.url}: {has.title!r} {has.text!r}, now {document.title!r} {document.text!r}"
 
     def _field_differences(self, document: Document, has: Indexed, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
@@ -241,18 +246,18 @@ class Oracle:
                 yield f"CHANGED {url}: {has.title!r}, was {was.title!r} when another crawler took it over"
 
     def _documents(self, memory: Mapping[str, Remembered], past: Past) -> dict[str, Document]:
-        """All documents by address, those that stand aside marked so and with the key of the page they stand aside for.
+        """Return all documents by address; duplicates of a canonical page are marked, and have the key of that page.
 
         Where either may be, with the present as it is, what is remembered says whether an address is a document.
         """
         documents: dict[str, Document] = {}
         for kept in past.kept:
             key = kept.key or self._configuration.key_at(kept.url, kept.title, kept.text)
-            if kept.why == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
+            if kept.reason == "rules":  # what the rules exclude is equal to nothing; it only stays where it is
                 key = (IN_NO_GROUP, kept.url)
             # what is held isn't sent, so where the other collection has pushed the page since, the index has what that one read
             sure = kept.key is None and kept.url not in past.of_other
-            documents[kept.url] = Document(kept.url, kept.title, kept.text, kept.canonical, key, key, as_it_is=sure)
+            documents[kept.url] = Document(kept.url, kept.title, kept.text, kept.canonical, key, key, is_content_known=sure)
         for page in self._all_pages():
             may = self._remembered(page)
             if (
@@ -271,17 +276,17 @@ class Oracle:
         keys = {document.url: document.key for document in documents.values() if not document.canonical}
         for document in documents.values():
             if document.canonical in keys:
-                document.key, document.aside = keys[document.canonical], True
+                document.key, document.is_duplicate = keys[document.canonical], True
         return documents
 
     def _canonical(self, page: Page) -> str:
-        """The page that it names as its canonical one, if that is another one and in the crawl space."""
+        """Return the canonical page that a page names, if that is another one and in the crawl space."""
         named = page.canonical or page.link_canonical
         if not named or named == page.url:
             return ""
         return "" if self._configuration.verdict(named, web=self._web, depth=None) is not None else named
 
-    # --- what is remembered ---------------------------------------------------------------------------------------
+    # --- stored states --------------------------------------------------------------------------------------------
 
     def _memory_differences(self, memory: Mapping[str, Remembered], past: Past) -> Iterator[str]:
         kept = {one.url for one in past.kept}
@@ -321,7 +326,7 @@ class Oracle:
         )
 
     def _remembered(self, page: Page) -> set[Remembered]:
-        """What may be remembered of a page that is there."""
+        """Return the states that may be stored of a page that is there."""
         may: set[Remembered] = set() if page.url in self.reached else {ABSENT}
         for verdict in self.verdicts(page.url):
             if verdict is None:
@@ -377,7 +382,7 @@ class Oracle:
         return {done_state(page)}
 
     def _of_nothing(self, url: str, *, linked: bool) -> set[Remembered]:
-        """What may be remembered of an address where nothing is."""
+        """Return the states that may be stored of an address where nothing is."""
         if (into := self._configuration.folded(url)) != url:
             return {ABSENT} | ({("excluded", OUTSIDE)} if OUTSIDE in self.verdicts(into) else set())
         if host_of(url) not in self._web.sites:
@@ -398,30 +403,30 @@ class Oracle:
             may |= {("redirected", 302)}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
-    def _doubtful(self, kept: Kept, past: Past, memory: Mapping[str, Remembered]) -> Iterator[str]:
-        """Whether a deletion may be held at all."""
+    def _wrongly_held(self, kept: HeldDocument, past: Past, memory: Mapping[str, Remembered]) -> Iterator[str]:
+        """Yield a deletion that may not be held."""
         if self._web.site_of(kept.url).is_dead:
             return
         page = self._web.page(kept.url)
         if self._is_hidden(kept.url):  # nothing is known of its page (spec 20), so that a hold neither ends nor is confirmed
             return
-        if kept.why == "folded":
+        if kept.reason == "folded":
             yield from self._still_folded(kept)
             return
         is_walled = self._web.site_of(kept.url).is_walled or self._stops_at_door(
             kept.url
         )  # a redirect of the whole site (spec 10)
-        if kept.why == WALLED or (kept.why == "host" and is_walled):
-            return  # whatever is behind the wall
-        if kept.why == OF_BEFORE:
+        if kept.reason == WALLED or (kept.reason == "host" and is_walled):
+            return  # the page behind the wall does not matter
+        if kept.reason == EARLIER_VERSION:
             if page is None or not page.locked:
-                yield f"OLD     {kept.url}: of before it could not be read, and {self._shown(kept.url)}"
+                yield f"OLD     {kept.url}: an earlier version, which could be read, and {self._shown(kept.url)}"
             return
-        is_asked_later = kept.url in past.returned  # the next fetch shows what becomes of it
-        if not is_asked_later:
+        is_requested_later = kept.url in past.returned  # the next fetch shows what becomes of it
+        if not is_requested_later:
             yield from self._moved_and_held(kept, memory)
         remembered = self._remembered(page) if page is not None else {ABSENT}
-        if kept.why == "rules":
+        if kept.reason == "rules":
             # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it
             is_depth_known = page is not None or not self._configuration.max_depth
             if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and is_depth_known:
@@ -429,21 +434,26 @@ class Oracle:
         elif (
             page is not None
             and remembered == {done_state(page)}
-            and not (is_asked_later or self._may_be_of_before(kept, page, past))
+            and not (is_requested_later or self._may_be_earlier_version(kept, page, past))
         ):
-            yield f"HELD    {kept.url}: for {kept.why}, and it is there"
+            yield f"HELD    {kept.url}: for {kept.reason}, and it is there"
         may_fail = page is not None and (fails(page) or self._leads_back(page))
-        is_well = not (is_asked_later or (may_fail and self._may_seem_down(kept.url, memory)))
-        is_well = is_well and not (page is not None and page.location and self._may_be_doubted(page, memory))
-        if kept.why == "host" and is_well:
+        is_well = not (is_requested_later or (may_fail and self._may_seem_down(kept.url, memory)))
+        is_well = is_well and not (page is not None and page.location and self._may_be_site_failure(page, memory))
+        if kept.reason == "host" and is_well:
             yield f"HELD    {kept.url}: for its host, which is well; {self._shown(kept.url)} to {page.location if page else ''}"
-        if kept.why in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
-            yield f"HELD    {kept.url}: for {kept.why}, and {self._configuration.max_deletions} deletions may be made"
+        if kept.reason in ("rules", "many") and self._configuration.max_deletions > len(self._web.pages):
+            yield f"HELD    {kept.url}: for {kept.reason}, and {self._configuration.max_deletions} deletions may be made"
 
-    def _moved_and_held(self, kept: Kept, memory: Mapping[str, Remembered]) -> Iterator[str]:
+    def _moved_and_held(self, kept: HeldDocument, memory: Mapping[str, Remembered]) -> Iterator[str]:
         """Whether a document is held though it has moved: it is in the index at another address, and is not counted by any limit (spec 10)."""
         to = self.document_at(self._followed(kept.url))
-        if kept.why not in ("host", "many") or to is None or self.stands_aside(to) or memory.get(to.url) not in _DONES:
+        if (
+            kept.reason not in ("host", "many")
+            or to is None
+            or self.names_canonical(to)
+            or memory.get(to.url) not in _DOCUMENT_STATES
+        ):
             return
         is_asked = self.verdicts(kept.url) == {None} and not self._configuration.bars(kept.url, self._web)
         if (
@@ -451,9 +461,9 @@ class Oracle:
             and kept.key is None
             and self._configuration.key_of(to) == self._configuration.key_at(kept.url, kept.title, kept.text)
         ):
-            yield f"HELD    {kept.url}: for {kept.why}, and it has moved to {to.url}"
+            yield f"HELD    {kept.url}: for {kept.reason}, and it has moved to {to.url}"
 
-    def _still_folded(self, kept: Kept) -> Iterator[str]:
+    def _still_folded(self, kept: HeldDocument) -> Iterator[str]:
         """Whether a document may still wait for the address that its own is folded into: if that fails, or leads to itself.
 
         A page that is missing together with much of its site may be the host's failure, too.
@@ -473,9 +483,9 @@ class Oracle:
         elif self.document_at(into) is not None:
             yield f"HELD    {kept.url}: for {into}, which is a document"
 
-    def _may_be_of_before(self, kept: Kept, page: Page, past: Past) -> bool:
-        """Whether the deletion of a page that is there may be held still: another one has its text, or its directives held before."""
-        return kept.why == "many" and (self._may_be_lost(page, past) or page.noindex or page.header_noindex)
+    def _may_be_earlier_version(self, kept: HeldDocument, page: Page, past: Past) -> bool:
+        """Whether the deletion of a page that is there may still be held: another one has its text, or its directives applied before."""
+        return kept.reason == "many" and (self._may_be_lost(page, past) or page.noindex or page.header_noindex)
 
     def _may_be_lost(self, page: Page, past: Past) -> bool:
         """Whether a page that is there may lose its document to another one, which is held where there are too many such."""
@@ -513,8 +523,8 @@ class Oracle:
             url = "" if following is None else following.location
         return False
 
-    def _may_be_doubted(self, page: Page, memory: Mapping[str, Remembered]) -> bool:
-        """Whether the redirect of a page may not be believed: nothing else on its site may have answered, or it is not known what its target is."""
+    def _may_be_site_failure(self, page: Page, memory: Mapping[str, Remembered]) -> bool:
+        """Whether the redirect of a page may count as a site failure: nothing else on its site may have answered, or its target is unsettled."""
         site = self._web.site_of(page.url)
         pages = [one for one in (self._web.home(site), *self._web.pages_of(site)) if one.url in memory and one.url != page.url]
         leading = sum(bool(one.location) for one in pages)

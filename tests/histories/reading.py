@@ -1,4 +1,4 @@
-"""Has the project's own spider read simulated answers, headers and all, as it reads those of a download."""
+"""Outcomes of simulated answers: the project's own spider reads their pages, headers too, as those of a download."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Reader:
         self._fingerprint = Fingerprint(crawler)
 
     def outcome(self, state: UrlState, answer: Answer, *, conditional: bool) -> Outcome:
-        """What follows from an answer that has come."""
+        """Return the outcome of an answer."""
         request = LeasedRequest(state.url, meta={STATE: state})
         if conditional:
             request.headers["If-None-Match"] = state.etag or "-"
@@ -52,7 +52,7 @@ class Reader:
         return self.outcome_of(made)
 
     def outcome_of(self, response: Response) -> Outcome:
-        """What follows from a response to the request for a page."""
+        """Return the outcome of a response to the request for a page."""
         fetched: Fetched
         (fetched,) = self._spider.parse(response)
         self._fingerprint.process_fetch(fetched)

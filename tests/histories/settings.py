@@ -1,4 +1,4 @@
-"""Other settings and rules for a collection of a history, drawn by chance."""
+"""Settings and rules drawn by chance: any, those that admit more than before, and those that fit the focus of a history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.histories.web import Web, path_of
 
 
 def reconfigured(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """Another configuration, in one respect. The first site's home page stays in the crawl space."""
+    """Return a configuration that differs in one respect. The first site's home page stays in the crawl space."""
     what = chance.randrange(16)
     if what < 4:
         return replace(configuration, rules=_rules(web, chance))
@@ -59,7 +59,7 @@ def reconfigured(configuration: Configuration, web: Web, chance: random.Random) 
 
 
 def scheduled(configuration: Configuration, chance: random.Random) -> Configuration:
-    """The same with everything fetched again by a schedule, with smart refresh or without."""
+    """Return the same configuration with a refresh schedule, with smart refresh or without."""
     return replace(configuration, smart=chance.random() < 0.4, schedule=chance.choice(("0 * * * *", "*/20 * * * *", "@hourly")))
 
 
@@ -86,7 +86,7 @@ def _rules(web: Web, chance: random.Random) -> tuple[Rule, ...]:
 
 
 def _toggled(rules: tuple[Rule, ...], web: Web, chance: random.Random) -> tuple[Rule, ...]:
-    """The same rules, but for a host that goes or comes."""
+    """Return the same rules with a host added or removed."""
     host = chance.choice(list(web.sites)[1:])
     forbid = Rule(False, "domain", host)
     if forbid in rules:
@@ -121,7 +121,7 @@ LOOSER: dict[str, Sequence[object]] = {
 
 
 def strict(configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """A configuration that refuses something."""
+    """Return a configuration that refuses something."""
     for name in chance.sample(sorted(LOOSER), chance.randint(1, 3)):
         configuration = replace(configuration, **{name: chance.choice(LOOSER[name][:-1])})  # type: ignore[arg-type]
     if chance.random() < 0.5:
@@ -130,7 +130,7 @@ def strict(configuration: Configuration, web: Web, chance: random.Random) -> Con
 
 
 def loosened(configuration: Configuration, chance: random.Random) -> Configuration | None:
-    """The same configuration, but for one check that admits more; None where all admit all."""
+    """Return the same configuration, but for one check that admits more; None where all admit all."""
     wider = [
         replace(configuration, **{name: value})  # type: ignore[arg-type]
         for name, values in LOOSER.items()
@@ -147,7 +147,7 @@ def loosened(configuration: Configuration, chance: random.Random) -> Configurati
 
 
 def with_starts(web: Web, starts: Iterable[str]) -> Web:
-    """The same web, crawled from other start URLs."""
+    """Return the same web with other start URLs."""
     other = copy(web)
     other.starts = list(starts)
     return other
@@ -156,7 +156,7 @@ def with_starts(web: Web, starts: Iterable[str]) -> Web:
 def needless(
     asked: Iterable[str], known: Mapping[str, UrlState], before: Configuration, web: Web, *, starts: Iterable[str]
 ) -> Iterator[str]:
-    """What was asked for though the former checks had refused nothing of it, and it is none of `starts`.
+    """Yield the URLs that were requested though the former checks had refused none of their links, and that are none of `starts`.
 
     `known` is what was known before the change, and the start URLs of `web` are those of before it: they decide what is offsite.
     """
@@ -189,7 +189,7 @@ def _forbid(web: Web, chance: random.Random) -> Rule:
 
 
 def choose_focus(drawn: Drawn, chance: random.Random) -> str:
-    """What a history dwells on; every third on nothing."""
+    """Choose the focus of a history; a third have none."""
     focuses = [
         name
         for name in (
@@ -214,7 +214,7 @@ def choose_focus(drawn: Drawn, chance: random.Random) -> str:
 
 
 def fit_focus(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """A configuration under which what the history dwells on can happen."""
+    """Return a configuration under which the focus can happen."""
     if focus == "starts":
         return replace(configuration, max_depth=chance.choice((1, 1, 2, 3)))
     if focus == "clock":
@@ -231,7 +231,7 @@ def fit_focus(focus: str, configuration: Configuration, web: Web, chance: random
 
 
 def change_focus(focus: str, configuration: Configuration, web: Web, chance: random.Random) -> Configuration:
-    """One change of what decides about it."""
+    """Make one change to the settings that the focus depends on."""
     if focus == "folding":
         new = folded.changed(configuration, chance)
         folded.have_folded(web, new, chance)

@@ -1,4 +1,4 @@
-"""A search server as a second sink of a simulated crawler, behind a network that fails; and how a crawl sends its orders."""
+"""The sinks of a simulated crawler: the embedded index in its file, and a search server behind a network that fails."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Archive(Protocol):
 
 
 class SimulatedSearch:
-    """What becomes of a request depends on its orders and the seed alone: they are sent one after the other."""
+    """The fate of a request depends on its orders and the seed alone: requests are sent one after the other."""
 
     def __init__(self, server: SearchServer, seed: int, owner: str) -> None:
         self._server = server
@@ -56,10 +56,10 @@ class SimulatedSearch:
         self._may_be_killed = self._is_killed = False
         self._sink: OpenSearchSink | None = None
         self.filling: Filling | None = None
-        """What sends it what it lacks, in a crawl by one process."""
+        """Sends it the documents it lacks, in a crawl by one process."""
 
     def open(self, *, may_be_killed: bool) -> OpenSearchSink:
-        """As a crawl begins, which may be killed while it waits for an answer of the server."""
+        """Open the sink for a crawl, which may be killed while it waits for an answer of the server."""
         self._may_be_killed, self._is_killed = may_be_killed, False
         self._sink = self._made()
         return self._sink
@@ -80,7 +80,7 @@ class SimulatedSearch:
     # --- what happens to it, and what it has -----------------------------------------------------------------------
 
     def lose(self, store: Store) -> None:
-        """Have the server lose its index; a person has it filled again."""
+        """Remove the server's index; a person orders it filled again."""
         self._faults.end()
         self._server.ask("DELETE", f"/{INDEX}-000001")
         self.fail_again()
@@ -94,7 +94,7 @@ class SimulatedSearch:
         self._faults.rate = _RATE
 
     def send_rest(self, store: Store, now: float) -> None:
-        """Have nothing fail any more, and send all that waits or was put aside."""
+        """End all faults, and send all orders that wait or were refused."""
         self._faults.end()
         store.unpark(SEARCH)
         clock = FakeClock(now)
@@ -107,7 +107,7 @@ class SimulatedSearch:
                 clock.advance(MAX_WAIT_S)
 
     def index(self) -> dict[str, Indexed]:
-        """What the server has."""
+        """Return the documents that the server has."""
         if INDEX not in self._server.ask("GET", "/_alias").get(f"{INDEX}-000001", {}).get("aliases", {}):
             return {}
         return {
@@ -194,34 +194,34 @@ class IndexFile:
 
     @property
     def sinks(self) -> tuple[str, ...]:
-        """The names of those that orders are given to."""
+        """Return the names of the sinks."""
         return (EMBEDDED,) if self.search is None or not self.search.is_named else (EMBEDDED, SEARCH)
 
     def more_sinks(self, fate: Fate) -> list[Sink]:
-        """Those beside the index, as a crawl opens them."""
+        """Return the sinks other than the index, as a crawl opens them."""
         is_named = self.search is not None and self.search.is_named
         return [self.search.open(may_be_killed=fate.kill_after is not None)] if self.search is not None and is_named else []
 
     def open_index(self) -> EmbeddedIndex:
-        """The index, as a crawl of this collection opens it."""
+        """Open the index, as a crawl of this collection does."""
         return EmbeddedIndex(self._index_file, owner=self.name, clock=self.clock)
 
     def lose_index(self) -> None:
-        """Have no index any more."""
+        """Remove the index."""
         for path in self._index_file.parent.glob(f"{self._index_file.name}*"):
             path.unlink()
 
     def documents(self) -> list[Document]:
-        """What is in it."""
+        """Return its documents."""
         with closing(EmbeddedIndex(self._index_file)) as index:
             return [document for url in index.urls() if (document := index.get(url)) is not None]
 
     def owners(self) -> dict[str, str]:
-        """Which collection pushed each document last."""
+        """Return the collection that pushed each document last, by URL."""
         with closing(EmbeddedIndex(self._index_file)) as index:
             return {str(url): str(owner) for url, owner in index._db.execute("SELECT url, owner FROM documents")}
 
     def note_document(self, url: str, document: Document | None, checksum: bytes | None) -> None:
-        """Know title and text of a document that was made of a page."""
+        """Store title and text of a document that was made of a page."""
         if document is not None and checksum is not None:
             self._contents[url, checksum] = self._latest[url] = (document.title, document.text)

@@ -1,6 +1,6 @@
-"""Walls of sites that want a cookie: how they are drawn, what a process has of their cookies, and the web as one sees it that has none.
+"""What happens to whole sites of a simulated web: they fail, move, or require a cookie.
 
-Spec 9: a redirect that leads back to its own URL, directly or over others, is asked for once more with a cookie that was set on the way, where
+Spec 9: a redirect that leads back to its own URL, directly or over others, is requested once more with a cookie that was set on the way, where
 cookies are kept. Else it is a temporary error (691), for which nothing is deleted as long as the whole site answers so (10).
 """
 
@@ -41,7 +41,7 @@ class CookieJar:
 
 
 def change_wall(web: Web, chance: random.Random) -> str:
-    """Have a site want a cookie, or none any more; not the first, which leads to all others."""
+    """Make a site require a cookie, or none; not the first, which links all others."""
     site = chance.choice([one for one in list(web.sites.values())[1:] if one.login is None] or [web.first])
     if site is web.first:
         return "all is as before"
@@ -65,7 +65,7 @@ def is_walled(site: Site, configuration: Configuration) -> bool:
 
 
 def walled_web(web: Web, configuration: Configuration) -> Web:
-    """The web as a crawler sees it. The second URLs of walls are pages that nothing links."""
+    """Return the web as a crawler sees it. The second URLs of walls are pages that nothing links."""
     if not any(site.wall for site in web.sites.values()):
         return web
     seen = copy(web)
@@ -93,7 +93,7 @@ _CODES = (301, 308, 302, 307)
 
 
 def relocate(web: Web, chance: random.Random, words: Callable[[Site], tuple[str, str]]) -> str:
-    """Have the pages of a site move, all of them or some; its home page too, where they all go to another host."""
+    """Move the pages of a site, all of them or some; its home page too, where all go to another host."""
     still = [one for one in web.sites.values() if not one.moved and one.wall is None and one.login is None]
     site = chance.choice(still or [web.first])
     pages = [one for one in web.pages_of(site) if path_of(one.url)[1] in "pq" and one.status == 200 and not one.failure]
@@ -162,12 +162,12 @@ class Outages:
         self._drawn = drawn
 
     def outage(self, kinds: Sequence[str] = OUTAGES) -> str:
-        """Have a whole site fail, or one that fails be well again."""
+        """Make a whole site fail, or recover."""
         down = [site for site in self._web.sites.values() if site.outage]
         if down and self._chance.random() < 0.4:
             site = self._chance.choice(down)
             site.outage, site.is_dead = "", False
-            return f"{site.host} is well again"
+            return f"{site.host} has recovered"
         site = self._chance.choice(list(self._web.sites.values()))
         if self._drawn.refusals and self._chance.random() < 0.2:
             kinds = REFUSALS
@@ -176,10 +176,10 @@ class Outages:
         return f"{site.host} fails: {site.outage}{', but for its robots.txt' if site.robots_answers else ''}"
 
     def death(self) -> str:
-        """Have a host be dead for good, or live again; not the first, which leads to all others."""
+        """Make a host dead for good, or alive again; not the first, which links all others."""
         site = self._chance.choice(list(self._web.sites.values())[1:])
         if site.is_dead and self._chance.random() < 0.5:
             site.outage, site.is_dead = "", False
-            return f"{site.host} lives again"
+            return f"{site.host} is alive again"
         site.outage, site.is_dead, site.robots_answers = self._chance.choice(DEATHS), True, False
         return f"{site.host} is dead for good: {site.outage}"

@@ -1,6 +1,6 @@
-"""A crawl by several workers over Redis, in one process: they take turns by chance, are killed between any two calls of the server, and are replaced.
+"""A crawl by several workers over Redis, in one process: scheduled at random, killed between any two calls of the server, and replaced.
 
-Calls of the server are made when chance will have it, in order, as in the thread that makes them in a real worker. Now and then an answer
+Calls of the server are made at random moments, in order, as by the thread of a real worker. Now and then an answer
 is lost, and the call is made again.
 """
 
@@ -161,7 +161,7 @@ class Member:
         return drain.settle(drain.deliver(batch)).waiting_s is None if batch else fills
 
     def finish(self) -> None:
-        """Record all that was taken."""
+        """Record all outcomes that were taken."""
         while self.engine.uncommitted or self.engine.is_writing:
             self.commit()
             self.calls.make(1000)
@@ -188,7 +188,7 @@ class Team:
         return True
 
     def work(self, run: Run) -> str:
-        """Work until all is done. Returns how it ended."""
+        """Work until all is done. Return how it ended."""
         chance, fate, clock = self._chance, self._fate, self._crawler.clock
         midway = chance.randint(1, 100) if fate.midway is not None else -1
         began, idle = clock.now(), 0
@@ -208,14 +208,14 @@ class Team:
             if idle > 6 * len(self.members):
                 idle = 0
                 wait = self._wait()
-                if self._collection.continuous and clock.now() + wait > began + fate.goes_on_for:
+                if self._collection.continuous and clock.now() + wait > began + fate.continues_for:
                     return self._end(run, "finished")
                 clock.advance(wait)
         cluster = [member.prefetch.cluster for member in self.members]
         raise Stuck(f"the crawl does not end: {self.members[0].store.counts()} {cluster}")
 
     def _wait(self) -> float:
-        """How long it takes until there may be something to ask for, or to hear of."""
+        """Return how long it takes until a request may be due, or a result may arrive."""
         if any(member.engine.has_steps for member in self.members):
             return 1.0  # some steps at once
         arounds = [member.prefetch.cluster for member in self.members]
@@ -225,14 +225,14 @@ class Team:
         client, now = self.members[0].store.server.client, self._crawler.clock.now()
         rests = [rest for at in client.hvals(f"{{{NAME}}}:wait") if (rest := int(at.split()[0]) - now) > 0]
         if rests and not client.exists(f"{{{NAME}}}:owner"):
-            return min(rests)  # all there is to do is at sites that are not to be asked before
+            return min(rests)  # all pending URLs are at sites that are paused until then
         waits = [wait for member in self.members if (wait := member.engine.wake_in()) is not None]
         if self._chance.random() < 0.7:
             return max(0.05, min([0.5, *waits]))
         return max(0.5, min(waits, default=0.5))
 
     def _killed(self, member: Member) -> bool:
-        """A worker is dead, and mostly replaced. Returns whether there is one left."""
+        """Remove a dead worker, and mostly replace it. Return whether there is one left."""
         self.members.remove(member)
         expire(member.shared)
         self._countdown = Countdown(self._chance.randint(10, 300) if self._chance.random() < 0.5 else None)
@@ -269,7 +269,7 @@ class Team:
 
 
 def expire(shared: SharedStore) -> None:
-    """Have a worker expire."""
+    """Let a worker expire."""
     shared.store.server.client.zadd(f"{{{NAME}}}:workers", {shared.worker.name: 0}, xx=True)
     shared.store.close()
 
@@ -309,7 +309,7 @@ class SimulatedTeam(SimulatedCrawler):
     def _work(self, team: Team, collection: Configured, run: Run) -> None:
         with self.store() as store:
             indexed = store.counts().indexed
-        run.most_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
+        run.deletion_limit_by_rules = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
         if not team.join():
             run.ended = "killed"
             return
@@ -320,12 +320,12 @@ class SimulatedTeam(SimulatedCrawler):
         with self.store() as store:
             indexed = store.counts().indexed
         most = max(collection.max_deletions, indexed * collection.max_deletions_percent // 100)
-        run.most_deletions = 3 * most  # each of them hears late of the deletions of the others
+        run.deletion_limit = 3 * most  # each of them hears late of the deletions of the others
         for _ in range(self._chance.choice((0, 1, 2))):
             team.join()
         began = self.clock.now()
         run.ended = team.work(run)
-        run.led_away = 10**6  # not known of members that were killed: what the web leads to bounds it
+        run.moved_away = 10**6  # not known of members that were killed: what the web leads to bounds it
         run.lasted = run.stalled = self.clock.now() - began
 
     def joined(self, collection: Configured, sinks: Sequence[Sink], countdown: Countdown) -> Member:
@@ -353,7 +353,7 @@ class SimulatedTeam(SimulatedCrawler):
         return Member(shared, startup.engine, calls, startup, width, commits, self.clock, filling)
 
     def act(self, member: Member, run: Run) -> bool:
-        """One step of a worker. Returns whether it had anything to do."""
+        """Take one step of a worker. Return whether it had anything to do."""
         chance, engine = self._chance, member.engine
         member.prefetch.tick()
         made = member.calls.make(chance.choice((0, 1, 1, 5)))

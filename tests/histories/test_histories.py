@@ -33,25 +33,25 @@ def folder() -> Iterator[Path]:
 @pytest.mark.parametrize("first", some(range(0, 20, SEEDS_A_TEST), 1))
 def test_after_every_history_the_index_and_what_is_remembered_are_as_the_oracle_says(folder: Path, first: int) -> None:
     for seed in range(first, first + SEEDS_A_TEST):
-        told = run_history(seed, folder / str(seed), steps=20)
-        assert not told.differences, str(told)
-        assert told.checks >= 2
+        report = run_history(seed, folder / str(seed), steps=20)
+        assert not report.differences, str(report)
+        assert report.checks >= 2
 
 
 @pytest.mark.parametrize("seed", some(range(4), 1))
 def test_so_they_are_over_redis(folder: Path, seed: int) -> None:
     emptied().close()
-    told = run_history(seed, folder, steps=20, on_server=on_server)
-    assert not told.differences, str(told)
-    assert told.checks >= 2
+    report = run_history(seed, folder, steps=20, on_server=on_server)
+    assert not report.differences, str(report)
+    assert report.checks >= 2
 
 
 @pytest.mark.parametrize("seed", some(range(4), 1))
 def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
     emptied().close()
-    told = run_history(seed, folder, steps=20, on_server=on_server, team=True)
-    assert not told.differences, str(told)
-    assert told.checks >= 2
+    report = run_history(seed, folder, steps=20, on_server=on_server, team=True)
+    assert not report.differences, str(report)
+    assert report.checks >= 2
 
 
 @pytest.mark.parametrize("kind", ["file", "redis", "team"])
@@ -60,10 +60,10 @@ def test_so_is_a_search_server_that_fails(folder: Path, kind: str) -> None:
         emptied().close()
     for seed in SEEDS_WITH_A_SEARCH_SERVER[kind]:
         opens = None if kind == "file" else on_server
-        told = run_history(seed, folder / str(seed), steps=10, on_server=opens, team=kind == "team", search=True)
-        assert not told.differences, str(told)
-        assert told.checks >= 2
-        assert told.met["documents on the search server"]
+        report = run_history(seed, folder / str(seed), steps=10, on_server=opens, team=kind == "team", search=True)
+        assert not report.differences, str(report)
+        assert report.checks >= 2
+        assert report.met["documents on the search server"]
 
 
 def on_server(name: str) -> RedisStore:

@@ -1,7 +1,7 @@
-"""A simulated web: what is at which address at present, and nothing of what was.
+"""A simulated web: the present answer of each address.
 
 Made so that what an index must hold follows from the present alone. Every page that answers is linked by the home page of its
-site, which answers whenever its site does. Two structures are linked in one place only, and come and go as a whole: chains of
+site, which answers whenever its site does. Two structures are linked in one place only, and are made and removed whole: chains of
 redirects (`/r/`), and paths that lead deeper and deeper (`/deep/`). The home page of the first site links those of all others.
 """
 
@@ -60,10 +60,10 @@ class Page:
     validator: str = "etag"
     """How a request can be conditional: "etag", "modified" or "none"."""
     failure: str = ""
-    """No answer for this page, though its site is well: "refused" or "timeout"."""
+    """No answer for this page, though its site answers: "refused" or "timeout"."""
     redirects: int = 0
     linked: bool = True
-    """By the home page of its site. One that isn't is part of a structure."""
+    """Whether the home page of its site links it; else it is part of a structure."""
     stamp: int = 0
     """Another one is another representation of the same content."""
 
@@ -83,7 +83,7 @@ class Site:
     bare_304: bool = True
     """Its 304 has no headers, and comes only where the headers of the page would be as before, too; else the validators are of the body."""
     is_dead: bool = False
-    """The outage is no passing one."""
+    """The outage is permanent."""
     is_folded: bool = False
     """Its addresses are folded into those of another host, so that nothing is there."""
     robots_answers: bool = False
@@ -129,7 +129,7 @@ class CookieWall:
     is_set_at_door: bool = True
     """The second URL sets it, and not the page."""
     is_broken: bool = False
-    """It does not heed the cookie that it sets."""
+    """It ignores the cookie that it sets."""
 
     def leads(self, url: str, site: Site) -> str:
         """Return where a URL leads to without the cookie."""
@@ -153,7 +153,7 @@ class CookieWall:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request is answered with; `failure` when it isn't: "refused", "timeout" or "no host"."""
+    """Answer to a request; without one, `failure` is "refused", "timeout" or "no host"."""
 
     status: int = 0
     failure: str = ""
@@ -192,18 +192,18 @@ class Web:
         self.linked: set[str] = set()
         """Addresses that a page links or has linked, as its canonical page or otherwise."""
         self.waited_for: set[str] = set()
-        """Addresses where nothing is, into which those of pages are folded: they are asked for as long as a document waits for it."""
+        """Addresses where nothing is, into which those of pages are folded: they are requested as long as a document waits for it."""
         self.starts: list[str] = []
         """Start URLs beside the home pages."""
         self.nearest: dict[str, int] = {}
         """Links from the nearest start URL, at the time when they were fewest for it or for what links it; of everything that is or was there."""
         self.farthest: dict[str, int] = {}
-        """The same when they were most."""
+        """The same at the time when they were most."""
         self.requests: dict[str, int] = {}
         self.most_redirects = 0
         """How many redirects in a row have been followed at most: where one led, a page stays though fewer are followed now."""
         self.lasting = ""
-        """A host whose home page is a start URL for ever, beside that of the first."""
+        """A further host whose home page is always a start URL."""
         self._flakiness = flakiness
 
     @property
@@ -211,7 +211,7 @@ class Web:
         return next(iter(self.sites.values()))
 
     def homed(self) -> list[Site]:
-        """The sites that have a home page."""
+        """Return the sites that have a home page."""
         return [site for site in self.sites.values() if not site.is_folded]
 
     def site_of(self, url: str) -> Site:
@@ -221,11 +221,11 @@ class Web:
         return [page for page in self.pages.values() if host_of(page.url) == site.host]
 
     def start_urls(self) -> list[str]:
-        """Where crawls begin."""
+        """Return the URLs where crawls begin."""
         return [site.home for site in self.sites.values() if site.start] + self.starts
 
     def put(self, page: Page) -> None:
-        """Have a page be where it says."""
+        """Add a page at its address."""
         self.pages[page.url] = page
         if page.url in self.gone:
             self.gone.remove(page.url)
@@ -234,7 +234,7 @@ class Web:
             site.dead.remove(page.url)
 
     def remove(self, url: str, *, leave_link: bool = False) -> None:
-        """Have nothing be there any more, with the links to it left standing or not."""
+        """Remove a page, with or without the links to it."""
         page = self.pages.pop(url)
         self.gone.append(url)
         if leave_link and page.linked:
@@ -254,7 +254,7 @@ class Web:
         return ("", ()) if page is None else (page.location, (*page.links, page.canonical, page.link_canonical))
 
     def home(self, site: Site) -> Page:
-        """A site's home page, which links all others."""
+        """Return a site's home page, which links all others."""
         if site.is_walled:
             assert site.wall is not None
             return Page(site.home, status=302, location=site.wall.leads(site.home, site))
@@ -267,7 +267,7 @@ class Web:
         return Page(site.home, f"Home of {site.host}", f"what there is at {site.host}", links, stamp=site.stamp)
 
     def page(self, url: str) -> Page | None:
-        """What is at an address, whether or not its site answers; None where there is nothing."""
+        """Return the page at an address, whether or not its site answers; None where there is nothing."""
         site = self.sites.get(host_of(url))
         if site is not None and url == site.home and not site.is_folded:
             return self.home(site)
@@ -384,22 +384,22 @@ def _bounced(wall: CookieWall, url: str, site: Site, cookies: Collection[str]) -
 
 
 def host_of(url: str) -> str:
-    """The host of an address, with its port where that stands there."""
+    """Return the host of an address, with its port if the address has one."""
     return url.split("/", 3)[2]
 
 
 def name_of(url: str) -> str:
-    """The host of an address, without its port."""
+    """Return the host of an address, without its port."""
     return host_of(url).partition(":")[0]
 
 
 def path_of(url: str) -> str:
-    """The path of an address, with its query."""
+    """Return the path of an address, with its query."""
     return "/" + url.split("/", 3)[3]
 
 
 def _version_of(page: Page, *, whole: bool) -> str:
-    """Differs whenever what is sent does, or the body of it."""
+    """Return a version that differs whenever the response does, or its body."""
     sent: tuple[object, ...] = (page.title, page.text, page.locked, page.links, page.noindex, page.canonical, page.stamp)
     if whole:
         sent += (page.type, page.header_noindex, page.link_canonical)
@@ -411,7 +411,7 @@ Leads = Callable[[str, int, int], tuple[str, Iterable[str]]]
 
 
 def distances(starts: Mapping[str, int], leads: Leads) -> dict[str, int]:
-    """How many links away from the nearest of some addresses another is, given how far those are away; a redirect is no link."""
+    """Return the distance of each address in links from the nearest of some, given theirs; a redirect is no link."""
     found: dict[str, int] = {}
     waiting = [(distance, 0, url) for url, distance in starts.items()]
     heapify(waiting)

@@ -53,7 +53,7 @@ def crawl_killed(
 
 
 def extraction_killed(number: int, args: Sequence[str], *, output: Path, env: Mapping[str, str], pages_at_once: int) -> Running:
-    """Do the same with a command that makes documents anew, so many pages at a time."""
+    """Do the same with a command that rebuilds documents, so many pages at a time."""
     return start_scrapy(args, output=output, env=env, first=partial(_kill_extraction_at, number, pages_at_once))
 
 

@@ -118,7 +118,7 @@ def test_damage_is_found(project: MakeProject, site: Site) -> None:
             file.truncate(path.stat().st_size - 3_000)
         found = demo.scrapy("archive", "demo", "--verify")
     assert found.returncode == 1
-    assert "damaged, or cut off, behind byte" in found.stdout
+    assert "damaged, or cut off, after byte" in found.stdout
     assert "has no record at its place" in found.stdout
 
 

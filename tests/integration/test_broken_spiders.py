@@ -11,9 +11,7 @@ import pytest
 from tests.command_line import ROOT, CompletedRun, run_scrapy
 
 MISSING = "spiders/collection.py is missing in {folder}, so no collection can be crawled: restore the file, for instance from"
-NO_CLASS = (
-    "spiders/collection.py in {folder} has no class CollectionSpider derived from crawlspace.runtime.components.spider.Base"
-)
+NO_CLASS = "spiders/collection.py in {folder} has no class CollectionSpider derived from crawlspace.runtime.components.spider.FrontierSpider"
 CORRECT = "; nothing can be crawled until the spider is corrected"
 
 BROKEN = [

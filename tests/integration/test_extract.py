@@ -1,4 +1,4 @@
-"""`scrapy reindex --extract` makes documents anew from the archive, with the code and settings as they are now."""
+"""`scrapy reindex --extract` rebuilds documents from the archive, with the code and settings as they are now."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def change(demo: Project, settings: str, name: str = "demo") -> None:
 
 
 def extract(demo: Project, *, name: str = "demo", settings: str = "") -> tuple[int, str]:
-    """Have documents made anew with further settings; return the exit status and what was printed."""
+    """Have documents rebuilt with further settings; return the exit status and what was printed."""
     change(demo, settings, name)
     done = demo.scrapy("reindex", name, "--extract", "--processes", "1", *OWN)
     return done.returncode, done.stdout or done.stderr
@@ -60,7 +60,7 @@ def test_what_ends_a_crawl_early_ends_no_extraction(project: MakeProject) -> Non
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_documents_are_made_anew_without_a_request(project: MakeProject, *, is_shared: bool) -> None:
+def test_documents_are_made_again_without_a_request(project: MakeProject, *, is_shared: bool) -> None:
     with serve(Site(SITE)) as server:
         demo = crawled(project, server.url("/"), is_shared=is_shared)
         before, asked = states(demo), len(server.paths())
@@ -119,7 +119,7 @@ def test_a_page_whose_code_fails_keeps_its_document(project: MakeProject) -> Non
         demo = crawled(project, server.url("/"))
     assert extract(demo, settings="EDITION = 'second'\nFAILS = ['A']\n") == (
         1,
-        "demo: 3 documents were sent again; 1 document could not be made anew, and stayed as before\n",
+        "demo: 3 documents were sent again; 1 document could not be rebuilt, and stayed as before\n",
     )
     assert editions(demo) == {"Home": "second", "A": "first", "B": "second"}
     assert states(demo)["/a"].state is State.DONE
@@ -134,11 +134,11 @@ def test_a_page_that_needs_a_request_keeps_its_document(project: MakeProject) ->
         asked = len(server.paths())
         status, said = extract(demo, name="asking", settings="ASKS = True\n")
         assert (status, len(server.paths())) == (1, asked)
-    assert "1 document could not be made anew" in said
+    assert "1 document could not be rebuilt" in said
     assert archived(demo, "/", "asking")[1].title == "at once"  # type: ignore[union-attr]
 
 
-def test_files_are_read_anew(project: MakeProject) -> None:
+def test_files_are_read_again(project: MakeProject) -> None:
     site = Site({"/": page("Home", links=["/f.pdf"]), "/f.pdf": binary(pdf(["words of a file"]), "application/pdf")})
     with serve(site) as server:
         demo = crawled(project, server.url("/"))
@@ -181,7 +181,7 @@ LAST_SEEN: list[tuple[str, dict[str, str], dict[str, str], int, bool]] = [
     ("/equal",             {},                                 {},                                              200,  True),
 ]  # fmt: skip
 AFTERWARDS = [
-    # what is done before documents are made anew
+    # what is done before documents are rebuilt
     (),
     ("archive", "demo", "--compact"),
 ]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.content.documents.kinds import CSV, DOCX, PDF
+from crawlspace.content.documents.kinds import CSV, PDF
+from crawlspace.content.mime import DOCX
 from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import State

@@ -67,7 +67,7 @@ def test_the_class_passes_the_checks_of_a_project(spiders: Spiders, check: str) 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_known_pages_are_not_read_anew_at_once(demo: Project, spiders: Spiders) -> None:
+def test_known_pages_are_not_read_again_at_once(demo: Project, spiders: Spiders) -> None:
     (demo.data / "demo").mkdir()
     (demo.data / "demo" / "state.db").touch()
     written = spiders.genspider("demo").succeeded().stdout
@@ -138,7 +138,7 @@ def test_a_spider_that_exists_is_overwritten_with_force_only(spiders: Spiders) -
     there = f"{spiders.folder.name}.demo"
     assert (refused.returncode, refused.stderr) == (
         2,
-        f"spider 'demo' exists already, in module {there}: --force writes it anew\n",
+        f"spider 'demo' exists already, in module {there}: --force writes it again\n",
     )
     assert (spiders.folder / "demo.py").read_text() == own
     spiders.genspider("demo", "--force").succeeded()

@@ -46,6 +46,6 @@ def test_an_index_that_was_lost(project: MakeProject, *, is_shared: bool) -> Non
         assert_same(indexed(demo), ["/", "/a"])
         for file in (demo.data / "demo").glob("index.db*"):
             file.unlink()
-        assert is_shared or "`scrapy reindex demo` makes it anew" in demo.scrapy("status", "demo").succeeded().stdout
+        assert is_shared or "`scrapy reindex demo` rebuilds it" in demo.scrapy("status", "demo").succeeded().stdout
         demo.crawl("demo").succeeded()
         assert_same(indexed(demo), ["/", "/a"])

@@ -189,7 +189,7 @@ def test_what_was_fetched_with_a_log_in_stays_out_when_the_log_in_is_gone(projec
             demo.scrapy(*command).succeeded()
             assert made.there() == public, command
         demo.scrapy("reindex", "demo", "--extract", "--processes", "1")
-        assert made.there() == public, "made anew of the response that was had with the log-in"
+        assert made.there() == public, "rebuilt from the response that was had with the log-in"
 
 
 def test_the_option_is_read(project: MakeProject) -> None:

@@ -69,7 +69,7 @@ def test_a_new_index_takes_the_place_of_the_present_one(crawled: Rebuilding) -> 
     assert "no difference" in crawled.demo.scrapy("audit", "demo", "--sink", "search").succeeded().stdout
 
 
-def test_with_documents_that_are_made_anew(crawled: Rebuilding) -> None:
+def test_with_documents_that_are_made_again(crawled: Rebuilding) -> None:
     before = crawled.version("/a")
     status, said = crawled.rebuild("--rebuild", "--extract", "--processes", "1")
     assert (status, said.splitlines()[0]) == (0, "demo: 4 documents were sent again")
@@ -204,7 +204,7 @@ def test_a_much_smaller_one_is_to_be_approved(crawled: Rebuilding) -> None:
         (
             ("--rebuild", "--sink", "embedded"),
             2,
-            "CRAWLSPACE_SINKS has no server 'embedded' whose index could be built anew: it has search",
+            "CRAWLSPACE_SINKS has no server 'embedded' whose index could be rebuilt: it has search",
         ),
         (("--rollback", "--extract"), 2, "--extract goes with --rebuild: --rollback and --discard make no document"),
         (("--rebuild", "--parked"), 2, "not allowed with"),

@@ -20,7 +20,7 @@ def lose_index(demo: Project) -> None:
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_an_index_that_was_lost_is_made_anew(project: MakeProject, *, is_shared: bool) -> None:
+def test_an_index_that_was_lost_is_made_again(project: MakeProject, *, is_shared: bool) -> None:
     with serve(Site(SITE)) as server:
         demo = project(collection(server.url("/"), settings=ARCHIVED))
         if is_shared:
@@ -31,7 +31,7 @@ def test_an_index_that_was_lost_is_made_anew(project: MakeProject, *, is_shared:
         lose_index(demo)
         refused = demo.scrapy("search", "demo", "same")
         assert refused.returncode == 1
-        assert is_shared or "`scrapy reindex demo` makes it anew" in refused.stderr
+        assert is_shared or "`scrapy reindex demo` rebuilds it" in refused.stderr
         assert demo.scrapy("reindex", "demo").succeeded().stdout == "demo: 3 documents were sent again\n"
         assert indexed(demo) == before
         assert sorted(demo.scrapy("export", "demo", "-O", "-:jsonl").succeeded().stdout) == sorted(found)

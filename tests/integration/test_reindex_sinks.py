@@ -155,7 +155,7 @@ def test_what_has_no_record_is_fetched_by_the_next_crawl(project: MakeProject) -
         assert there(search) == ALL
 
 
-def test_documents_made_anew_are_sent_to_each(project: MakeProject) -> None:
+def test_documents_made_again_are_sent_to_each(project: MakeProject) -> None:
     with search_server() as search, serve(three_pages()) as server:
         options = search.options()
         demo = project(collection(server.url("/"), settings=sinks(search=options, log={"type": "file"})))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import zlib
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from tests.integration.killed_at_commit import MarkingSite, crawl_killed
 from tests.integration.rendering import RENDERS, dom, packed_shell, shell
 from tests.integration.stored import collection, indexed, make_due, shared, states
 from tests.integration.test_extract import OWN, change, editions, extract
-from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Server, Site, page, serve
 
 
@@ -35,10 +32,7 @@ def crawled(project: MakeProject, server: Server, *options: str, settings: str =
 
 def printed(demo: Project, url: str, *options: str) -> bytes:
     """What `scrapy content` prints of a page."""
-    command = [sys.executable, "-m", "scrapy", "content", "demo", url, *options]
-    return subprocess.run(
-        command, env={**os.environ, **demo.env}, stdout=subprocess.PIPE, timeout=LONGEST_WAIT_S, check=True
-    ).stdout
+    return os.fsencode(demo.scrapy("content", "demo", url, *options).succeeded().stdout)
 
 
 def test_both_are_kept_and_the_dom_is_what_is_read(project: MakeProject) -> None:
@@ -62,7 +56,7 @@ def test_both_are_kept_and_the_dom_is_what_is_read(project: MakeProject) -> None
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_documents_are_made_anew_of_the_dom(project: MakeProject, *, is_shared: bool) -> None:
+def test_documents_are_made_again_of_the_dom(project: MakeProject, *, is_shared: bool) -> None:
     with serve(site()) as server:
         demo = project(collection(server.url("/"), settings=ARCHIVED + RENDERS))
         if is_shared:
@@ -74,12 +68,12 @@ def test_documents_are_made_anew_of_the_dom(project: MakeProject, *, is_shared: 
         assert archived(demo, "/a") == (before, document), "nothing has changed"
         for edition in ("second", "third"):
             assert extract(demo, settings=f"EDITION = {edition!r}\n")[0] == 0
-            now, remade = archived(demo, "/a")
+            now, rebuilt = archived(demo, "/a")
             assert now is not None
-            assert remade is not None
+            assert rebuilt is not None
             assert document is not None
             assert (now.body, now.dom) == (before.body, before.dom)
-            assert (remade.text, remade.title, remade.fields["edition"]) == (document.text, document.title, edition)
+            assert (rebuilt.text, rebuilt.title, rebuilt.fields["edition"]) == (document.text, document.title, edition)
             assert set(editions(demo).values()) == {edition}
             demo.scrapy("archive", "demo", "--compact").succeeded()
         assert len(server.paths()) == asked

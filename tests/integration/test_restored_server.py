@@ -52,7 +52,7 @@ def test_a_crawl_says_so_until_it_is_repaired(project: MakeProject, kind: str) -
             assert store.get_meta("sent:search") == mark.written()
 
 
-def test_a_reindex_that_was_stopped_begins_anew_with_another_index(project: MakeProject) -> None:
+def test_a_reindex_that_was_stopped_begins_again_with_another_index(project: MakeProject) -> None:
     with search_server() as search, serve(three_pages()) as server:
         demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search=search.options())))
         demo.crawl("demo").succeeded()
@@ -74,7 +74,7 @@ def test_a_reindex_that_was_stopped_begins_anew_with_another_index(project: Make
         assert there(search) == ALL
 
 
-def test_a_reindex_that_was_stopped_begins_anew_with_an_emptied_core(project: MakeProject) -> None:
+def test_a_reindex_that_was_stopped_begins_again_with_an_emptied_core(project: MakeProject) -> None:
     with solr_server() as search, serve(three_pages()) as server:
         demo = project(collection(server.url("/"), settings=sinks(local=LOCAL, search=search.options())))
         demo.crawl("demo").succeeded()

@@ -37,7 +37,7 @@ DOWNLOADER = [
     ("ReplacesRequest", {"/": 200, "/a": 200}, ["/a"], ["A page", "Home"], ""),
     ("ReplacesRequestAlways", {"/": 200, "/a": 699}, [], ["Home"], "/a has no outcome (699): a middleware has requested it more than 10 times in a row"),
     ("ReplacesUrl", {"/": 200, "/a": 3020, "/elsewhere": 200}, ["/elsewhere"], ["Elsewhere", "Home"], "counts as a redirect (3020)"),
-    ("StartsAnew", {"/": 200, "/a": 699, "/a?anew": 200}, ["/a?anew"], ["A page", "Home"], "/a has no outcome (699): a middleware has lost its request or response"),
+    ("StartsAnew", {"/": 200, "/a": 699, "/a?again": 200}, ["/a?again"], ["A page", "Home"], "/a has no outcome (699): a middleware has lost its request or response"),
     ("IgnoresRequest", {"/": 200, "/a": 699}, [], ["Home"], ""),
     ("ChangesBody", {"/": 200, "/a": 200}, ["/a"], ["Another page", "Home"], ""),
     ("IgnoresResponse", {"/": 200, "/a": 699}, ["/a"], ["Home"], ""),

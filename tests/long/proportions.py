@@ -87,6 +87,7 @@ def _crawled(load: _Load, seconds: int) -> list[Row]:
                 "DOWNLOAD_DELAY": load.delay_s,
                 "CONCURRENT_REQUESTS": 200 if load.delay_s else 32,
                 "CLOSESPIDER_TIMEOUT": seconds,
+                "CRAWLSPACE_CONTINUOUS": True,  # else each URL is fetched once
                 "CRAWLSPACE_REFRESH_MIN": _REFRESH_S,
                 "CRAWLSPACE_REFRESH_MAX": _REFRESH_S,
                 "CRAWLSPACE_SOURCE_WEIGHTS": {source.label: weight for source, weight in _WEIGHTS.items()},

@@ -1,4 +1,4 @@
-"""Whether a search notices that an index is built anew: `python -m tests.long.rebuild`.
+"""Whether a search notices that an index is rebuilt: `python -m tests.long.rebuild`.
 
 20,000 documents are in an OpenSearch, which is started (a JDK and Maven) unless CRAWLSPACE_TEST_OPENSEARCH_URL or --server names one. A
 process goes on as a crawl does: it changes documents, deletes some and adds some, and sends that. Every 100 ms a search counts the
@@ -45,7 +45,7 @@ _AT_ONCE = 20
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
-    parser = argparse.ArgumentParser(description="Search while an index is built anew.")
+    parser = argparse.ArgumentParser(description="Search while an index is rebuilt.")
     parser.add_argument("--documents", type=int, default=20_000)
     parser.add_argument("--server", metavar="URL", default=os.environ.get("CRAWLSPACE_TEST_OPENSEARCH_URL"))
     parser.add_argument("--crawl", nargs=2, metavar=("FOLDER", "URL"), help=argparse.SUPPRESS)

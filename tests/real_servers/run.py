@@ -67,7 +67,7 @@ SEARCH_TESTS = (
     "tests/unit/index/opensearch",
     "tests/unit/index/test_faulty_servers.py",
     "tests/unit/index/test_markers.py",
-    "tests/unit/index/test_by_reference.py",
+    "tests/unit/index/test_orders.py",
     "tests/integration/test_search_servers.py",
     "tests/integration/test_sinks.py",
     "tests/integration/test_audit.py",

@@ -196,7 +196,7 @@ def test_every_status_code_is_documented_with_its_sentence() -> None:
 
 @pytest.mark.parametrize("page", sorted({page for page, _ in TABLES}))
 def test_the_tables_are_those_that_tests_run_on(page: str) -> None:
-    assert text(page) == written(page, text(page)), "python -m tests.tables writes them anew"
+    assert text(page) == written(page, text(page)), "python -m tests.tables writes them again"
 
 
 def test_every_state_of_a_url_is_documented() -> None:

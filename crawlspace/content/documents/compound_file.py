@@ -1,6 +1,6 @@
-"""The names of the streams in a compound file (MS-CFB), Microsoft's container before zip: they show what the file is.
+"""The names of the streams in a compound file (MS-CFB), Microsoft's container before zip: they show the type of the file.
 
-Only the directory is read. Office writes encrypted OOXML files as such a container, too (MS-OFFCRYPTO, 2.3.4).
+Only the directory is read. Encrypted OOXML files are such a container, too (MS-OFFCRYPTO, 2.3.4).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def is_compound(start: bytes) -> bool:
 
 
 def stream_names(file: BinaryIO) -> set[str]:
-    """Return the names in the directory; those that could be read, if the file is damaged."""
+    """Return the names in the directory; of a damaged file, those that can be read."""
     file.seek(0)
     header = file.read(512)
     if len(header) < 512 or not is_compound(header):

@@ -1,4 +1,4 @@
-"""What is read from a file, the limits of reading, and why a file has no text."""
+"""The contents of a file, the limits of reading, and the reasons for a file without text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from msgspec import Struct
 MAX_TITLE = 1_000
 MAX_AUTHOR = 1_000
 MAX_HREF = 8_000
+BYTES_PER_CHARACTER = 4
+"""Bytes of a text that are read for each character of the limit."""
 
 
 class TextStatus(StrEnum):
-    """Why a file has no text in the index. The values are the field `text_status` of its document."""
+    """The reason that a file has no text. The values are those of the field `text_status` of its document."""
 
     ENCRYPTED = "encrypted"
     DAMAGED = "damaged"
@@ -52,7 +54,7 @@ class UnreadableFile(Exception):
 
 
 class FileLimits(Struct, frozen=True):
-    """How much is read of one file. Text and pages beyond are left out; a file over one of the others is unreadable."""
+    """Limits of one file. Text and pages beyond them are left out; a file beyond another limit is unreadable."""
 
     max_text: int = 4 * 1024 * 1024
     """Characters."""
@@ -65,7 +67,7 @@ class FileLimits(Struct, frozen=True):
 
 
 class FileContents(Struct):
-    """The contents of a file. Times are in ISO 8601; what a file does not have is empty."""
+    """The contents of a file. Times are in ISO 8601; missing values are empty."""
 
     kind: str
     """Its MIME type, by its bytes."""
@@ -86,12 +88,12 @@ class FileContents(Struct):
     text_left_out: bool = False
     """There is more text, or there are more pages, than the limits allow."""
     status: TextStatus | None = None
-    """Why it has no text."""
+    """The reason that it has no text."""
     detail: str = ""
 
 
 class FileReader(Protocol):
-    """Reads one format. Raises UnreadableFile, or whatever its library raises for a damaged file."""
+    """Reads one format. Raises UnreadableFile, or any exception of its library for a damaged file."""
 
     def __call__(self, file: BinaryIO, contents: FileContents, limits: FileLimits) -> None:
         """Complete `contents`."""

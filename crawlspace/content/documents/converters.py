@@ -1,4 +1,4 @@
-"""Formats without a reader: a command of the user's prints the text of a file, or a Tika server returns it."""
+"""Converters for formats without a reader: a command of the user prints the text of a file, or a Tika server returns it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from typing import BinaryIO
 from urllib.parse import urlsplit
 
 from crawlspace.content.charset import decode
-from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
+from crawlspace.content.documents.contents import BYTES_PER_CHARACTER, FileContents, FileLimits, TextStatus, UnreadableFile
 from crawlspace.content.documents.kinds import usual_type
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 
 FILE = "{file}"
-_BYTES_A_CHARACTER = 4
 _CHUNK = 64 * 1024
 _OK, _NO_CONTENT, _SERVER_ERROR = 200, 204, 500
 
 
 def converter_for(mime: str, converters: Mapping[str, str]) -> str:
-    """Return the converter for a type: that of its name before that of a pattern such as `image/*`; empty if there is none."""
+    """Return the converter for a type: by its name, else by a pattern such as `image/*`; empty without one."""
     found = converters.get(mime) or converters.get(usual_type(mime))
     if found:
         return found
@@ -31,7 +30,7 @@ def converter_for(mime: str, converters: Mapping[str, str]) -> str:
 
 
 def is_server(converter: str) -> bool:
-    """Return whether a converter is a Tika server, and no command."""
+    """Return whether a converter is a Tika server, and not a command."""
     return converter.lower().startswith(("http://", "https://"))
 
 
@@ -41,7 +40,7 @@ def command_words(converter: str) -> list[str]:
 
 
 def complete(contents: FileContents, output: bytes, limits: FileLimits) -> None:
-    """Complete the contents by what a converter has returned."""
+    """Complete the contents with the output of a converter."""
     most = _most_bytes(limits)
     contents.text_left_out = len(output) > most
     buffer = TextBuffer(limits)
@@ -51,7 +50,7 @@ def complete(contents: FileContents, output: bytes, limits: FileLimits) -> None:
 
 
 def run_command(path: str, converter: str, *, limits: FileLimits, folder: str) -> bytes:
-    """Return what a command prints for a file; of more than the limit, one byte more. Its temporary files go to `folder`."""
+    """Return the output of a command for a file, at most one byte more than the limit. Its temporary files are in `folder`."""
     most = _most_bytes(limits)
     words = [word.replace(FILE, path) for word in command_words(converter)]
     try:
@@ -77,8 +76,8 @@ def run_command(path: str, converter: str, *, limits: FileLimits, folder: str) -
     return output
 
 
-def ask_server(file: BinaryIO, kind: str, url: str, *, limits: FileLimits, timeout_s: float) -> bytes:
-    """Return what a Tika server answers for a file; of more than the limit, one byte more."""
+def convert_by_server(file: BinaryIO, kind: str, url: str, *, limits: FileLimits, timeout_s: float) -> bytes:
+    """Return the answer of a Tika server for a file, at most one byte more than the limit."""
     parts = urlsplit(url)
     make = http.client.HTTPSConnection if parts.scheme.lower() == "https" else http.client.HTTPConnection
     connection = make(parts.hostname or "", parts.port, timeout=timeout_s)
@@ -98,7 +97,7 @@ def ask_server(file: BinaryIO, kind: str, url: str, *, limits: FileLimits, timeo
 
 
 def _most_bytes(limits: FileLimits) -> int:
-    return limits.max_text * _BYTES_A_CHARACTER
+    return limits.max_text * BYTES_PER_CHARACTER
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:

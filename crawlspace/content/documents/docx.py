@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, FileLimits
 from crawlspace.content.documents.ooxml import Relationship, link_of, main_part, read_drawings, read_properties, relationships
-from crawlspace.content.documents.package import Leaves, Package, ignoring_damage
+from crawlspace.content.documents.package import Leaves, Package, ignoring_damage, page_count
 from crawlspace.content.documents.text_buffer import Flow, TextBuffer, TextFull
 
 _OTHER_PARTS = ("footnotes", "endnotes", "comments", "header", "footer")
@@ -26,22 +27,19 @@ def read_docx(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     read_properties(package, contents)
     buffer = TextBuffer(limits)
     related = relationships(package, main)
-    try:
+    with suppress(TextFull):
         package.parse(main, WordText(buffer, limits, related, is_body=True))
         for kind in _OTHER_PARTS:
             for part in dict.fromkeys(one.target for one in related.values() if one.kind == kind and not one.is_external):
                 with ignoring_damage():
                     package.parse(part, WordText(buffer, limits, relationships(package, part)))
         read_drawings(package, (one.target for one in related.values() if one.kind in _DRAWINGS), buffer)
-    except TextFull:
-        pass
     buffer.complete(contents)
-    pages = Leaves.of(package, "docProps/app.xml").get("Pages")
-    contents.pages = int(pages) if pages.isdecimal() and len(pages) < 7 else 0
+    contents.pages = page_count(Leaves.of(package, "docProps/app.xml").get("Pages"))
 
 
 class WordText:
-    """Takes the text of one part."""
+    """Collects the text of one part."""
 
     def __init__(
         self, buffer: TextBuffer, limits: FileLimits, related: Mapping[str, Relationship], *, is_body: bool = False

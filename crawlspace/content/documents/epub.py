@@ -1,7 +1,8 @@
-"""The text of EPUB books: the pages of the spine, read as the HTML that they are (EPUB 3.3)."""
+"""The text of EPUB books: the pages of the spine, read as HTML (EPUB 3.3)."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import BinaryIO
 
 from crawlspace.content.dates import iso_time
@@ -11,7 +12,7 @@ from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 from crawlspace.content.html import extract
 
 _FONTS_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")
-"""What obfuscates fonts only; anything else encrypts the pages."""
+"""Algorithms that obfuscate fonts only; all others encrypt the pages."""
 
 
 def read_epub(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None:
@@ -34,11 +35,9 @@ def read_epub(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     contents.text_left_out = len(pages) > limits.max_pages
     buffer = TextBuffer(limits)
     is_whole = True
-    try:
+    with suppress(TextFull):
         for page in pages[: limits.max_pages]:
             is_whole &= _read_page(package, resolved(book, page), buffer)
-    except TextFull:
-        pass
     buffer.complete(contents)
     if not (is_whole or contents.text):
         raise UnreadableFile(TextStatus.DAMAGED, "its pages cannot be read")

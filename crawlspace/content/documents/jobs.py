@@ -1,4 +1,4 @@
-"""What a process that reads files is asked, and what it answers (`framing`)."""
+"""The messages to and from a process that reads files (see `framing`)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class FileJob(Struct, frozen=True):
     path: str = ""
     data: bytes = b""
     converter: str = ""
-    """A command, or the URL of a Tika server; empty: by a reader of ours."""
+    """A command, or the URL of a Tika server; empty: one of our readers."""
     folder: str = ""
-    """An empty folder for the files of a converter; whoever asks removes it with all that is in it."""
+    """An empty folder for the files of a converter, which the crawl removes afterwards."""
     timeout_s: float = 30.0
     limits: FileLimits = FileLimits()
 
@@ -31,9 +31,10 @@ _CONTENTS = msgpack.Decoder(FileContents)
 
 
 def job_of(body: bytes) -> FileJob:
+    """Return the job in a message."""
     return _JOBS.decode(body)
 
 
 def contents_of(body: bytes) -> FileContents:
-    """Return the contents in an answer. Raises msgspec.DecodeError for what is none, as of a process that ran out of memory."""
+    """Return the contents in an answer. Raises msgspec.DecodeError for anything else, as of a process that ran out of memory."""
     return _CONTENTS.decode(body)

@@ -1,4 +1,5 @@
-"""What Word, PowerPoint and Excel files have in common: relationships between parts, and metadata (ECMA-376 part 2)."""
+"""Common parts of Word, PowerPoint and Excel files: relationships and metadata (ECMA-376 part 2), diagrams, charts, shapes and comments
+(ECMA-376 part 1, 20 and 21)."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def relationships(package: Package, part: str) -> dict[str, Relationship]:
 
 
 def link_of(attributes: Mapping[str, str], related: Mapping[str, Relationship]) -> str | None:
-    """Return where a hyperlink element leads to outside the file; None if nowhere."""
+    """Return the URL of a hyperlink element; None if it leads nowhere outside the file."""
     relationship = related.get(attributes.get("id", ""))
     return relationship.target if relationship is not None and relationship.is_external else None
 
@@ -60,9 +61,6 @@ def read_properties(package: Package, contents: FileContents) -> None:
     contents.language = contents.language or core.get("language")
 
 
-# --- drawing -------------------------------------------------------------------------------------------------------
-
-
 _NAMES = frozenset({"strCache", "multiLvlStrCache"})
 """The names of series and categories in a chart."""
 _ENDS_WORD = frozenset({"p", "br", "tab", "tc", "sp", "v", "text", "comment", "cm", "threadedComment"})
@@ -76,7 +74,7 @@ def read_drawings(package: Package, parts: Iterable[str], buffer: TextBuffer) ->
 
 
 class DrawingText:
-    """Takes the text of one part: that of paragraphs and comments, and the names in a chart, without its numbers."""
+    """Collects the text of one part: paragraphs and comments, and the names in a chart, without its numbers."""
 
     def __init__(self, buffer: TextBuffer) -> None:
         self._buffer = buffer

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import BinaryIO
 
 from crawlspace.content.dates import iso_time
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
 from crawlspace.content.documents.kinds import ODP, ODS
-from crawlspace.content.documents.package import Leaves, Package, ignoring_damage
+from crawlspace.content.documents.package import Leaves, Package, ignoring_damage, page_count
 from crawlspace.content.documents.text_buffer import Flow, TextBuffer, TextFull
 
 _ASIDES = frozenset({"note-body", "annotation", "text-box", "desc", "object", "custom-shape", "notes"})
@@ -29,16 +30,14 @@ def read_open_document(file: BinaryIO, contents: FileContents, limits: FileLimit
     _read_metadata(package, contents)
     buffer = TextBuffer(limits)
     body = OpenDocumentText(buffer, limits, pages=_PAGES.get(contents.kind, ""), root="body")
-    try:
+    with suppress(TextFull):
         package.parse("content.xml", body)
-        for part in package.names("object "):  # charts, formulas and tables of their own
+        for part in package.names("object "):  # embedded charts, formulas and tables
             if part.lower().endswith("/content.xml"):
                 with ignoring_damage():
                     package.parse(part, OpenDocumentText(buffer, limits, root="body"))
         with ignoring_damage():
             package.parse("styles.xml", OpenDocumentText(buffer, limits, root="master-styles"))
-    except TextFull:
-        pass
     contents.pages = body.pages or contents.pages
     buffer.complete(contents)
 
@@ -50,11 +49,11 @@ def _read_metadata(package: Package, contents: FileContents) -> None:
     contents.created, contents.modified = iso_time(meta.get("creation-date")), iso_time(meta.get("date"))
     contents.language = meta.get("language")
     pages = next((given.get("page-count", "") for name, given in meta.elements if name == "document-statistic"), "")
-    contents.pages = int(pages) if pages.isdecimal() and len(pages) < 7 else 0
+    contents.pages = page_count(pages)
 
 
 class OpenDocumentText:
-    """Takes the text below one element, `root`. `pages` names the elements that are counted as pages."""
+    """Collects the text below one element, `root`. `pages` names the elements that are counted as pages."""
 
     def __init__(self, buffer: TextBuffer, limits: FileLimits, *, root: str, pages: str = "") -> None:
         self._buffer, self._root, self._page = buffer, root, pages

@@ -1,6 +1,6 @@
 """A zip file with XML parts, as OOXML, OpenDocument and EPUB are: opened within limits, its parts read as a stream.
 
-The bytes that come out of the archive are counted while they are inflated, because its directory may say anything. No entity of an
+The bytes that come out of the archive are counted while they are inflated, because its directory may be wrong. No entity of an
 XML part is expanded.
 """
 
@@ -25,7 +25,7 @@ _MOST_TAG = 16 * 1024 * 1024
 
 
 class XmlHandler(Protocol):
-    """Takes the events of an XML part; names are local names, and namespaces of elements are not compared."""
+    """Processes the events of an XML part; names are local names, and namespaces of elements are not compared."""
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None: ...
 
@@ -57,7 +57,7 @@ class Package:
         return part.lower() in self._members
 
     def names(self, beginning: str) -> list[str]:
-        """Return the parts whose names begin so, in the order of their numbers."""
+        """Return the parts whose names have a beginning, in the order of their numbers."""
         found = [member.filename.lstrip("/") for name, member in self._members.items() if name.startswith(beginning)]
         return sorted(found, key=lambda name: (len(name), name))
 
@@ -90,11 +90,11 @@ class Package:
         return bytes(found[:most])
 
     def parse(self, part: str, handler: XmlHandler) -> None:
-        """Give the events of an XML part to a handler; nothing if the part is missing."""
+        """Pass the events of an XML part to a handler; none if the part is missing."""
         parse_xml(self.chunks(part), handler)
 
     def parse_readable(self, part: str, handler: XmlHandler) -> bool:
-        """Give the events of an XML part to a handler as far as it can be read. Return whether that is all of it."""
+        """Pass the events of an XML part to a handler as far as it can be read. Return whether all of it can."""
         try:
             self.parse(part, handler)
         except UnreadableFile as error:
@@ -105,7 +105,7 @@ class Package:
 
 
 def parse_xml(chunks: Iterator[bytes], handler: XmlHandler) -> None:
-    """Give the events of an XML document to a handler. Raises UnreadableFile if it is not well formed or declares entities."""
+    """Pass the events of an XML document to a handler. Raises UnreadableFile if it is not well formed or declares entities."""
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
@@ -145,7 +145,7 @@ def parse_xml(chunks: Iterator[bytes], handler: XmlHandler) -> None:
             if begun > _MOST_TAG:
                 raise UnreadableFile(TextStatus.OVER_LIMITS, "it has a tag of more than 16 MB")
             if len(unread) < begun:
-                continue  # expat would read the tag that has begun from its beginning with each chunk
+                continue  # expat would read an unfinished tag from its beginning with each chunk
             parser.Parse(bytes(unread))
             given += len(unread)
             unread.clear()
@@ -156,7 +156,7 @@ def parse_xml(chunks: Iterator[bytes], handler: XmlHandler) -> None:
 
 
 class _LocalNames(dict[str, str]):
-    """Names by what expat calls them, which is the namespace and a space before each."""
+    """Local names by the names of expat, which have the namespace and a space before them."""
 
     def __missing__(self, name: str) -> str:
         found = name.rpartition(" ")[2]
@@ -170,7 +170,7 @@ def _has_namespace(name: str) -> bool:
 
 
 class Leaves:
-    """Collects the text of elements by their name, as metadata has it. `of`: a part of that form, which may be damaged."""
+    """Collects the text of elements by their name, as in metadata."""
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
@@ -182,8 +182,9 @@ class Leaves:
 
     @classmethod
     def of(cls, package: Package, part: str) -> Leaves:
+        """Return those of a part, which may be damaged."""
         leaves = cls()
-        with ignoring_damage():  # the text counts, not its metadata
+        with ignoring_damage():  # the text matters more than metadata
             package.parse(part, leaves)
         return leaves
 
@@ -215,12 +216,17 @@ class Leaves:
 
 @contextmanager
 def ignoring_damage() -> Iterator[None]:
-    """Ignore that a part of lesser importance is damaged; limits hold all the same."""
+    """Ignore damage of a less important part; limits apply nevertheless."""
     try:
         yield
     except UnreadableFile as error:
         if error.status is not TextStatus.DAMAGED:
             raise
+
+
+def page_count(text: str) -> int:
+    """Return a number of pages in metadata; 0 for anything else."""
+    return int(text) if text.isdecimal() and len(text) < 7 else 0
 
 
 def resolved(part: str, target: str) -> str:

@@ -1,4 +1,4 @@
-"""A file as a page: its contents, or what is known of a file that has no text."""
+"""A file as a page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def file_name(url: str, disposition: str) -> str:
 
 
 def _extended_name(disposition: str) -> str:
-    """Return the `filename*` of a Content-Disposition header (RFC 8187); empty if it has none that can be read."""
+    """Return the `filename*` of a Content-Disposition header (RFC 8187); empty if it is missing or unreadable."""
     for name, quoted, plain in _PARAMETER.findall(disposition):
         charset, _, rest = (quoted or plain).partition("'")
         codec = codec_of(charset)

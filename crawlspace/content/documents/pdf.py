@@ -1,4 +1,4 @@
-"""The text of PDF files, by PDFium: page after page, never more of the file in memory than PDFium asks for."""
+"""The text of PDF files, by PDFium: page after page, with no more of the file in memory than PDFium reads."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
 
 _HYPHEN_AT_LINE_END = re.compile("[\x02\ufffe]\\s*")
 """PDFium puts one of these signs in place of a hyphen that only ends a line."""
-
-
 _MOST_ANNOTATIONS = 2_000
 """Of one page."""
 _LONGEST_LANGUAGE = 200
 _SAMPLE = 50
-"""Characters of a page that are looked at."""
+"""Characters of a page that are examined."""
 _LONGEST_ANNOTATION = 200_000
 
 
@@ -41,21 +39,19 @@ def read_pdf(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None
     contents.text_left_out = contents.pages > limits.max_pages
     buffer = TextBuffer(limits)
     broken = 0
-    try:
+    with suppress(TextFull):
         for number in range(min(contents.pages, limits.max_pages)):
             try:
                 _read_page(document, number, buffer)
             except pypdfium2.PdfiumError:
                 broken += 1
-    except TextFull:
-        pass
     buffer.complete(contents)
     if not contents.text and broken:
         raise UnreadableFile(TextStatus.DAMAGED, f"{broken} of {contents.pages} pages cannot be read")
 
 
 def _metadata(document: pypdfium2.PdfDocument, key: str) -> str:
-    """Return an entry of the metadata; empty if there is none, or it is no text."""
+    """Return an entry of the metadata; empty if it is missing or no text."""
     with suppress(UnicodeDecodeError):
         return str(document.get_metadata_value(key))
     return ""
@@ -67,7 +63,7 @@ def _language(document: pypdfium2.PdfDocument) -> str:
         return ""
     value = ctypes.create_string_buffer(length)
     pdfium.FPDFCatalog_GetLanguage(document, ctypes.cast(value, ctypes.POINTER(pdfium.FPDF_WCHAR)), length)
-    return value.raw.decode("utf-16-le", "replace").rstrip("\0")
+    return _utf16(value)
 
 
 def _read_page(document: pypdfium2.PdfDocument, number: int, buffer: TextBuffer) -> None:
@@ -93,7 +89,7 @@ def _read_page(document: pypdfium2.PdfDocument, number: int, buffer: TextBuffer)
 def _is_without_unicode(text_page: pypdfium2.PdfTextPage, text: str) -> bool:
     """Return whether the text of a page is numbers of glyphs, because its fonts have no Unicode maps.
 
-    Where such numbers are ASCII, as in old TeX files, they mostly are the letters all the same.
+    ASCII numbers, as in old TeX files, mostly are the letters nevertheless.
     """
     letters = sum(map(str.isascii, text)) if not text.isascii() else len(text)
     if letters * 2 > len(text):
@@ -105,7 +101,7 @@ def _is_without_unicode(text_page: pypdfium2.PdfTextPage, text: str) -> bool:
 
 
 def _links(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> list[str]:
-    """Return the URLs that links of a page lead to."""
+    """Return the URLs of the links of a page."""
     found: list[str] = []
     at, link = ctypes.c_int(0), pdfium.FPDF_LINK()
     while pdfium.FPDFLink_Enumerate(page, at, link):
@@ -121,7 +117,7 @@ def _links(document: pypdfium2.PdfDocument, page: pypdfium2.PdfPage) -> list[str
 
 
 def _annotations(page: pypdfium2.PdfPage) -> list[str]:
-    """Return the comments of a page, and what is filled into the fields of forms."""
+    """Return the comments of a page, and the values of its form fields."""
     found: list[str] = []
     for number in range(min(pdfium.FPDFPage_GetAnnotCount(page), _MOST_ANNOTATIONS)):
         annotation = pdfium.FPDFPage_GetAnnot(page, number)
@@ -141,4 +137,8 @@ def _string(annotation: object, key: bytes) -> str:
         return ""
     value = ctypes.create_string_buffer(length)
     pdfium.FPDFAnnot_GetStringValue(annotation, key, ctypes.cast(value, ctypes.POINTER(pdfium.FPDF_WCHAR)), length)
+    return _utf16(value)
+
+
+def _utf16(value: ctypes.Array[ctypes.c_char]) -> str:
     return value.raw.decode("utf-16-le", "replace").rstrip("\0")

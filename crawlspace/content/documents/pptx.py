@@ -1,8 +1,9 @@
-"""The text of PowerPoint files: each slide with its notes and comments, then what is on the masters (ECMA-376, 19 to 21)."""
+"""The text of PowerPoint files: each slide with its notes and comments, then the masters (ECMA-376, 19 to 21)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
@@ -24,7 +25,7 @@ def read_pptx(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
     contents.pages = len(slides)
     contents.text_left_out = len(slides) > limits.max_pages
     is_whole = True
-    try:
+    with suppress(TextFull):
         for slide in slides[: limits.max_pages]:
             related = relationships(package, slide)
             is_whole &= package.parse_readable(slide, SlideText(buffer, related))
@@ -35,8 +36,6 @@ def read_pptx(file: BinaryIO, contents: FileContents, limits: FileLimits) -> Non
         for part in (*package.names("ppt/slidemasters/slidemaster"), *package.names("ppt/slidelayouts/slidelayout")):
             with ignoring_damage():
                 package.parse(part, SlideText(buffer, {}, placeholders=False))
-    except TextFull:
-        pass
     buffer.complete(contents)
     if not (is_whole or contents.text):
         raise UnreadableFile(TextStatus.DAMAGED, "its slides cannot be read")
@@ -53,7 +52,7 @@ def _slides(package: Package, main: str) -> Iterator[str]:
 
 
 class SlideText:
-    """Takes the text of one slide, or of a part that belongs to it. `placeholders`: also that of shapes that slides fill."""
+    """Collects the text of a slide, or of a part of it. `placeholders`: including that of shapes that slides fill."""
 
     def __init__(self, buffer: TextBuffer, related: Mapping[str, Relationship], *, placeholders: bool = True) -> None:
         self._buffer, self._related, self._placeholders = buffer, related, placeholders

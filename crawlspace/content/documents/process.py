@@ -1,7 +1,7 @@
 """A process that reads files, one after the other, and that its crawl may kill at any time: `python -m crawlspace.content.documents.process`.
 
-It talks on the socket that it inherits (its number is the first argument), and limits itself: memory and processor time by the system,
-and an alarm in case the crawl is gone. What a file's converter starts inherits the limits.
+It communicates by a socket that it inherits (its number is the first argument), and limits itself: memory and processor time by the system,
+and an alarm in case the crawl has ended. The processes of a converter inherit the limits.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from crawlspace.content.documents.contents import FileContents, TextStatus, UnreadableFile
-from crawlspace.content.documents.converters import ask_server, complete, is_server, run_command
+from crawlspace.content.documents.converters import complete, convert_by_server, is_server, run_command
 from crawlspace.content.documents.framing import framed, received
 from crawlspace.content.documents.jobs import HELLO, FileJob, job_of
 from crawlspace.content.documents.kinds import file_kind
 from crawlspace.content.documents.readers import finish, read_file
 
 NICENESS = 5
-"""Where processors are scarce, pages go first."""
+"""Pages have priority over files."""
 GRACE_S = 5
-"""The crawl kills a process that takes too long; this much later it ends by itself."""
+"""Seconds after the timeout at which a process ends that the crawl has not killed."""
 
 
 def main(descriptor: int, memory_bytes: int) -> None:
@@ -53,7 +53,7 @@ def answer(job: FileJob) -> FileContents:
 
 
 def limit_memory(memory_bytes: int) -> None:
-    """Allow this process so much more memory than it has, and no core dump."""
+    """Limit the memory that this process may allocate from now on, and disable core dumps."""
     used = 0
     if sys.platform == "linux":
         used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
@@ -62,7 +62,7 @@ def limit_memory(memory_bytes: int) -> None:
 
 
 def limit_time(timeout_s: float) -> None:
-    """End this process some seconds after a time, whatever it does."""
+    """End this process some seconds after a timeout."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = ceil(used.ru_utime + used.ru_stime + timeout_s) + GRACE_S
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.RLIM_INFINITY))
@@ -79,7 +79,7 @@ def _converted(job: FileJob) -> FileContents:
     try:
         if is_server(job.converter):
             with _opened(job) as file:
-                output = ask_server(file, contents.kind, job.converter, limits=job.limits, timeout_s=job.timeout_s)
+                output = convert_by_server(file, contents.kind, job.converter, limits=job.limits, timeout_s=job.timeout_s)
         else:
             with _ending_all_at_the_alarm():
                 output = run_command(_path_of(job), job.converter, limits=job.limits, folder=job.folder)
@@ -91,7 +91,7 @@ def _converted(job: FileJob) -> FileContents:
 
 
 def _path_of(job: FileJob) -> str:
-    """Return the path of a file, which is written to the folder of its converter if it is in memory."""
+    """Return the path of a file; if it is in memory, write it to the folder of its converter."""
     if job.path:
         return job.path
     path = Path(job.folder) / "file"
@@ -104,7 +104,7 @@ def _path_of(job: FileJob) -> str:
 
 @contextmanager
 def _ending_all_at_the_alarm() -> Iterator[None]:
-    """End the process group at the alarm, not this process alone: the crawl, which ends the group otherwise, may be gone."""
+    """End the process group at the alarm, not this process alone, because the crawl, which ends the group otherwise, may have ended."""
     before = signal.signal(signal.SIGALRM, lambda *_: os.killpg(0, signal.SIGKILL))
     try:
         yield

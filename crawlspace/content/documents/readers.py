@@ -1,4 +1,4 @@
-"""Reads a file of any type: finds the reader, and turns whatever happens into contents with a status."""
+"""Reads a file of any type: selects the reader, and converts errors to contents with a status."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from crawlspace.content.documents.contents import (
 )
 from crawlspace.content.documents.docx import read_docx
 from crawlspace.content.documents.epub import read_epub
-from crawlspace.content.documents.kinds import CSV, DOCX, EPUB, ODP, ODS, ODT, PDF, PPTX, RTF, XLS, XLSX, file_kind
+from crawlspace.content.documents.kinds import CSV, EPUB, ODP, ODS, ODT, PDF, RTF, XLS, file_kind
 from crawlspace.content.documents.open_document import read_open_document
 from crawlspace.content.documents.pdf import read_pdf
 from crawlspace.content.documents.pptx import read_pptx
 from crawlspace.content.documents.rtf import read_rtf
 from crawlspace.content.documents.spreadsheet import read_csv, read_spreadsheet
 from crawlspace.content.documents.text_buffer import has_words, one_line
+from crawlspace.content.mime import DOCX, PPTX, XLSX
 
 READERS: dict[str, FileReader] = {
     PDF: read_pdf,
@@ -39,7 +40,7 @@ READERS: dict[str, FileReader] = {
 
 
 def read_file(file: BinaryIO, declared: str | None, limits: FileLimits) -> FileContents:
-    """Return the contents of an open file, of whatever type it is. Never raises, but for MemoryError where it is caught in vain."""
+    """Return the contents of an open file, of any type. Never raises, except for a MemoryError while one is handled."""
     contents = FileContents(file_kind(declared, file))
     reader = READERS.get(contents.kind)
     try:
@@ -61,7 +62,7 @@ def read_file(file: BinaryIO, declared: str | None, limits: FileLimits) -> FileC
 
 
 def finish(contents: FileContents) -> None:
-    """Complete the contents by what follows from the text, and bound what metadata may have."""
+    """Set status and title by the text, and limit the metadata."""
     if contents.status is None and not has_words(contents.text):
         _fail(contents, TextStatus.NO_TEXT, "")
     contents.title = one_line(contents.title)[:MAX_TITLE] or next(iter(contents.headings), "")

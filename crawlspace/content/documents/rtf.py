@@ -1,4 +1,4 @@
-"""The text of RTF files, by striprtf, with what that leaves out: footnotes, headers and footers, text boxes, metadata."""
+"""The text of RTF files, by striprtf, and the parts that it omits: footnotes, headers and footers, text boxes, metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crawlspace.content.documents.text_buffer import TextBuffer, TextFull, one_l
 _MOST_BYTES = 64 * 1024 * 1024
 _PICTURE = re.compile(rb"\{\\(?:\*\\shppict|nonshppict|pict|\*\\blipuid|\*\\objdata)[^{}]*(?:\{[^{}]*\}[^{}]*){0,200}\}")
 _PART = re.compile(r"\{(?:\\\*)?\\(?:footnote|annotation|header[lrf]?|footer[lrf]?|shptxt|dptxbxtext)(?![a-z])")
-"""Groups whose text is shown, and which striprtf drops."""
+"""Groups with text, which striprtf omits."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _FIELD = re.compile(r'\{\\\*\\fldinst[^{}]*(?:\{[^{}]*?)?HYPERLINK\s+(?:\\l\s+)?"([^"]+)"', re.IGNORECASE)
 _INFO = re.compile(r"\{\\(title|author)((?:[^{}\\]|\\['\\{}a-z0-9-])*)\}", re.IGNORECASE)
@@ -56,7 +56,7 @@ def _read_info(text: str, contents: FileContents) -> None:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the text without its notes, headers and boxes, and then each of these: they stand anywhere, within a word too."""
+    """Yield the text without its notes, headers and boxes, and then each of these: they may be anywhere, even within a word."""
     kept, asides, at = [], [], 0
     while (match := _PART.search(text, at)) is not None:
         end = _end_of_group(text, match.end())
@@ -64,13 +64,13 @@ def _parts(text: str) -> Iterator[str]:
         asides.append(text[match.end() : end - 1])
         at = end
     yield "".join([*kept, text[at:]])
-    head = text[: text.find("{", 1)]  # names the character set
+    head = text[: text.find("{", 1)]  # has the character set
     for aside in asides:
         yield f"{head} {aside}}}"
 
 
 def _end_of_group(text: str, at: int) -> int:
-    """Return where a group ends of which a place within is given."""
+    """Return the end of the group that contains an offset."""
     depth = 1
     for brace in _BRACE.finditer(text, at):
         depth += {"{": 1, "}": -1}.get(brace[0], 0)

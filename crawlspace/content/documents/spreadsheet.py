@@ -1,4 +1,9 @@
-"""The text of Excel files: the cells, by calamine those of XLS, and for XLSX the comments and text boxes, too."""
+"""The text of spreadsheets: XLSX (ECMA-376, 18) as a stream, XLS by calamine, and CSV.
+
+The cells of an XLSX file are read in the order in which they are written, and its comments and text boxes are read, too. calamine would
+allocate all cells between the first and the last one, which are 17 billion if somebody has typed into the last column and row; and its memory
+for a damaged or hostile file is unbounded.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +24,21 @@ import python_calamine
 
 from crawlspace.content.charset import decode
 from crawlspace.content.dates import iso_time
-from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.kinds import XLSX
+from crawlspace.content.documents.contents import BYTES_PER_CHARACTER, FileContents, FileLimits, TextStatus, UnreadableFile
 from crawlspace.content.documents.ooxml import main_part, read_drawings, read_properties, relationships
 from crawlspace.content.documents.package import Leaves, Package
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull
+from crawlspace.content.mime import XLSX
 
 _BESIDE_CELLS = ("xl/comments", "xl/threadedcomments/", "xl/drawings/drawing", "xl/diagrams/data", "xl/charts/chart")
 _MOST_IN_GRID = 2_000_000
-"""Cells between the first and the last one of an XLS sheet for which there is room: about 64 MB."""
+"""Cells between the first and the last one of an XLS sheet that calamine may allocate: about 64 MB."""
 _SHEETS = frozenset({0x0009, 0x0209, 0x0409, 0x0809})
 _CELLS = frozenset({0x0002, 0x0003, 0x0004, 0x0005, 0x0006, 0x00D6, 0x00FD, 0x0203, 0x0204, 0x0205, 0x0206, 0x027E, 0x0406})
 _CELLS_OF_A_ROW = 0x00BD
 _COLUMNS = 256
 _PANIC = "PanicException"
-"""What pyo3 raises for a fault in Rust code. It is no Exception, and is exported by no module."""
+"""The exception of pyo3 for an error in Rust code. It is no Exception, and no module exports it."""
 
 
 def read_spreadsheet(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None:
@@ -118,7 +123,7 @@ def _read_old(file: BinaryIO, contents: FileContents, limits: FileLimits, buffer
 
 
 def _closed_up(file: BinaryIO) -> BinaryIO:
-    """Return an XLS file with its cells one behind the other, if they are far apart: calamine makes room for all in between."""
+    """Return an XLS file with its cells moved together, if they are far apart, because calamine allocates all in between."""
     file.seek(0)
     content = file.read()
     try:
@@ -131,13 +136,13 @@ def _closed_up(file: BinaryIO) -> BinaryIO:
                 return io.BytesIO(compound.fp.getvalue())
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - olefile may raise anything for a damaged file; calamine says what is wrong with it
+    except Exception:  # noqa: BLE001 - olefile may raise anything for a damaged file; calamine reports it
         return io.BytesIO(content)
     return io.BytesIO(content)
 
 
 def _cells_of(stream: bytearray) -> Iterator[tuple[int, int, int]]:
-    """Yield the cells of a workbook (MS-XLS, 2.4): the number of the sheet, where row and column are, and how many cells there are in a row."""
+    """Yield the cells of a workbook (MS-XLS, 2.4): the number of the sheet, the offset of row and column, and the number of cells in the row."""
     at = sheet = 0
     while at + 8 <= len(stream):
         kind, size = struct.unpack_from("<HH", stream, at)
@@ -151,7 +156,7 @@ def _cells_of(stream: bytearray) -> Iterator[tuple[int, int, int]]:
 
 
 def _largest_grid(stream: bytearray) -> int:
-    """Return how many cells are between the first and the last one of a sheet, at most."""
+    """Return the largest number of cells between the first and the last one of a sheet."""
     most = of = 0
     for sheet, at, number in _cells_of(stream):
         row, column = struct.unpack_from("<HH", stream, at)
@@ -163,7 +168,7 @@ def _largest_grid(stream: bytearray) -> int:
 
 
 def _close_up(stream: bytearray) -> None:
-    """Give the cells of each sheet the first places, in the order in which they are written."""
+    """Move the cells of each sheet to its beginning, in the order in which they are written."""
     of = place = 0
     for sheet, at, number in _cells_of(stream):
         if sheet != of:
@@ -184,14 +189,11 @@ def _shown(cell: object) -> str:
     return shown_number(cell) if isinstance(cell, float) else str(cell)
 
 
-# --- cells ---------------------------------------------------------------------------------------------------------
-
-
 _SHARED_TEXTS = 16
-"""Characters of all shared strings, as a multiple of those of the text."""
+"""Characters of all shared strings, as a multiple of the limit of the text."""
 _MARGINS = frozenset(f"{kind}{place}" for kind in ("odd", "even", "first") for place in ("Header", "Footer"))
 _MARGIN_CODE = re.compile(r'&(?:(&)|"[^"]*"|K[0-9A-F]{6}|\d+|[A-Z])')
-"""What sets fonts and fields in them (18.3.1.46)."""
+"""Codes of fonts and fields in headers and footers (18.3.1.46)."""
 _DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 """Numbers of built-in formats (18.8.30)."""
 _DURATION = 46
@@ -204,7 +206,7 @@ _LAST_DAY = 2_958_466
 
 
 class Formats:
-    """Takes the styles of a workbook: which of them show dates."""
+    """Collects the styles of a workbook: which of them show dates."""
 
     def __init__(self, *, is_1904: bool) -> None:
         self._epoch = datetime(1904, 1, 1, tzinfo=UTC) if is_1904 else datetime(1899, 12, 30, tzinfo=UTC)
@@ -227,7 +229,7 @@ class Formats:
             self._in_cells = False
 
     def text(self, text: str) -> None:
-        """Styles have none."""
+        """Ignore text: styles have none."""
 
     def shown(self, value: str, style: str) -> str:
         """Return the text of a number: whole ones without a fraction, dates in ISO 8601."""
@@ -254,7 +256,7 @@ class Formats:
 
 
 class SharedStrings:
-    """Takes the strings that cells refer to by number, up to a number of characters."""
+    """Collects the strings that cells refer to by number, up to a number of characters."""
 
     def __init__(self, limits: FileLimits) -> None:
         self.strings: list[str] = []
@@ -286,7 +288,7 @@ class SharedStrings:
 
 
 class SheetText:
-    """Takes the cells of one sheet, and its headers and footers."""
+    """Collects the cells of one sheet, and its headers and footers."""
 
     def __init__(self, buffer: TextBuffer, strings: Sequence[str], formats: Formats) -> None:
         self._buffer, self._strings, self._formats = buffer, strings, formats
@@ -346,7 +348,7 @@ def shown_number(number: float) -> str:
 
 
 def _kind(code: str) -> str:
-    """Return what a format shows: `date`, `duration`, or nothing for a number."""
+    """Return the kind of values that a format shows: `date`, `duration`, or empty for numbers."""
     letters = _NO_CODE.sub("", unescape(code).partition(";")[0]).lower()
     if "general" in letters:
         return ""
@@ -360,28 +362,25 @@ def _built_in(number: str) -> str:
     return "duration" if id == _DURATION else "date" if id in _DATES else ""
 
 
-# --- old properties ------------------------------------------------------------------------------------------------
-
-
 _CODE_PAGES = {1200: "utf-16-le", 10000: "mac-roman", 65001: "utf-8"}
-"""Those that Python has another name for."""
+"""Code pages for which Python has another name."""
 
 
 def read_old_properties(file: BinaryIO, contents: FileContents) -> None:
-    """Set title, author and dates, where they can be read: a file whose properties are damaged may have text."""
+    """Set title, author and dates of an XLS file (MS-OLEPS), if they can be read: a file with damaged properties may have text."""
     file.seek(0)
     try:
         properties = olefile.OleFileIO(file).get_metadata()
     except Exception:  # noqa: BLE001 - it may raise anything for a damaged file
         return
     code_page = _code_page(properties.codepage)
-    contents.title = _text(properties.title, code_page)
-    contents.author = _text(properties.author, code_page) or _text(properties.last_saved_by, code_page)
-    contents.created, contents.modified = _time(properties.create_time), _time(properties.last_saved_time)
+    contents.title = _property(properties.title, code_page)
+    contents.author = _property(properties.author, code_page) or _property(properties.last_saved_by, code_page)
+    contents.created, contents.modified = _property_time(properties.create_time), _property_time(properties.last_saved_time)
 
 
-def _text(value: object, code_page: str) -> str:
-    """Return a text up to its end, which the length before it may be beyond."""
+def _property(value: object, code_page: str) -> str:
+    """Return a text up to its terminator, which may be before its end."""
     text = value.decode(code_page, "replace") if isinstance(value, bytes) else value if isinstance(value, str) else ""
     return text.partition("\0")[0]
 
@@ -397,32 +396,26 @@ def _code_page(number: object) -> str:
         return "cp1252"
 
 
-def _time(value: object) -> str:
+def _property_time(value: object) -> str:
     return iso_time(f"{value:%Y-%m-%dT%H:%M:%SZ}") if isinstance(value, datetime) else ""
 
 
-# --- delimited -----------------------------------------------------------------------------------------------------
-
-
 _SAMPLE = 16 * 1024
-_BYTES_A_CHARACTER = 4
 
 
 def read_csv(file: BinaryIO, contents: FileContents, limits: FileLimits) -> None:
-    """Read a file of values, separated by what separates most of them."""
+    """Read a CSV file; its separator is the most frequent one."""
     file.seek(0)
-    body = file.read(limits.max_text * _BYTES_A_CHARACTER + 1)
-    contents.text_left_out = len(body) > limits.max_text * _BYTES_A_CHARACTER
+    body = file.read(limits.max_text * BYTES_PER_CHARACTER + 1)
+    contents.text_left_out = len(body) > limits.max_text * BYTES_PER_CHARACTER
     text, _ = decode(body, None)
     del body
     buffer = TextBuffer(limits)
-    try:
+    with suppress(TextFull):
         for row in _rows(text):
             for cell in row:
                 buffer.add(cell)
                 buffer.end_word()
-    except TextFull:
-        pass
     buffer.complete(contents)
 
 

@@ -1,4 +1,7 @@
-"""Collects the text, headings and links of a file while it is read, up to the limits."""
+"""Collects the text, headings and links of a file while it is read, up to the limits.
+
+Text boxes, footnotes and comments are anchored within a word, and their text follows the paragraph.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,13 @@ from crawlspace.content.documents.contents import MAX_HREF, MAX_TITLE, FileConte
 MAX_HEADINGS = 100
 _WEB = ("http://", "https://")
 _DROPPED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\xad\ufffe\uffff]|[\ud800-\udfff]")
-"""Control characters, soft hyphens, and what no text has."""
-
-
+"""Control characters, soft hyphens, and characters that no text has."""
 _SAMPLE = 2_000
-"""Characters that are looked at."""
+"""Characters that are examined."""
 
 
 class TextFull(Exception):
-    """The text has reached its limit; what was collected is good."""
+    """The text has reached its limit; the text so far is valid."""
 
 
 class TextBuffer:
@@ -41,7 +42,7 @@ class TextBuffer:
             raise TextFull
 
     def end_word(self) -> None:
-        """Separate what comes from what was added."""
+        """Separate the following text."""
         if self._parts and self._parts[-1] != " ":
             self._parts.append(" ")
 
@@ -72,7 +73,7 @@ def one_line(text: str) -> str:
 
 
 def has_words(text: str) -> bool:
-    """Return whether a text is more than signs that nobody can read, as a font without a Unicode map gives them."""
+    """Return whether a text has more readable characters than unreadable ones, as fonts without Unicode maps produce them."""
     unreadable = readable = 0
     for character in text[:: 1 + len(text) // _SAMPLE]:
         if character.isalnum():
@@ -82,16 +83,13 @@ def has_words(text: str) -> bool:
     return readable > 0 and readable >= unreadable
 
 
-# --- flow ----------------------------------------------------------------------------------------------------------
-
-
 class Flow:
-    """Passes text on to a buffer, with what is anchored in a paragraph after its end."""
+    """Adds text to a buffer, with the asides of each paragraph after its end."""
 
     def __init__(self, buffer: TextBuffer, limits: FileLimits) -> None:
         self._buffer = buffer
         self._left = limits.max_text
-        """Characters that may still wait for the end of their paragraph."""
+        """Characters that asides may still have."""
         self._open: list[list[str]] = []
         """The text of each aside that is open."""
         self._ended: list[list[str]] = [[]]
@@ -112,7 +110,7 @@ class Flow:
             self._buffer.add(text)
 
     def end_word(self) -> None:
-        """Separate what comes from what was added."""
+        """Separate the following text."""
         if self._open:
             self._open[-1].append(" ")
         else:
@@ -120,7 +118,7 @@ class Flow:
             self._buffer.end_word()
 
     def begin_aside(self) -> None:
-        """What comes, until `end_aside`, does not belong to the present paragraph."""
+        """Begin an aside: text until `end_aside` does not belong to the paragraph."""
         self._open.append([])
         self._ended.append([])
 
@@ -132,7 +130,7 @@ class Flow:
             self._ended[-1].append("".join(self._open.pop()))
 
     def end_paragraph(self) -> str:
-        """End a paragraph and add its asides. Return its own text, if it is no part of an aside."""
+        """End a paragraph and add its asides. Return its text, unless it is part of an aside."""
         self.end_word()
         text = "" if self._open else "".join(self._paragraph)
         asides, self._ended[-1] = self._ended[-1], []

@@ -35,7 +35,7 @@ def end_run(engine: Engine) -> None:
     _note_limit(store, collection, found)
     if found.changes or found.lowered:
         logger.info(
-            "%s: the link depth of %s was found anew%s",
+            "%s: the link depth of %s was computed again%s",
             collection.name,
             counted(found.checked, "URL"),
             f"; no way leads from a start URL to {found.orphaned:,} of them" if found.orphaned else "",

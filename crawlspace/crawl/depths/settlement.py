@@ -1,4 +1,4 @@
-"""Link depths are true for the stored links: those that may be wrong are found anew, in one pass over all links.
+"""Link depths are true for the stored links: those that may be wrong are computed again, in one pass over all links.
 
 A URL keeps the page that gave it its depth. When that page lost the link or went, the store has marked the URL (`state/depths.py`). It
 and all whose depth came through it get the smallest depth that any page gives them; those that no way leads to from a start URL are
@@ -34,7 +34,7 @@ RUN = "run"
 ANY_GIVER = "depths_any"
 """Meta: 1 if so many pages left the crawl space that no marks were made for what they lead to."""
 DEEPER = "depths_beyond_limit"
-"""Meta: 1 if URLs are deeper than DEPTH_LIMIT since their depths were found anew, so that the next start excludes them."""
+"""Meta: 1 if URLs are deeper than DEPTH_LIMIT since their depths were computed again, so that the next start excludes them."""
 BATCH = 5_000
 """URLs or pages read or written at once."""
 _FAR = 1 << 30
@@ -91,7 +91,7 @@ class FoundDepths:
     linked_again: list[int] = field(default_factory=list)
     """Ids of orphans that a way leads to again."""
     checked: int = 0
-    """URLs whose depth was found anew."""
+    """URLs whose depth was computed again."""
     orphaned: int = 0
     """Those of them that no way leads to."""
 
@@ -166,7 +166,7 @@ def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
 
 
 class _Marked:
-    """The URLs whose depths are found anew; `depth` and `page` are the best so far, by index."""
+    """The URLs whose depths are computed again; `depth` and `page` are the best so far, by index."""
 
     def __init__(self, roots: Iterable[UrlDepth]) -> None:
         self.urls: list[UrlDepth] = []

@@ -53,7 +53,7 @@ class Judging(msgspec.Struct, frozen=True):
         return _has_stored_links(known, frozenset(self.letters))
 
     def with_others(self, letters: frozenset[str]) -> Self:
-        """Return the same with further checks: all pages are judged anew."""
+        """Return the same with further checks: all pages are judged again."""
         return msgspec.structs.replace(self, letters="".join(sorted(letters.union(self.letters))), after=0)
 
 

@@ -17,7 +17,7 @@ _TEXT_SORTED = "Text fields are not optimised"
 
 
 class IndexContents:
-    """The contents of one index, or of the one behind an alias. All raise IndexUnavailable."""
+    """The contents of one index, or of the one behind an alias. All methods raise IndexUnavailable."""
 
     def __init__(self, client: Client, server: str, index: str) -> None:
         """`server` is the URL of the server, for messages."""

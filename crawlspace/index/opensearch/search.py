@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from crawlspace.document import packed
 from crawlspace.errors import IndexUnavailable, UsageError
+from crawlspace.index.embedded_search import FACET_COLUMNS
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import cause_of
@@ -20,7 +21,6 @@ from crawlspace.index.search import FACET_VALUES, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
     ADDRESS_WEIGHT,
-    FACET_FIELDS,
     MAX_LANGUAGES,
     TIE_BREAKER,
     TOO_MANY_WORDS,
@@ -273,7 +273,7 @@ def _literal(value: str) -> str:
 
 def _facet(name: str) -> Query:
     order = [{"_count": "desc"}, {"_key": "asc"}]
-    return {"terms": {"field": FACET_FIELDS[name], "size": FACET_VALUES, "shard_size": MAX_LANGUAGES, "order": order}}
+    return {"terms": {"field": FACET_COLUMNS[name], "size": FACET_VALUES, "shard_size": MAX_LANGUAGES, "order": order}}
 
 
 def _counts(answer: Mapping[str, object], name: str) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""What a search server stores of a document, and the fields for its texts: one for each language, with the analyser of that language."""
+"""The stored form of a document on a search server, with a field of its texts for each language, which has the analyser of that language."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def language_field(language: str, fields: Collection[str]) -> str:
 
 
 def stored_fields(order: IndexOrder, document: Document, *, owner: str, now: float) -> dict[str, object]:
-    """Return what is stored of the document of an order, except for its texts; empty fields are left out."""
+    """Return the stored fields of the document of an order, except for its texts; empty ones are left out."""
     parts = urlsplit(order.url)
     host = parts.hostname or ""
     found: dict[str, object] = {
@@ -77,7 +77,7 @@ def stored_texts(document: Document) -> dict[str, object]:
 
 
 def url_words(url: str) -> str:
-    """Return what the words of a URL are taken from."""
+    """Return the text of a URL that is searched for words."""
     parts = urlsplit(url)
     return unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip()
 

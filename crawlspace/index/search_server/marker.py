@@ -55,7 +55,7 @@ class Marker(ABC):
     async def item_for(self, mark: BatchMark, orders: Sequence[IndexOrder], *, always: bool = False) -> Item | None:
         """Return the item to write with a batch, or None; log a warning if the index has not had the batch before.
 
-        `always`: whatever mark the index has.
+        `always`: regardless of the mark in the index.
         """
         if not self._is_supported:
             return None

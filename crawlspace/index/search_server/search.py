@@ -20,7 +20,6 @@ MAX_HITS = 10_000
 """The last hit that a server shows: of OpenSearch and Elasticsearch, unless an index has another `max_result_window`."""
 MAX_LANGUAGES = 1_000
 """Languages of the documents of a collection, as they are written."""
-FACET_FIELDS = {"host": "host", "language": "language", "type": "content_type"}
 WEIGHTS = {"title": 10, "headings": 5, "description": 3, "text": 1}
 ADDRESS_WEIGHT = 3
 TIE_BREAKER = 0.3

@@ -1,10 +1,10 @@
-"""Orders are sent to a search server in requests of several documents, and the answer to each document is handled by itself.
+"""Sends orders to a search server in requests of several documents, and processes the answer to each document.
 
 The version of a document is the number of its order (see `versions.py`), so an order that arrives late, after a newer one, changes nothing.
 Where the server has the same version or a later one, the stored document is looked up, and its owner decides.
 
 A new index can be built while the present one is searched. Meanwhile each batch goes to the new one first, and then to the one that is
-searched. A switch in between is harmless: what arrives late has a version that is there already.
+searched. A switch in between is harmless: late orders have versions that are there already.
 """
 
 from __future__ import annotations
@@ -341,14 +341,14 @@ class RebuildableSink(SearchServerSink, Generic[Next]):
 
 def nothing_to_switch_to(where: str) -> IndexUnavailable:
     """Return the error where no index is being built."""
-    return IndexUnavailable(f"no index is being built beside {where}")
+    return IndexUnavailable(f"no new index is being built for {where}")
 
 
 def must_begin(copies: Copies, where: str, *, on_previous: bool) -> bool:
     """Return whether building has to begin; False if it has begun already. Raises IndexUnavailable if it cannot begin."""
     if copies.next and on_previous is not (copies.next == copies.previous):
-        what = "an index is being built" if on_previous else "a return to the previous index is in progress"
-        raise IndexUnavailable(f"{what} beside {where} ({copies.next}): end that first, or give it up with --discard")
+        what = "a new index is being built" if on_previous else "a return to the previous index is in progress"
+        raise IndexUnavailable(f"{what} for {where} ({copies.next}): end that first, or give it up with --discard")
     if not copies.next and on_previous and not copies.previous:
         raise IndexUnavailable(f"there is no previous index of {where} to go back to")
     return not copies.next

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from crawlspace.document import packed
 from crawlspace.errors import IndexUnavailable, UsageError
+from crawlspace.index.embedded_search import FACET_COLUMNS
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.ideographs import is_ideograph
 from crawlspace.index.json_client import Client, Reply, items, table
@@ -19,7 +20,6 @@ from crawlspace.index.search import FACET_VALUES, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
     ADDRESS_WEIGHT,
-    FACET_FIELDS,
     MAX_LANGUAGES,
     TIE_BREAKER,
     TOO_MANY_WORDS,
@@ -198,7 +198,9 @@ class SolrSearch(DocumentSearch):
     async def _found(self, request: SearchRequest, *, first: int, number: int, facets: Sequence[str]) -> ServerAnswer:
         languages, terms = list(request.languages.by_field), request.terms
         analysed = await self._analysed([*terms.wanted, *terms.unwanted], languages)
-        counted = {name: {"type": "terms", "field": FACET_FIELDS[name], "limit": FACET_VALUES, "refine": True} for name in facets}
+        counted = {
+            name: {"type": "terms", "field": FACET_COLUMNS[name], "limit": FACET_VALUES, "refine": True} for name in facets
+        }
         answer = await self._ask(
             {
                 "query": query_of(request, lambda language, term: analysed[language][term]),

@@ -22,7 +22,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 from crawlspace.config.access import BrowserLogin
 from crawlspace.config.secrets import read_secret
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_entry
-from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogInFailedError, Tell, is_passing, why_not
+from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Tell, is_passing, why_not
 from crawlspace.runtime.access.login_proxy import LoginProxy
 from crawlspace.runtime.access.pages import shown
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess

@@ -17,10 +17,10 @@ from scrapy.exceptions import CannotResolveHostError, DownloadTimeoutError
 from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
 
-from crawlspace.access.logins import entry_hosts_of
+from crawlspace.access.login_states import entry_hosts_of
 from crawlspace.access.sessions import LONGEST_LOGIN_S
 from crawlspace.decision import Decision, Reason
-from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
+from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
 from crawlspace.runtime.access.pages import host_shown
 from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.client import HttpClient

@@ -10,7 +10,7 @@ from scrapy import Request
 
 from crawlspace.access.digest import DigestLogin, schemes
 from crawlspace.content.html import extract
-from crawlspace.runtime.access.log_in import Allows, LoggedIn, LogInFailedError, Tell, carry_session
+from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Tell, carry_session
 from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.headers import location_of

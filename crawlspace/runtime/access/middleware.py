@@ -12,11 +12,11 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import TextResponse
 
 from crawlspace.access.digest import DigestLogin
-from crawlspace.access.sessions import LookedOut
+from crawlspace.access.sessions import NextStep
 from crawlspace.cache import Recent
 from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.access.client import LoginClient, guard_of_logins
-from crawlspace.runtime.access.log_in import LoggedIn, carry_session
+from crawlspace.runtime.access.login_kinds import LoggedIn, carry_session
 from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.access.renewal import Renewal, SessionCheck
 from crawlspace.runtime.components.requests import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from crawlspace.access.digest import Challenge
-    from crawlspace.access.logins import Logins
+    from crawlspace.access.login_states import Logins
     from crawlspace.access.sessions import Carried
     from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.renewal import Download
@@ -176,7 +176,7 @@ class SiteAccessMiddleware:
             self._shown(request, response, access, number)
             if CHECK not in request.meta:
                 is_page = STATE in request.meta and response.status == HTTPStatus.OK and isinstance(response, TextResponse)
-                self._logins.sessions.shown(access, request_id(request), number, url=request.url if is_page else "")
+                self._logins.sessions.note_shown(access, request_id(request), number, url=request.url if is_page else "")
         return response
 
     async def _looks_logged_out(self, request: Request, response: Response, access: SiteAccess, sign: str) -> Request | Response:
@@ -190,17 +190,17 @@ class SiteAccessMiddleware:
         is_alive = await self._check.is_alive(access, number, url=request.url, sent=sent_at)
         if is_alive is None and self._is_stopping():
             raise NotAsked
-        what_follows = sessions.looked_out(access, page, number, is_alive=is_alive)
-        if what_follows is LookedOut.AGAIN:
+        what_follows = sessions.next_step(access, page, number, is_alive=is_alive)
+        if what_follows is NextStep.AGAIN:
             return _again(request)
         if ROBOTS in request.meta:  # it may be so for everybody; where it is none, as one that is not there (RFC 9309, 2.3.1.3)
             return response if response.status >= 400 else response.replace(status=404)
         site = site_of(request)
-        if what_follows is LookedOut.REFUSED and site is not None:
-            self._logins.refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
-        if what_follows is LookedOut.OWN and (response.status >= 400 or OWN in request.meta):
+        if what_follows is NextStep.REFUSED and site is not None:
+            self._logins.note_refused(site[0], f"{request.url} shows {sign} after two log-ins in a row")
+        if what_follows is NextStep.OWN and (response.status >= 400 or OWN in request.meta):
             return response
-        raise LoggedOutError(f"{request.url} shows {sign}", may_be_shown=what_follows is LookedOut.LATER)
+        raise LoggedOutError(f"{request.url} shows {sign}", may_be_shown=what_follows is NextStep.LATER)
 
     def _may_carry(self, of_page: OfPage, site: str) -> bool:
         """Return whether what a page in the browser loads from a site may carry the log-in of that.
@@ -263,7 +263,7 @@ class SiteAccessMiddleware:
             return
         cookies = self._renewal.cookies(access, carried)
         if cookies.take_from(response, request):
-            self._logins.sessions.changed(access, cookies.dumped())
+            self._logins.sessions.update(access, cookies.dumped())
 
 
 def _with_others(header: bytes, others: bytes) -> bytes:

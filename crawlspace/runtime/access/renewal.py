@@ -16,7 +16,7 @@ from scrapy.http.request import NO_CALLBACK
 from crawlspace.access.sessions import CheckPage
 from crawlspace.errors import SettingError
 from crawlspace.runtime.access.cookies import SessionCookies
-from crawlspace.runtime.access.log_in import LoggedIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.access.login_kinds import LoggedIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.components.requests import CHECK, SLOT
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.text import printable
@@ -24,7 +24,7 @@ from crawlspace.text import printable
 if TYPE_CHECKING:
     from scrapy.http import Response
 
-    from crawlspace.access.logins import Logins
+    from crawlspace.access.login_states import Logins
     from crawlspace.access.sessions import Carried, Sessions
     from crawlspace.config.access import SiteAccess
     from crawlspace.runtime.access.pages import LoggedOut
@@ -83,31 +83,31 @@ class Renewal:
         sessions, logins = self._sessions, self._logins
         if sessions.reload(access):
             return
-        if not sessions.begin(access):  # another worker logs in
+        if not sessions.claim(access):  # another worker logs in
             await self._sleep(_RECHECK_S)
             return
         try:
             if sessions.reload(access) or logins.is_refused_by_now(site):  # by another worker, meanwhile
                 return
             if (wait_s := sessions.next_login_in(access)) > 0:
-                logins.too_often(site, wait_s)
+                logins.note_too_many(site, wait_s)
                 return
             found = await self._log_in(access)
             landed = found.landed if logins.is_of(found.landed, access) else ""
-            sessions.took(access, found.content, lasts_s=found.lasts_s, landed=landed)
-            logins.took(site)
+            sessions.add(access, found.content, lasts_s=found.lasts_s, landed=landed)
+            logins.note_success(site)
             logger.info("logged in by %s: %s", access.where, access.sentence)
         except LogInStoppedError:
             logger.info("the log-in of %s was ended, because the crawl ends", access.where)
         except LogInFailedError as error:
-            (logins.refused if error.refused else logins.failed)(site, printable(str(error)))
+            (logins.note_refused if error.refused else logins.note_failure)(site, printable(str(error)))
         except SettingError as error:
-            logins.refused(site, printable(str(error)))
+            logins.note_refused(site, printable(str(error)))
         except Exception as error:
             logger.exception("the log-in of %s has failed, through a fault of ours: please report it", access.where)
-            logins.failed(site, printable(f"{type(error).__name__}: {error}"))
+            logins.note_failure(site, printable(f"{type(error).__name__}: {error}"))
         finally:
-            sessions.end(access)
+            sessions.release(access)
 
 
 @dataclass(slots=True)
@@ -155,14 +155,14 @@ class SessionCheck:
                 continue
             is_shown = await self._is_shown(access, page.url, number)
             if is_shown:
-                self.sessions.shown(access, page.url, number, url=page.url)
+                self.sessions.note_shown(access, page.url, number, url=page.url)
                 return True
             if is_shown is None:  # it has gone, say
                 self.sessions.drop_page(access, page.url)
             elif page.session == number or page.is_named:
                 return False
             else:  # it may not be for this user any more
-                self.sessions.looks_out(access, page.url)
+                self.sessions.note_logged_out(access, page.url)
         return None
 
     def _pages(self, access: SiteAccess) -> list[CheckPage]:

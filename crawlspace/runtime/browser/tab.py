@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 _INTERCEPTED = ("Document", "Image", "Media", "Font", "Ping")
 """Kinds of requests that are decided on in the browser: the page itself, and what shows nothing to read. All else goes to the proxy."""
 MOST_RELOADS = 3
-"""How often a page may load itself anew."""
+"""How often a page may reload itself."""
 _SETTLED_MS = 2_000
 """The longest that a page is waited for which keeps changing."""
 _READ_S, _LAST_READ_S = 10.0, 8.0
@@ -186,7 +186,7 @@ class Tab:
 
     async def _read(self, longest_ms: int) -> dict[str, Any]:
         for _ in range(MOST_RELOADS):
-            with suppress(PlaywrightError):  # the page has just loaded itself anew
+            with suppress(PlaywrightError):  # the page has just reloaded itself
                 return dict(await self._page.evaluate(SCRIPT, longest_ms))
         return dict(await self._page.evaluate(SCRIPT, longest_ms))
 

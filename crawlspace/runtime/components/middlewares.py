@@ -10,6 +10,7 @@ from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Headers
 from scrapy.utils.python import without_none_values
 
 from crawlspace.config.access import HEADERS, CredentialHosts, is_credential
@@ -40,7 +41,7 @@ class DefaultHeaders:
         secret = {
             name for name, _ in named if is_credential(name) and not (through_proxies and name.lower() == PROXY_AUTHORIZATION)
         }
-        self._for_all = [(name, value) for name, value in named if name not in secret]
+        self._for_all = Headers({name: value for name, value in named if name not in secret})
         self._for_some = [(name, value) for name, value in named if name in secret]
         self._hosts = hosts
 
@@ -54,8 +55,8 @@ class DefaultHeaders:
         return cls(headers, session.collection.credential_hosts, through_proxies=through_proxies)
 
     def process_request(self, request: Request) -> None:
-        for name, value in self._for_all:
-            request.headers.setdefault(name, value)
+        for name, values in dict.items(self._for_all):  # by the mapping itself, names and values would be encoded for each page
+            dict.setdefault(request.headers, name, list(values))
         of_page = request.meta.get(RESOURCE)
         if (
             self._for_some

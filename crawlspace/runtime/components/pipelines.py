@@ -130,7 +130,7 @@ class PagePipelines(ItemPipelineManager):
         if given is None:
             return
         result = step.process(given, self._spider) if step.needs_spider else step.process(given)
-        if isawaitable(result):
+        if result is not None and result is not given and isawaitable(result):
             result = await ensure_awaitable(result)
         if step.gets_fetch:
             return

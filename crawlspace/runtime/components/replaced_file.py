@@ -19,6 +19,8 @@ from crawlspace.private_files import real_path
 if sys.platform != "win32":
     import fcntl
 
+_BUFFERED_BYTES = 256 * 1024
+"""Of documents of some 8 KB, each of which would be a system call."""
 _OUTSIDE = (("dev",), ("proc",))
 """What is below these names is no file of a folder, even where it leads to one, as /dev/stdout may."""
 _IN_MEMORY = ("dev", "shm")
@@ -87,7 +89,7 @@ class ReplacedFile:
     def _opened(self, mode: int) -> IO[bytes]:
         while True:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-            file = os.fdopen(os.open(self._part, flags, mode), "wb")
+            file = os.fdopen(os.open(self._part, flags, mode), "wb", buffering=_BUFFERED_BYTES)
             try:
                 self._lock(file)
                 if self._is_part(file):

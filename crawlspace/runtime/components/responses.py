@@ -295,7 +295,7 @@ class Responses:
             why = logins.refusal(state.site, state.url, status, offered)
             return Outcome(state.id, state.url, OutcomeKind.FAILED, Status.LOGGED_OUT, detail=why)
         if offered:
-            logins.wanted(state.site, offered)
+            logins.note_wanted(state.site, offered)
         detail = f"it asks for a log-in: {', '.join(map(printable, offered))}" if offered else ""
         return _error(state, status, wait_s=retry_after_of(response, now=self._session.clock.now()), detail=detail)
 
@@ -418,7 +418,7 @@ def _note_login_failure(failure: Failure, session: Session, site: str) -> None:
     """Note that a log-in failed which was not refused; others in flight at its site may fail with it."""
     error = failure.value
     if isinstance(error, LoggedOutError) and error.is_passing and not session.logins.wait_s(site):
-        session.logins.failed(site, printable(str(error)))
+        session.logins.note_failure(site, printable(str(error)))
 
 
 def lost(state: UrlState, detail: str) -> Outcome:

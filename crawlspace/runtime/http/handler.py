@@ -146,7 +146,7 @@ class CurlDownloadHandler(BaseDownloadHandler):
             ip_address=done.address,
             protocol=head.protocol,
         )
-        response.headers = head.headers  # as they are: the class would make all of them anew
+        response.headers = head.headers  # as they are: the class would make all of them again
         if body.stop is not None and body.stop.fail:
             body.stop.response = response
             raise body.stop

@@ -14,7 +14,7 @@ _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 
 def header_values(headers: Headers, name: str) -> list[str]:
     """Return all values of a header, as they were sent."""
-    values: list[bytes] | None = dict.get(headers, _key(name))  # the mapping itself would make the key anew each time
+    values: list[bytes] | None = dict.get(headers, _key(name))  # the mapping itself would make the key again each time
     return [value.decode("latin-1") for value in values] if values else []
 
 

@@ -69,10 +69,8 @@ class RunningLimit:
             with self._location.changing() as opened:
                 if opened is None:
                     return
-                series = FileSeries(folder, collection=name, clock=SystemClock())
-                compaction = Compaction(
-                    opened.store, series, files=files, rotated_bytes=rotated_bytes(self._most), seen=self._seen
-                )
+                series = FileSeries(folder, collection=name, clock=SystemClock(), rotated_bytes=rotated_bytes(self._most))
+                compaction = Compaction(opened.store, series, files=files, seen=self._seen)
                 self._each(compaction.drop_superseded(self._most))
                 self._each(compaction.drop_pages(self._most))
             _say(name, self._most, compaction.done)

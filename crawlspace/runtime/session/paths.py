@@ -123,7 +123,7 @@ def refuse_missing_index(paths: CollectionPaths) -> None:
     if not paths.store.is_shared:
         if paths.state_file.exists():
             raise StoreError(
-                f"there is no index at {paths.index_file}, although {paths.name} has been crawled: `scrapy reindex {paths.name}` makes it anew"
+                f"there is no index at {paths.index_file}, although {paths.name} has been crawled: `scrapy reindex {paths.name}` rebuilds it"
             )
         return
     with paths.store.reading() as opened:

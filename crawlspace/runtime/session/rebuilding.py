@@ -76,9 +76,9 @@ def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
     chosen = [one for one in able if name in (None, one.name)]
     known = ", ".join(one.name for one in able) or "none"
     if name is not None and not chosen:
-        raise UsageError(f"CRAWLSPACE_SINKS has no server {quoted(name)} whose index could be built anew: it has {known}")
+        raise UsageError(f"CRAWLSPACE_SINKS has no server {quoted(name)} whose index could be rebuilt: it has {known}")
     if len(chosen) != 1:
-        raise UsageError(f"name the sink whose index is to be built anew, with --sink; {paths.name} has {known}")
+        raise UsageError(f"name the sink whose index is to be rebuilt, with --sink; {paths.name} has {known}")
     return chosen[0]
 
 

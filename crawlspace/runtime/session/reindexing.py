@@ -1,4 +1,4 @@
-"""`scrapy reindex`: send all documents again, to one sink after the other, or made anew to each of them."""
+"""`scrapy reindex`: send all documents again, to one sink after the other, or rebuilt to each of them."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ class DocumentsAgain:
             end_filling(self.opened.store, sink)
         return done
 
-    def made_anew(
+    def rebuilt(
         self, *, processes: int, options: dict[str, str], report: Callable[[ProgressDisplay, str, str], None]
     ) -> tuple[Reindexed, Mapping[str, str]]:
-        """Make all documents anew, and send them to each sink. Return also which servers did not take them, and why.
+        """Rebuild all documents, and send them to each sink. Return also which servers did not take them, and why.
 
         Raises IndexUnavailable if the embedded index does not take them.
         """
@@ -120,7 +120,7 @@ class DocumentsAgain:
         return done, each.unavailable
 
     def _prepare_server(self, sink: str) -> IndexState:
-        """Begin anew with a server, if no reindex is to be continued: an index that is not there any more is made again."""
+        """Start over with a server, if no reindex is to be continued: an index that is not there any more is made again."""
         store, meta = self.opened.store, meta_of(sink)
         with opened_sink(sink, self.paths) as server:
             found = server.mark()

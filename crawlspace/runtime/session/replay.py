@@ -23,7 +23,7 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.replay import Remade
+from crawlspace.crawl.replay import RebuiltDocument
 from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of
 from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.model import UrlState
@@ -52,7 +52,7 @@ def extracting(
     options: dict[str, str],
     report: Callable[[str, str], None],
 ) -> Iterator[Extraction]:
-    """Return a reindex whose documents are made anew. `options` are the settings of the command line; `report` is as in Making.
+    """Return a reindex whose documents are rebuilt. `options` are the settings of the command line; `report` is as in Making.
 
     Raises ConfigError for a collection that could not be crawled either.
     """
@@ -108,12 +108,12 @@ def _hash(rules: str, paths: CollectionPaths, spider: type[Spider]) -> str:
 class _Begun:
     """What several processes make, each a part."""
 
-    parts: Sequence[Future[list[Remade]]]
+    parts: Sequence[Future[list[RebuiltDocument]]]
 
     def is_made(self, *, within_s: float) -> bool:
         return not wait(self.parts, within_s).not_done
 
-    def made(self) -> Mapping[int, Remade]:
+    def made(self) -> Mapping[int, RebuiltDocument]:
         return {one.id: one for part in self.parts for one in part.result()}
 
 
@@ -136,8 +136,8 @@ class ReplayProcesses:
                 unless_started.callback(process.kill)
             unless_started.pop_all()
 
-    def begin(self, states: Sequence[UrlState]) -> list[Future[list[Remade]]]:
-        """Have documents of pages be made anew, behind those of earlier calls. What comes of them raises CrawlspaceError."""
+    def begin(self, states: Sequence[UrlState]) -> list[Future[list[RebuiltDocument]]]:
+        """Have documents of pages be rebuilt, behind those of earlier calls. What comes of them raises CrawlspaceError."""
         number = len(self._processes)
         return [process.begin(list(states[at::number])) for at, process in enumerate(self._processes) if states[at::number]]
 
@@ -168,7 +168,7 @@ class _ReplayProcess:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="replay")
         ours.sendall(framed(start))
 
-    def begin(self, states: list[UrlState]) -> Future[list[Remade]]:
+    def begin(self, states: list[UrlState]) -> Future[list[RebuiltDocument]]:
         return self._thread.submit(self._ask, states)
 
     def end(self) -> None:
@@ -180,7 +180,7 @@ class _ReplayProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             raise CrawlspaceError(
-                f"a process that makes documents anew did not end within {END_S:g} s: see the pipelines and extensions of the project"
+                f"a process that rebuilds documents did not end within {END_S:g} s: see the pipelines and extensions of the project"
             ) from None
         self._close()
 
@@ -196,12 +196,12 @@ class _ReplayProcess:
         self._stream.close()
         self._socket.close()
 
-    def _ask(self, states: list[UrlState]) -> list[Remade]:
+    def _ask(self, states: list[UrlState]) -> list[RebuiltDocument]:
         with suppress(OSError):  # it has ended, and perhaps said why
             self._socket.sendall(framed(Pages(states)))
         return [self._answer() for _ in states]
 
-    def _answer(self) -> Remade:
+    def _answer(self) -> RebuiltDocument:
         try:
             length = self._stream.read(LENGTH_BYTES)
             body = self._stream.read(int.from_bytes(length, "big"))
@@ -212,7 +212,7 @@ class _ReplayProcess:
         answer = answer_of(body)
         if isinstance(answer, Fault):
             raise CrawlspaceError(answer.sentence)
-        return answer.remade
+        return answer.rebuilt
 
     def _ended(self) -> CrawlspaceError:
         with suppress(subprocess.TimeoutExpired):
@@ -220,7 +220,7 @@ class _ReplayProcess:
         status = self._process.returncode
         how = "" if status is None else f" (signal {-status})" if status < 0 else f" (exit status {status})"
         return CrawlspaceError(
-            f"a process that makes documents anew has ended{how}: the log says why, if the code of the project ended it"
+            f"a process that rebuilds documents has ended{how}: the log says why, if the code of the project ended it"
         )
 
 
@@ -252,7 +252,7 @@ class Fault(Struct, frozen=True, tag="fault"):
 class PageAnswer(Struct, frozen=True, tag="page"):
     """What was made of one page."""
 
-    remade: Remade
+    rebuilt: RebuiltDocument
 
 
 _starts = msgpack.Decoder(ReplayStart)

@@ -1,4 +1,4 @@
-"""A process that makes documents anew of archived pages: `python -m crawlspace.runtime.session.replay_process DESCRIPTOR`.
+"""A process that rebuilds documents from archived pages: `python -m crawlspace.runtime.session.replay_process DESCRIPTOR`.
 
 It talks on the socket that it inherits, and ends when the other side closes that. It has the spider of the collection, with the project's
 middlewares and pipelines, and neither store nor index.
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     from crawlspace.archive.reader import StoredPage, StoredResponse
-    from crawlspace.crawl.replay import Remade
+    from crawlspace.crawl.replay import RebuiltDocument
     from crawlspace.model import UrlState
     from crawlspace.runtime.components.own_parsing import OwnParsing
 
@@ -69,7 +69,7 @@ _LIMITS = ("TIMEOUT", "TIMEOUT_NO_ITEM", "ITEMCOUNT", "PAGECOUNT", "PAGECOUNT_NO
 
 
 def main(descriptor: int) -> int:
-    """Make documents anew until the other side closes the socket."""
+    """Rebuild documents until the other side closes the socket."""
     with socket.socket(fileno=descriptor) as channel:
         start = start_of(received(channel))
         try:
@@ -235,23 +235,23 @@ class ReplayScheduler(BaseScheduler):
             await self._pages.handle(state, stored.response)
             self._engine.keep(state, "a component has lost its request or response")
         except Exception as error:
-            logger.exception("%s could not be made anew, through a fault of ours", state.url)
+            logger.exception("%s could not be rebuilt, through a fault of ours", state.url)
             self._engine.keep(state, f"a fault of ours ({type(error).__name__})")
         finally:
             self._stored.pop(state.id, None)
             self._at_once.release()
 
-    def _answer(self, state: UrlState, remade: Remade) -> None:
-        stored, document = self._stored.get(state.id), remade.document
+    def _answer(self, state: UrlState, rebuilt: RebuiltDocument) -> None:
+        stored, document = self._stored.get(state.id), rebuilt.document
         if stored is not None and document is not None and is_marked(stored.document) and not is_marked(document):
             mark(document)  # the response was had with a log-in, which is not set any more
-            remade.checksum = checksum_behind_login(remade.checksum)
-        if stored is not None and document is not None and remade.kind is OutcomeKind.DOCUMENT and document != stored.document:
-            remade.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
-            remade.response = stored.location
+            rebuilt.checksum = checksum_behind_login(rebuilt.checksum)
+        if stored is not None and document is not None and rebuilt.kind is OutcomeKind.DOCUMENT and document != stored.document:
+            rebuilt.record = records.metadata(document, url=state.url, of=stored.id, date=stored.response.date)
+            rebuilt.response = stored.location
         if not self._answers:
             asyncio.get_running_loop().call_soon(self._send)
-        self._answers.append(framed(PageAnswer(remade)))
+        self._answers.append(framed(PageAnswer(rebuilt)))
 
     def _send(self) -> None:
         """Send the answers of this iteration of the loop together."""
@@ -301,7 +301,7 @@ class NoNetwork(BaseDownloadHandler):
     """Refuses every request."""
 
     async def download_request(self, request: Request) -> Response:
-        raise IgnoreRequest("no request is sent while documents are made anew from the archive")
+        raise IgnoreRequest("no request is sent while documents are rebuilt from the archive")
 
 
 if __name__ == "__main__":

@@ -160,7 +160,7 @@ def check_server(collection: Collection, opened: CrawlStore, index: EmbeddedInde
     if mark.is_new and index is not None and index.count(of=collection.name):
         raise StoreError(
             f"Redis has no data of {collection.name}, although there are documents of it in {collection.index_file}, as when it is"
-            f" restarted without having kept anything: put a copy of its data back, or move the index away too and crawl anew"
+            f" restarted without having kept anything: put a copy of its data back, or move the index away too and crawl again"
         )
     mark.save()
 

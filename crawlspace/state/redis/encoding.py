@@ -368,7 +368,7 @@ def damaged(what: str) -> StoreDamaged:
     """Return the error for a value that no version of ours has written."""
     return StoreDamaged(
         f"what Redis keeps of this collection is damaged ({what}): put a copy of its data back, or delete its keys, move the index away too"
-        " and crawl anew"
+        " and crawl again"
     )
 
 

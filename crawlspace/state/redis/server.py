@@ -139,7 +139,7 @@ def redis_errors() -> Iterator[None]:
             found = str(error).removeprefix("VERSION ")
             raise StoreVersionError(
                 f"what Redis has of this collection was written by another version of crawlspace (format {found}, this one reads"
-                f" {FORMAT}): use that version, or delete its keys and crawl anew; the index goes on answering meanwhile"
+                f" {FORMAT}): use that version, or delete its keys and crawl again; the index goes on answering meanwhile"
             ) from error
         if str(error).startswith(_UNKNOWN):
             raise StoreError(

@@ -3,7 +3,7 @@
 SQLite appends every transaction to a log beside the file and copies the log into the file now and then, which is a checkpoint. Left to
 itself it does so inside the transaction that has made the log too long, and at ten million URLs that one waits a quarter of a second for
 the disk. Here a thread copies what is there and flushes it; what has been written meanwhile is copied the same way, less each time, until
-the rest is so little that the writer takes it over between two transactions. Then the log begins anew. What SQLite guarantees for a killed
+the rest is so little that the writer takes it over between two transactions. Then the log starts over. What SQLite guarantees for a killed
 process or a power failure holds as without the thread: SQLite itself copies, and decides when the log may be overwritten.
 
 See https://www.sqlite.org/wal.html, "Checkpointing".
@@ -60,7 +60,7 @@ class Checkpoints:
             self._copier = None
 
     def _committed(self, _db: apsw.Connection, _name: str, pages: int) -> int:
-        if pages < self._pages:  # it has begun anew
+        if pages < self._pages:  # it has started over
             self._due_at = LOG_PAGES
         self._pages = pages
         return apsw.SQLITE_OK
@@ -69,7 +69,7 @@ class Checkpoints:
         copier.end()
         self._copier = None
         rest = self._pages - copier.copied
-        if rest < 0:  # the log has begun anew meanwhile
+        if rest < 0:  # the log has started over meanwhile
             return
         self._later()
         if copier.hindered:

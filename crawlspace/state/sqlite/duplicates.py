@@ -91,7 +91,7 @@ class _Touched:
     left: set[int] = field(default_factory=set)
     joined: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
-    """Keys of which it must be looked up anew whether a page of the group names them."""
+    """Keys of which it must be looked up again whether a page of the group names them."""
 
     def few(self) -> set[int] | None:
         """All members after the transaction, where they are known without looking."""

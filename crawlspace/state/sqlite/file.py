@@ -343,7 +343,7 @@ def _meaning(error: apsw.Error, path: Path) -> CrawlspaceError | None:
             return _full(path)
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(
-                f"{path} is damaged or not a state file ({error}): put a backup in its place, or move it away and crawl anew"
+                f"{path} is damaged or not a state file ({error}): put a backup in its place, or move it away and crawl again"
             )
         case apsw.BusyError() | apsw.LockedError():
             return StoreLocked(f"{path} is being written by another process: try again when it has finished")
@@ -401,6 +401,6 @@ def _is_new(path: Path) -> bool:
         found = f"{version} of development" if is_development else version
         raise StoreVersionError(
             f"{path} was written by another version of crawlspace (state version {found}, this one reads {VERSION}): use that version, or"
-            " move the file away and crawl anew; the index goes on answering meanwhile"
+            " move the file away and crawl again; the index goes on answering meanwhile"
         )
     return version == 0

@@ -459,7 +459,7 @@ class SqliteStore:
             found = str(db.execute("PRAGMA quick_check(1)").get)
         if found != "ok":
             raise StoreDamaged(
-                f"{self.path} is damaged ({found.splitlines()[-1]}): put a backup in its place, or move it away and crawl anew"
+                f"{self.path} is damaged ({found.splitlines()[-1]}): put a backup in its place, or move it away and crawl again"
             )
 
     @property

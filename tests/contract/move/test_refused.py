@@ -115,7 +115,7 @@ def test_two_moves_to_one_server(stores: Stores) -> None:
         stores.move("sqlite", "redis", watch=changing(watch))
 
 
-def test_a_source_that_was_crawled_since_is_copied_anew(stores: Stores, filled: tuple[str, str]) -> None:
+def test_a_source_that_was_crawled_since_is_copied_again(stores: Stores, filled: tuple[str, str]) -> None:
     here, there = filled
     assert stores.stopped(here, there, stop=5) == 6
     with looking(stores, here) as store:
@@ -151,7 +151,7 @@ def test_a_copy_that_is_not_like_its_source_is_never_used(stores: Stores, filled
                     one.links = one.links[8:]
             super().write(batch, mark)
 
-    with pytest.raises(StoreError, match=r"the copy of walk is not like .*: its URLs differ; .* copies it anew"):
+    with pytest.raises(StoreError, match=r"the copy of walk is not like .*: its URLs differ; .* copies it again"):
         stores.move(here, there, watch=Wrong)
     with looking(stores, there) as copy, pytest.raises(StoreError, match="here only in part"):
         refuse_unfinished_copy(copy, NAME)

@@ -37,7 +37,7 @@ def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> 
 
 
 def test_more_is_wanted_of_a_site_that_is_held_no_more(store: RedisStore, known: Known) -> None:
-    """Others may have asked it meanwhile: taken anew, it comes with what they know, also where the call is repeated."""
+    """Others may have asked it meanwhile: taken again, it comes with what they know, also where the call is repeated."""
     known.discover("a.example/0", "a.example/1", "b.example/0")
     store.server.now_ms = lambda: 10**12
     worker = joined(store)

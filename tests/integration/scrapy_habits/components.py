@@ -66,7 +66,7 @@ class StartsAnew:
     """Returns a request that knows nothing of the page's."""
 
     def process_request(self, request: Request) -> Request | None:
-        return Request(request.url + "?anew") if is_page(request, "/a") else None
+        return Request(request.url + "?again") if is_page(request, "/a") else None
 
 
 class IgnoresRequest:

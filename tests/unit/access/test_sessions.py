@@ -7,14 +7,14 @@ import json
 import pytest
 
 from crawlspace.access import sessions
-from crawlspace.access.sessions import SESSIONS, LookedOut, Sessions, kept_sessions
+from crawlspace.access.sessions import SESSIONS, NextStep, Sessions, kept_sessions
 from crawlspace.clock import FakeClock
 from crawlspace.config.access import SiteAccess, read_site_access
 from crawlspace.config.secrets import Seal
 from crawlspace.errors import StoreFull
 from tests.contract.memory.store import MemoryStore
 
-AGAIN, OWN, LATER, REFUSED = LookedOut.AGAIN, LookedOut.OWN, LookedOut.LATER, LookedOut.REFUSED
+AGAIN, OWN, LATER, REFUSED = NextStep.AGAIN, NextStep.OWN, NextStep.LATER, NextStep.REFUSED
 
 
 @pytest.fixture(autouse=True)
@@ -43,13 +43,13 @@ class Process:
 
     def log_in(self, *, lasts_s: float | None = None) -> int:
         assert self.sessions.current(WIKI) is None
-        return self.sessions.took(WIKI, CONTENT, lasts_s=lasts_s).number
+        return self.sessions.add(WIKI, CONTENT, lasts_s=lasts_s).number
 
     def shown(self, page: int, number: int) -> None:
-        self.sessions.shown(WIKI, page, number, url=f"https://wiki.example.com/{page}")
+        self.sessions.note_shown(WIKI, page, number, url=f"https://wiki.example.com/{page}")
 
-    def out(self, page: int, number: int, *, is_alive: bool | None = False) -> LookedOut:
-        return self.sessions.looked_out(WIKI, page, number, is_alive=is_alive)
+    def out(self, page: int, number: int, *, is_alive: bool | None = False) -> NextStep:
+        return self.sessions.next_step(WIKI, page, number, is_alive=is_alive)
 
     def pages(self) -> list[str]:
         return [page.url.rpartition("/")[2] for page in self.sessions.pages_to_check(WIKI)]
@@ -162,7 +162,7 @@ def test_pages_by_which_a_session_is_found_alive(clock: FakeClock) -> None:
     one.shown(1, number)
     assert one.pages() == ["3", "2"]  # what everybody sees tells nothing
     assert Process(store, clock).pages() == ["1"]  # as it was when the first page was shown
-    one.sessions.changed(WIKI, CONTENT)
+    one.sessions.update(WIKI, CONTENT)
     assert Process(store, clock).pages() == ["3", "2"]
     assert one.out(9, number) is AGAIN
     number = one.log_in()
@@ -224,9 +224,9 @@ def test_it_is_kept_for_the_next_run_and_for_others(clock: FakeClock) -> None:
     assert carried is not None
     assert carried.number == second
     assert not other.sessions.reload(WIKI)
-    other.sessions.changed(WIKI, CHANGED)
+    other.sessions.update(WIKI, CHANGED)
     assert kept_sessions(store)["wiki.example.com"].content == CHANGED
-    one.sessions.changed(access("other.example.com"), "x")
+    one.sessions.update(access("other.example.com"), "x")
     assert "other.example.com" not in kept_sessions(store)
 
 
@@ -300,7 +300,7 @@ def test_a_disk_that_is_full_costs_no_page(clock: FakeClock) -> None:
     one = Process(FullStore(), clock)
     number = one.log_in()
     one.shown(1, number)
-    one.sessions.changed(WIKI, CHANGED)
+    one.sessions.update(WIKI, CHANGED)
     carried = one.sessions.current(WIKI)
     assert carried is not None
 
@@ -320,7 +320,7 @@ def test_cookies_that_are_as_before_are_not_written_again(clock: FakeClock) -> N
     one = Process(store, clock)
     one.shown(1, one.log_in())
     before = store.written
-    one.sessions.changed(WIKI, CONTENT)
+    one.sessions.update(WIKI, CONTENT)
     assert store.written == before
-    one.sessions.changed(WIKI, CHANGED)
+    one.sessions.update(WIKI, CHANGED)
     assert store.written == before + 1

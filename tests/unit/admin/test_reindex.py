@@ -65,7 +65,7 @@ def test_one_that_was_stopped_goes_on(known: Known) -> None:
         run(known, stop_at=6)
     assert known.orders() == [("push", f"a.example/{n}") for n in (3, 4, 5)]
     assert run(known) == (10, 0, 0)
-    assert run(known) == (10, 0, 0), "the next one begins anew"
+    assert run(known) == (10, 0, 0), "the next one starts over"
 
 
 # the index after the stop -> URLs that are ordered before the next stop
@@ -78,7 +78,7 @@ OTHER_INDEX = [
 
 
 @pytest.mark.parametrize(("title", "index", "ordered"), OTHER_INDEX, ids=[row[0] for row in OTHER_INDEX])
-def test_one_that_was_stopped_begins_anew_with_another_index(
+def test_one_that_was_stopped_begins_again_with_another_index(
     known: Known, title: str, index: IndexState, ordered: tuple[int, ...]
 ) -> None:
     with pytest.raises(Stopped):

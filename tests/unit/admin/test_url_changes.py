@@ -124,7 +124,7 @@ def test_only_what_is_held_for_a_reason() -> None:
     assert store.get_meta(RULES_HASH) == "applied"
 
 
-def test_the_next_start_judges_anew_what_the_rules_exclude_and_a_person_keeps() -> None:
+def test_the_next_start_judges_again_what_the_rules_exclude_and_a_person_keeps() -> None:
     store = known((URL, RULES))
     keeper(store).discard()
     assert store.get_meta(RULES_HASH) == ""

@@ -154,14 +154,14 @@ def test_a_file_that_was_cut_has_no_response_without_its_dom(archive: Archive, t
     assert whole == {0, 1, 2}
 
 
-def test_a_document_made_anew_has_response_and_dom_behind_it(archive: Archive) -> None:
+def test_a_document_made_again_has_response_and_dom_behind_it(archive: Archive) -> None:
     place, other = archive.write(fetched("/", SHELL, dom=DOM, title="A"), fetched("/plain", SHELL, title="B"))
     store = MemoryStore()
     store.add_archive_file(archive_files(archive.folder)[0].name)
     for at, url, dom in ((place, URL, DOM), (other, f"{URL}plain", None)):
         page = archive.reader.page(at, url)
         assert page is not None
-        record = metadata(Document(url, title="anew"), url=url, of=page.id, date=page.response.date)
+        record = metadata(Document(url, title="again"), url=url, of=page.id, date=page.response.date)
         made = NewDocuments(archive.folder, store, archive.reader, collection="demo", clock=FakeClock(1_750_000_001))
         with closing(made):
             new = made.add(record, page.location, url)
@@ -169,7 +169,7 @@ def test_a_document_made_anew_has_response_and_dom_behind_it(archive: Archive) -
         again = archive.reader.page(new, url)
         assert again is not None
         assert again.document is not None
-        assert (again.document.title, again.response.body, again.response.dom) == ("anew", SHELL, dom)
+        assert (again.document.title, again.response.body, again.response.dom) == ("again", SHELL, dom)
         assert kinds(archive.folder) == (NEW if dom is None else NEW_RENDERED)
 
 

@@ -53,7 +53,7 @@ def response(body: bytes, **fields: str) -> bytes:
 
 
 NESTED = b'{"url": "u", "fields": {"a": ' + b"[" * 200_000 + b"]" * 200_000 + b"}}"
-DAMAGED = "damaged, or cut off, behind byte 0 of"
+DAMAGED = "damaged, or cut off, after byte 0 of"
 ROWS: list[tuple[str, Callable[[], bytes], str, int]] = [
     # what, what makes the file, what checking it finds, and how many versions of the page are read
     ("a member that is no record", lambda: member(zeros=LARGE), DAMAGED, 0),

@@ -81,7 +81,7 @@ def test_whether_anything_is_rendered(collections: Path, own: dict[str, object],
     assert demo(collections, **own).renders is renders
 
 
-def test_pages_are_fetched_anew_where_they_are_rendered_otherwise(collections: Path) -> None:
+def test_pages_are_fetched_again_where_they_are_rendered_otherwise(collections: Path) -> None:
     hashes = [
         demo(collections, **own).content_hash
         for own in (

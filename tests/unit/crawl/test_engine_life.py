@@ -164,7 +164,7 @@ def test_of_too_many_deletions_in_a_run_the_rest_is_held_until_the_page_answers(
     assert first in web.indexed
 
 
-def test_a_crawl_that_goes_on_counts_its_deletions_anew_each_day(web: Web) -> None:
+def test_a_crawl_that_goes_on_counts_its_deletions_again_each_day(web: Web) -> None:
     web.settings = {"CRAWLSPACE_MAX_DELETIONS": 2, "CRAWLSPACE_CONTINUOUS": True}
     engine = web.open().engine
     web.work(engine)

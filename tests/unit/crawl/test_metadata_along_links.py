@@ -153,7 +153,7 @@ def test_of_two_source_pages_with_different_fields_the_first_counts_however_ofte
     web.crawl()
     assert (web.times()["x"], web.fields("x")) == (TWICE, {"dep": "one"})
     for cycle, due in enumerate(("two", "one", "x two", "two one x", "one two")):
-        web.pages[path(due.split()[0])] = f"changed {cycle}"  # asked for whole, so that it hands anew
+        web.pages[path(due.split()[0])] = f"changed {cycle}"  # asked for whole, so that it hands again
         web.have_due(*due.split())
         web.crawl()
         assert (web.times(), web.fields("x")) == (dict.fromkeys(due.split(), ONCE), {"dep": "one"}), due

@@ -165,7 +165,7 @@ def test_a_store_that_is_away_costs_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "{", "[]", '{"groups": {"x": [9]}}', '{"groups": 3}'])
-def test_what_cannot_be_read_is_learned_anew(tmp_path: Path, written: str) -> None:
+def test_what_cannot_be_read_is_learned_again(tmp_path: Path, written: str) -> None:
     store = MemoryStore()
     store.set_meta(RENDERING, written)
     found = auto(tmp_path, store)

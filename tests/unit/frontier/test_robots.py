@@ -203,7 +203,7 @@ def test_a_delay_holds_for_its_site_scheme_and_group() -> None:
     assert robots.delay_of("other.example.com:80", "http") == 0.0
 
 
-def test_a_delay_goes_on_counting_until_robots_txt_is_read_anew() -> None:
+def test_a_delay_goes_on_counting_until_robots_txt_is_read_again() -> None:
     store, clock = MemoryStore(), FakeClock()
     robots = robots_of(store, clock)
     robots.save(SITE, "http", status=200, body="User-agent: *\nCrawl-delay: 5")

@@ -50,7 +50,7 @@ CONNECTIONS: list[tuple[bool, tuple[str, str], Mapping[str, object], str]] = [
     (True, ("", ""), {}, 'URL shows a certificate that is not trusted: unable to get local issuer certificate; if it is yours, name the authority, as in "ca_file": "/etc/ssl/our-ca.pem"'),
     (True, ("127.0.0.1", "localhost"), {"ca_file": "CA"}, "URL shows a certificate of another host: Hostname mismatch, certificate is not valid for 'localhost'; name it in its URL as its certificate does"),
     (False, ("http:", "https:"), {}, "URL does not speak TLS as it should (WRONG_VERSION_NUMBER): is it http:// there?"),
-    (True, ("https:", "http:"), {}, "URL cannot be reached: it closed the connection without an answer; if it takes https only, write that in its URL"),
+    (True, ("https:", "http:"), {}, "URL cannot be reached: it closed the connection without an answer; if it accepts https only, use https:// in its URL"),
 ]  # fmt: skip
 
 

@@ -64,7 +64,7 @@ def test_it_is_noticed_by_a_process_that_runs(scene: MarkedScene, caplog: pytest
     assert caplog.text.count(BEHIND) == 1
 
 
-def test_a_collection_that_was_begun_anew_is_reported_once(scene: MarkedScene, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_collection_that_was_begun_again_is_reported_once(scene: MarkedScene, caplog: pytest.LogCaptureFixture) -> None:
     scene.crawl("ab")
     scene.begin_anew()
     for name in "cd":

@@ -11,7 +11,7 @@ from crawlspace.document import Op
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.error_policy import read_error_rules
-from crawlspace.state.lifecycle import advance, approved, discarded, made_anew, withhold
+from crawlspace.state.lifecycle import advance, approved, discarded, rebuilt, withhold
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, next_fetch, next_interval, retry_wait
 from crawlspace.state.site_health import Health
 from crawlspace.status import Status
@@ -348,10 +348,10 @@ ANEW = [
 
 
 @pytest.mark.parametrize(("known", "made", "after", "checksum", "validators"), ANEW)
-def test_what_is_made_anew_changes_nothing_that_only_a_fetch_shows(
+def test_what_is_made_again_changes_nothing_that_only_a_fetch_shows(
     known: UrlState, made: Outcome, after: tuple[State, int], checksum: bytes | None, validators: tuple[str | None, str | None]
 ) -> None:
-    new = made_anew(known, advance(known, made, policy=POLICY, now=NOW)).state
+    new = rebuilt(known, advance(known, made, policy=POLICY, now=NOW)).state
     assert (new.state, new.status, new.checksum, (new.etag, new.last_modified)) == (*after, checksum, validators)
     kept = ("fetched_at", "next_fetch", "interval_s", "errors", "retries", "rules", "asked")
     assert [getattr(new, name) for name in kept] == [getattr(known, name) for name in kept]

@@ -204,7 +204,7 @@ function groups.put_member(group, id, aside, names)
 end
 
 -- Whoever in the group has that key goes before others, or no longer.
-function groups.place_anew(group, key)
+function groups.place_again(group, key)
   for _, id in ipairs(url_keys.rows_with(key)) do
     local old = call("HGET", groups.member_key(group), id)
     if old then groups.put_member(group, id, string.sub(old, 1, 1) == "1", string.sub(old, 26)) end  -- whom it names is counted where it leaves
@@ -213,7 +213,7 @@ end
 
 function groups.join_many(group, id, aside)
   local key = rows[id][CANONICAL]
-  if key and call("HINCRBY", groups.named_key(group), key, 1) == 1 then groups.place_anew(group, key) end
+  if key and call("HINCRBY", groups.named_key(group), key, 1) == 1 then groups.place_again(group, key) end
   groups.put_member(group, id, aside, key or "")
 end
 
@@ -246,7 +246,7 @@ function groups.leave(group, id)
   local key = string.sub(old, 26)
   if key ~= "" and call("HINCRBY", groups.named_key(group), key, -1) == 0 then
     call("HDEL", groups.named_key(group), key)
-    groups.place_anew(group, key)
+    groups.place_again(group, key)
   end
   if call("ZCARD", groups.group_key(group)) == 0 then
     call("DEL", groups.member_key(group), groups.named_key(group))

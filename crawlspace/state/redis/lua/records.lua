@@ -1,7 +1,7 @@
 -- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format; the places of the others
 -- are constants with the names of its fields (`library.py`). Those at the end that are empty are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
 -- The end of a lease, and the number of the worker that has it, are in the hash `lease` and nowhere else, so that leasing writes
--- no record anew.
+-- no record again.
 
 -- The functions by concern, each filled in the file of its name or where it is described; `reads` and `writes` are the operations that the
 -- server is asked for, of which `reads` write nothing.

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
-from crawlspace.content.documents.converters import ask_server, complete, converter_for, is_server, run_command
+from crawlspace.content.documents.converters import complete, convert_by_server, converter_for, is_server, run_command
 
 CONVERTERS = {"application/msword": "antiword {file}", "image/*": "http://tika.example.com/", "image/gif": "ocr {file}"}
 
@@ -109,7 +109,7 @@ def converted(folder: Path, converter: str) -> tuple[str, bool]:
     limits = FileLimits(max_text=100)
     if is_server(converter):
         with path.open("rb") as file:
-            output = ask_server(file, contents.kind, converter, limits=limits, timeout_s=60)
+            output = convert_by_server(file, contents.kind, converter, limits=limits, timeout_s=60)
     else:
         output = run_command(str(path), converter, limits=limits, folder=str(folder))
     complete(contents, output, limits)

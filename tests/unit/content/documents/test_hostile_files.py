@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from crawlspace.content.documents.contents import TextStatus
-from crawlspace.content.documents.kinds import CSV, DOCX, EPUB, PDF, RTF, XLSX
+from crawlspace.content.documents.kinds import CSV, EPUB, PDF, RTF
+from crawlspace.content.mime import DOCX, XLSX
 from tests.growth import is_linear
 from tests.unit.content.documents.made_files import (
     OFFICE,

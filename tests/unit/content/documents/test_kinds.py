@@ -6,22 +6,8 @@ import io
 
 import pytest
 
-from crawlspace.content.documents.kinds import (
-    CSV,
-    DOC,
-    DOCX,
-    EPUB,
-    FILE_EXTENSIONS,
-    FILE_TYPES,
-    ODT,
-    PDF,
-    PPT,
-    PPTX,
-    RTF,
-    XLS,
-    XLSX,
-    file_kind,
-)
+from crawlspace.content.documents.kinds import CSV, DOC, EPUB, FILE_EXTENSIONS, FILE_TYPES, ODT, PDF, PPT, RTF, XLS, file_kind
+from crawlspace.content.mime import DOCX, PPTX, XLSX
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS
 from crawlspace.settings import SpaceLimitsSection
 from tests.unit.content.documents.made_files import broken, compound, docx, epub, open_document, para, pdf, pptx, xlsx, zipped

@@ -1,10 +1,13 @@
-"""The name of a file that has no title."""
+"""The name of a file without a title, and the documentation of files without text."""
 
 from __future__ import annotations
 
 import pytest
 
+from crawlspace.content.documents.contents import TextStatus
 from crawlspace.content.documents.page import file_name
+from tests.conftest import assert_same
+from tests.unit.test_docs import plain, rows
 
 URL = "http://files.example.com/get/Plan%2010.pdf?id=1"
 NAMES = (
@@ -33,3 +36,8 @@ NAMES = (
 @pytest.mark.parametrize(("disposition", "name"), NAMES)
 def test_the_name_of_a_file(disposition: str, name: str) -> None:
     assert file_name(URL, disposition) == name
+
+
+def test_every_text_status_is_documented_with_its_sentence() -> None:
+    documented = [(plain(name), sentence) for name, sentence in rows("docs/files.md", "Files without text")]
+    assert_same(documented, [(status.value, status.sentence) for status in TextStatus])

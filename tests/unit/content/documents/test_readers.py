@@ -9,8 +9,9 @@ from collections.abc import Mapping
 import pytest
 
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus
-from crawlspace.content.documents.kinds import CSV, DOCX, EPUB, ODP, ODS, ODT, PDF, PPTX, RTF, XLS, XLSX
+from crawlspace.content.documents.kinds import CSV, EPUB, ODP, ODS, ODT, PDF, RTF, XLS
 from crawlspace.content.documents.readers import READERS, read_file
+from crawlspace.content.mime import DOCX, PPTX, XLSX
 from tests.unit.content.documents.made_files import (
     OFFICE,
     A,

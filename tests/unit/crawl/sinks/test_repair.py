@@ -140,7 +140,7 @@ def test_an_older_index_gets_what_it_lacks(place: Place) -> None:
     assert place.run() is None
 
 
-def test_a_lost_index_is_made_anew(place: Place) -> None:
+def test_a_lost_index_is_made_again(place: Place) -> None:
     changed(place)
     place.remove("index")
     assert place.run() == Resent(Agreement.INDEX_BEHIND, documents=6)
@@ -200,7 +200,7 @@ def test_an_older_store_learns_what_the_index_has(place: Place) -> None:
     assert place.is_as_the_web(), "what turned out to be gone is deleted by the next start"
 
 
-def test_a_store_that_began_anew(place: Place) -> None:
+def test_a_store_that_began_again(place: Place) -> None:
     changed(place)
     place.remove("state")
     del place.links[HOME]

@@ -147,7 +147,7 @@ def test_what_one_worker_has_found_is_not_lost_because_another_is_still_forgetti
     assert web.asked_for(found) > 0
 
 
-def test_scratch_forgets_what_is_pending_before_anything_is_fetched_anew(web: Web) -> None:
+def test_scratch_forgets_what_is_pending_before_anything_is_fetched_again(web: Web) -> None:
     web.settings["CRAWLSPACE_REFRESH_MODE"] = "scratch"
     engine = crawled(web, 400)
     gone = [f"{HOME}gone{number}" for number in range(600)]

@@ -14,6 +14,7 @@ import pytest
 from crawlspace.errors import IndexUnavailable
 from crawlspace.index.marks import BatchMark
 from tests.fault_proxy import Fault, answers, error
+from tests.quick import some
 from tests.search_server import INDEX, SearchServer
 from tests.unit.index.faulty import FaultyScene, check_answers, check_random_faults, delete, faulty, push
 
@@ -93,7 +94,7 @@ def test_a_server_that_does_not_answer_in_time_is_not_called_unreachable(scene: 
     is_over.set()
 
 
-def test_an_alias_that_is_gone_is_not_made_anew(scene: Scene) -> None:
+def test_an_alias_that_is_gone_is_not_made_again(scene: Scene) -> None:
     scene.sink.send([push("a", 1)], BatchMark("x", 1))
     scene.search.ask("DELETE", f"/{INDEX}-000001")
     with pytest.raises(IndexUnavailable, match=r"is not there any more.*scrapy sinks demo --fill search"):
@@ -142,7 +143,7 @@ def test_a_mapping_of_the_users_own(scene: Scene) -> None:
     assert scene.search.documents()["http://a.example/a"]["text"] == "plain"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", some(range(20), 5))
 def test_after_any_faults_the_index_is_as_the_store(scene: Scene, seed: int) -> None:
     kinds = [Fault(cut=True), Fault(lose=True), Fault(change=fewer), answers(429, error("es_rejected_execution_exception"))]
     kinds += [answers(503, ""), answers(500, ""), item_error("cluster_block_exception", 403)]

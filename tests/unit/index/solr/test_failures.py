@@ -14,6 +14,7 @@ from crawlspace.index.solr.documents import item_of, parameters_of
 from crawlspace.index.solr.sink import CONF
 from crawlspace.urls import document_id
 from tests.fault_proxy import Fault, FaultProxy, answers
+from tests.quick import some
 from tests.solr_server import BARE, INDEX, SolrServer
 from tests.unit.index.faulty import FaultyScene, check_answers, check_random_faults, delete, faulty, push
 
@@ -170,7 +171,7 @@ def test_another_server_is_named(scene: Scene, status: int, body: object, senten
                 sink.send([push("a", 1)])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", some(range(20), 5))
 def test_after_any_faults_the_index_is_as_the_store(scene: Scene, seed: int) -> None:
     kinds = [Fault(cut=True), Fault(lose=True), ACKNOWLEDGED, answers(429, error("busy", 429)), answers(200, "")]
     kinds += [answers(503, ""), answers(500, ""), answers(403, error("read-only", 403)), answers(404, "<html>")]

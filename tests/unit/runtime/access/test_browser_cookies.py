@@ -8,12 +8,12 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawlspace.access.logins import entry_hosts_of
+from crawlspace.access.login_states import entry_hosts_of
 from crawlspace.access.sessions import KeptCookie
 from crawlspace.config.sites import NO_RENDERING, SiteSettings, SiteTable
 from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_for_page, cookies_of_entry
-from tests.unit.runtime.access.test_log_in import access_of
+from tests.unit.runtime.access.test_login_kinds import access_of
 
 FAR = 4_000_000_000
 

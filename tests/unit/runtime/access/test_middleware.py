@@ -6,7 +6,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawlspace.access.logins import Logins
+from crawlspace.access.login_states import Logins
 from crawlspace.clock import FakeClock
 from crawlspace.config.sites import read_sites
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values
@@ -31,8 +31,8 @@ def made() -> tuple[SiteAccessMiddleware, Logins]:
     logins = Logins(read_sites(settings), MemoryStore(), FakeClock())
     cookies = SessionCookies()
     cookies.load(cookies_of_values(logins.entry("wiki.example.com"), {"sid": "v"}))
-    logins.sessions.took(logins.entry("wiki.example.com"), cookies.dumped())
-    logins.sessions.took(logins.entry("api.example.com"), '{"token": "t"}')
+    logins.sessions.add(logins.entry("wiki.example.com"), cookies.dumped())
+    logins.sessions.add(logins.entry("api.example.com"), '{"token": "t"}')
     return SiteAccessMiddleware(logins), logins
 
 

@@ -59,7 +59,7 @@ def write(store: SqliteStore, first: int, times: int, *, wait: bool = True) -> i
 
 
 def log_pages(path: Path) -> int:
-    """Pages that the log holds since it began anew: frames with the salt of its header.
+    """Pages that the log holds since it started over: frames with the salt of its header.
 
     See https://www.sqlite.org/fileformat2.html, "WAL File Format".
     """
@@ -78,7 +78,7 @@ def assert_whole(path: Path, count: int) -> None:
     store.close()
 
 
-def test_the_log_is_copied_and_begins_anew(store: SqliteStore) -> None:
+def test_the_log_is_copied_and_begins_again(store: SqliteStore) -> None:
     assert LOG < write(store, 0, 100) < 2 * LOG
     assert_whole(store.path, 100 * A_FEW)
 

@@ -52,13 +52,13 @@ UNUSABLE = [
         "another version's",
         statements(f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {OTHER}", "CREATE TABLE url (id)"),
         StoreVersionError,
-        f"state version {OTHER}, this one reads {VERSION}): use that version, or move the file away and crawl anew",
+        f"state version {OTHER}, this one reads {VERSION}): use that version, or move the file away and crawl again",
     ),
     (
         "a development version's",
         statements(f"PRAGMA application_id = {min(DEVELOPMENT_IDS)}", "PRAGMA user_version = 1", "CREATE TABLE url (id)"),
         StoreVersionError,
-        f"state version 1 of development, this one reads {VERSION}): use that version, or move the file away and crawl anew; the index goes",
+        f"state version 1 of development, this one reads {VERSION}): use that version, or move the file away and crawl again; the index goes",
     ),
 ]
 

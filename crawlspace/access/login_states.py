@@ -209,13 +209,13 @@ class Logins:
             frontier.wait_site(site, seconds)
         return seconds > 0
 
-    def logged_out(self, site: str, why: str, frontier: Frontier) -> bool:
+    def note_logged_out(self, site: str, why: str, frontier: Frontier) -> bool:
         """Note that a page was not shown because nobody is logged in; return whether its site is paused for that."""
         if self.logs_in(site) and not self.wait_s(site):
-            self.refused(site, why)
+            self.note_refused(site, why)
         return self.pause(site, frontier)
 
-    def failed(self, site: str, why: str) -> None:
+    def note_failure(self, site: str, why: str) -> None:
         """Note that a log-in failed and was not refused, as where a server does not answer: it is tried again after a while."""
         access = self.access(site)
         if access is None:
@@ -232,7 +232,7 @@ class Logins:
             since = known[access.pattern].since if access.pattern in known else int(self._clock.now())
             _note(self._store, WAITING, {**known, access.pattern: WaitingLogin(since, why)})
 
-    def too_often(self, site: str, wait_s: float) -> None:
+    def note_too_many(self, site: str, wait_s: float) -> None:
         """Note that log-ins have succeeded too often: the next one is made after that time."""
         access = self.access(site)
         if access is None or self._waits.get(access.pattern, 0.0) > self._clock.monotonic():
@@ -241,7 +241,7 @@ class Logins:
         self._reasons[access.pattern] = often_sentence(access.pattern, self._clock.now() + wait_s)
         logger.warning("%s", self._reasons[access.pattern])
 
-    def wanted(self, site: str, schemes: Sequence[str]) -> None:
+    def note_wanted(self, site: str, schemes: Sequence[str]) -> None:
         """Note that a site asks for a log-in, and requests carry none."""
         if self._wanted.get(site) == schemes or len(self._wanted) >= _MOST_WANTED or self.kind(site):
             return
@@ -260,7 +260,7 @@ class Logins:
         access = self.access(site)
         return "" if access is None else access.kind
 
-    def took(self, site: str) -> None:
+    def note_success(self, site: str) -> None:
         """Note that a log-in has worked."""
         access = self.access(site)
         if access is not None:
@@ -291,7 +291,7 @@ class Logins:
         self._paused.add(site)
         return True
 
-    def refused(self, site: str, why: str) -> None:
+    def note_refused(self, site: str, why: str) -> None:
         """Note that a site has refused its log-in."""
         access = self.access(site)
         if access is None:

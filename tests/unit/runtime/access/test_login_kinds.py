@@ -15,7 +15,7 @@ from crawlspace.config.sites import SiteSettings, SiteTable
 from crawlspace.decision import Decision, Reason
 from crawlspace.rules.limits import Limits
 from crawlspace.runtime.access.client import LoginClient, guard_of_logins
-from crawlspace.runtime.access.log_in import LogIn, LogInFailedError
+from crawlspace.runtime.access.login_kinds import LogIn, LogInFailedError
 from crawlspace.runtime.http.resolver import Guard
 
 LOGIN = "https://wiki.example.com/login"

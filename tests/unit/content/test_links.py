@@ -1,4 +1,4 @@
-"""Links in attributes of the user's own: a row for each thing that markup may do to an attribute."""
+"""Links of a rendered page in another encoding, and attributes of the user's choice that have links."""
 
 from __future__ import annotations
 
@@ -8,10 +8,24 @@ from hypothesis import strategies as st
 
 from crawlspace.content import markup
 from crawlspace.content.html import LINK_TAGS, extract
-from crawlspace.content.links import LinkAttributes
+from crawlspace.content.links import LinkAttributes, with_queries_in
 from crawlspace.content.page import Page
 from tests.growth import is_linear
 from tests.unit.content.test_html import MARKUP, URL, shown
+
+DOMS = (
+    ('<a href="/ж?q=ж&amp;x=1#ж">ж?</a>', "cp1251", '<a href="/ж?q=%E6&amp;x=1#ж">ж?</a>'),
+    ('<iframe src="?é"></iframe><svg><a xlink:href="?é"></a></svg>', "cp1252", '<iframe src="?%E9"></iframe><svg><a xlink:href="?%E9"></a></svg>'),
+    ('<a title="é?é" href="/é">', "cp1252", '<a title="é?é" href="/é">'),
+    ('<a href="?é">', "utf-8", '<a href="?é">'),
+    ('<a href="?a">', "cp1252", '<a href="?a">'),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("html", "codec", "expected"), DOMS)
+def test_queries_in_the_encoding_of_the_page(html: str, codec: str, expected: str) -> None:
+    assert with_queries_in(html, codec) == expected
+
 
 LINKS: tuple[tuple[str, str, list[str]], ...] = (
     # pairs, markup, links

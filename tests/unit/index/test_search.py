@@ -1,11 +1,12 @@
-"""Filters and facets as they are written."""
+"""Filters and facets of a search."""
 
 from __future__ import annotations
 
 import pytest
 
 from crawlspace.errors import UsageError
-from crawlspace.index.search import condition, day_of, read_facets, read_filter
+from crawlspace.index.embedded_search import filter_sql
+from crawlspace.index.search import day_of, read_facets, read_filter
 
 WRONG = (
     ("language", "write FIELD=VALUE"),
@@ -37,7 +38,7 @@ def test_facets_are_counted_once() -> None:
 
 
 def test_values_of_one_field_are_alternatives() -> None:
-    sql, values = condition(map(read_filter, ("host=a.test", "modified=2026-01-01..", "host=B.test")))
+    sql, values = filter_sql(map(read_filter, ("host=a.test", "modified=2026-01-01..", "host=B.test")))
     assert sql == " AND (d.host = ? OR d.host = ?) AND (d.day BETWEEN ? AND ?)"
     assert values == ("a.test", "b.test", "2026-01-01", "9999-99-99")
 

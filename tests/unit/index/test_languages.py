@@ -1,4 +1,4 @@
-"""Which fields are asked, by the languages of the documents."""
+"""The fields of a search, by the languages of the documents."""
 
 from __future__ import annotations
 

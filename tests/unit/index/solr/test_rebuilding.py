@@ -194,7 +194,7 @@ def remove_next(scene: Scene) -> None:
 def test_no_next_index(scene: Scene) -> None:
     sink = scene.sink()
     for call in (sink.switch, sink.next_copy):
-        with pytest.raises(IndexUnavailable, match="no index is being built beside"):
+        with pytest.raises(IndexUnavailable, match="no new index is being built for"):
             call()
     with pytest.raises(IndexUnavailable, match="there is no previous index of"):
         sink.begin_next(on_previous=True)

@@ -1,4 +1,4 @@
-"""What sinks send of documents that are too large: all but their text, and where that is."""
+"""Documents that are too large are sent without their text, and with where it is."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.access.logins import (
+from crawlspace.access.login_states import (
     REFUSED,
     Logins,
     forget_refused,
@@ -55,7 +55,7 @@ def test_who_gets_it(site: str, scheme: str, plain: bool, sent: bool) -> None:
 
 def test_a_refused_log_in_pauses_all_sites_of_its_entry() -> None:
     one = logins(MemoryStore())
-    one.refused(WIKI, "401")
+    one.note_refused(WIKI, "401")
     assert [one.is_paused(site) for site in (WIKI, SHOP, OTHER)] == [True, True, False]
 
 
@@ -63,7 +63,7 @@ def test_others_learn_of_it_and_of_its_end() -> None:
     store, clock = MemoryStore(), FakeClock()
     one, other = logins(store, clock), logins(store, clock)
     assert not other.is_paused(WIKI)
-    one.refused(WIKI, "401")
+    one.note_refused(WIKI, "401")
     other.recheck()
     assert other.is_paused(WIKI)
     assert logins(store).is_paused(WIKI)
@@ -75,21 +75,21 @@ def test_others_learn_of_it_and_of_its_end() -> None:
 
 def test_another_password_is_tried_and_the_note_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
-    logins(store).refused(WIKI, "401")
+    logins(store).note_refused(WIKI, "401")
     monkeypatch.setenv("WIKI_PASSWORD", "another")
     again = logins(store)
     assert not again.is_paused(WIKI)
     assert refused_logins(store) == {}
-    again.refused(WIKI, "401")
+    again.note_refused(WIKI, "401")
     assert logins(store).is_paused(WIKI)
 
 
 def test_it_is_logged_and_noted_once(caplog: pytest.LogCaptureFixture) -> None:
     store, clock = MemoryStore(), FakeClock()
     one = logins(store, clock)
-    one.refused(WIKI, "the first")
+    one.note_refused(WIKI, "the first")
     clock.advance(10)
-    one.refused(SHOP, "the second")
+    one.note_refused(SHOP, "the second")
     assert caplog.text.count("is refused by wiki.example.com:443 (the first)") == 1
     assert "the second" not in caplog.text
     assert [(one.site, one.why) for one in refused_logins(store).values()] == [(WIKI, "the first")]
@@ -104,16 +104,16 @@ def test_why_the_urls_of_an_entry_wait() -> None:
         return why_urls_wait(store, PATTERN, now=clock.now())
 
     assert why() == ""
-    one.failed(WIKI, "it answers 503")
+    one.note_failure(WIKI, "it answers 503")
     since = int(clock.now())
     clock.advance(10)
-    one.failed(SHOP, "no answer")
+    one.note_failure(SHOP, "no answer")
     assert why().startswith("nobody could log in by CRAWLSPACE_SITES['*.example.com'] (no answer): the URLs of its sites wait")
     assert waiting_logins(store)[PATTERN].since == since
-    one.took(WIKI)
+    one.note_success(WIKI)
     assert why() == ""
-    one.failed(WIKI, "no answer")
-    one.refused(WIKI, "401")
+    one.note_failure(WIKI, "no answer")
+    one.note_refused(WIKI, "401")
     assert "is refused by wiki.example.com:443 (401)" in why()
     assert waiting_logins(store) == {}
     assert why_urls_wait(store, "www.example.org", now=clock.now()) == ""
@@ -132,7 +132,7 @@ def test_a_server_that_is_away_is_told_when_it_is_back() -> None:
     store = AwayStore()
     one = logins(store)
     store.is_away = True
-    one.refused(WIKI, "401")
+    one.note_refused(WIKI, "401")
     assert one.recheck() == set()
     assert one.is_paused(WIKI)
     store.is_away = False
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_refuses_nothing(written: str) -> None:
 def test_what_another_worker_has_noted_is_seen_before_a_log_in(caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
     one, other = logins(store), logins(store)
-    one.refused(WIKI, "it answers 401")
+    one.note_refused(WIKI, "it answers 401")
     assert not other.is_paused(SHOP)
     caplog.clear()
     assert other.is_refused_by_now(SHOP)
