@@ -214,26 +214,30 @@ _BESIDE_ROW = ("id", "site", "inherited", "indexed", "duplicate_of")
 """What a reply has of a URL beside its record."""
 _PLACES = {name: place for place, name in enumerate((*Row.__struct_fields__, *_BESIDE_ROW))}
 _in_order = itemgetter(*(_PLACES[name] for name in FIELDS))
+_URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _ASKED_AT, _FIELDS_MARK, _ARCHIVED, _INHERITED = map(
+    _PLACES.__getitem__,
+    ("url", "key", "rank", "lease_until", "checksum", "canonical", "asked", "fields_mark", "archived", "inherited"),
+)
 
 
 def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, leased_until: int | None) -> UrlState:
     """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
-    url = row.url
+    values: list[Any] = [*astuple(row), id, site, inherited, winner == id, winner if winner not in (0, id) else None]
+    url, checksum, canonical, fields_mark = values[_URL], values[_CHECKSUM], values[_CANONICAL], values[_FIELDS_MARK]
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
         raise ValueError(f"{url[:80]!r} is no URL")
     if inherited is not None and not _is_table(inherited):
         logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
-        inherited = None
-    beside = id, site, inherited, winner == id, winner if winner not in (0, id) else None
-    state = UrlState(*_in_order((*astuple(row), *beside)))
-    state.key = _key_of(row.key)[0]
-    state.rank = with_scheme(row.rank, url)
-    state.lease_until = leased_until or row.lease_until
-    state.checksum = None if row.checksum is NOTHING else bytes_of(row.checksum)
-    state.canonical = None if row.canonical is NOTHING else number_of(row.canonical)
-    state.asked = _ASKED[row.asked]
-    state.fields_mark = 0 if row.fields_mark is NOTHING else number_of(row.fields_mark) or 0
-    return state
+        values[_INHERITED] = None
+    values[_KEY] = _key_of(values[_KEY])[0]
+    values[_RANK] = with_scheme(values[_RANK], url)
+    if leased_until:
+        values[_LEASE_UNTIL] = leased_until
+    values[_CHECKSUM] = None if checksum is NOTHING else bytes_of(checksum)
+    values[_CANONICAL] = None if canonical is NOTHING else number_of(canonical)
+    values[_ASKED_AT] = _ASKED[values[_ASKED_AT]]
+    values[_FIELDS_MARK] = 0 if fields_mark is NOTHING else number_of(fields_mark) or 0
+    return UrlState(*_in_order(values))
 
 
 def _is_table(text: str) -> bool:
@@ -324,9 +328,6 @@ def document_of(reply: Sequence[bytes]) -> Document | None:
 
 _SENT = {*WRITTEN, *MERGED}
 _as_row = itemgetter(*(FIELDS.index(name) if name in _SENT else len(FIELDS) for name in Row.__struct_fields__))
-_CHECKSUM, _CANONICAL, _ASKED_AT, _FIELDS_MARK, _ARCHIVED = map(
-    Row.__struct_fields__.index, ("checksum", "canonical", "asked", "fields_mark", "archived")
-)
 
 
 def _fields_of(state: UrlState, archived: int | None) -> list[object]:
