@@ -18,7 +18,7 @@ from tests.memory import folder_in_memory
 from tests.quick import some
 from tests.servers import client_of_pool, emptied
 
-SEEDS_A_TEST = 4
+SEEDS_A_TEST = 2
 SEEDS_WITH_A_SEARCH_SERVER = {"file": [1, 13, 14], "redis": [1], "team": [1]}
 """Pages are being fetched when the server is to be sent their documents, which the archive does not have."""
 

@@ -137,6 +137,7 @@ def deeper(request: object) -> Reply:
     return page(path, text=path, links=[f"{path}{hash(path) % 1_000_003}", f"{path.rstrip('/')}/a/", f"{path}-next", "x/"])
 
 
+@pytest.mark.full
 def test_every_fetch_ends_in_its_outcome(crawled: tuple[Project, Server, str]) -> None:
     known = states(crawled[0])
     found = {(path, known[path].state, known[path].status) for path, *_ in TABLE if path in known}

@@ -11,6 +11,8 @@ import sys
 import zlib
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import MakeProject, Project
 from tests.integration.archives import ARCHIVED, archived, files, folder, records
 from tests.integration.killed_at_commit import MarkingSite, crawl_killed
@@ -170,6 +172,7 @@ def test_a_disk_that_fills_while_the_archive_is_written_stops_the_crawl(project:
         assert len(indexed(demo)) == 13
 
 
+@pytest.mark.full
 def test_a_kill_at_any_transaction_leaves_no_place_without_its_record(project: MakeProject, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     site = MarkingSite({"/": page("Home", links=[f"/{n}" for n in range(6)])}, begun)

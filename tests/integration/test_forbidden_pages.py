@@ -155,6 +155,7 @@ def test_workers_that_meet_forbidden_pages(team: MakeTeam, monkeypatch: pytest.M
     assert_same([url for url, state in states.items() if state.indexed], SHOWN)
 
 
+@pytest.mark.full
 def test_log_ins_that_succeed_are_bounded(project: MakeProject) -> None:
     door = wiki({}, lasts=[2], how=["401"])  # for the page that the log-in leads to, and one more
     with serve(door.site) as server:

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import apsw
+import pytest
 
 from crawlspace.model import NewUrl, Source
 from crawlspace.state.sqlite.store import SqliteStore
@@ -111,6 +112,7 @@ def test_ctrl_c_twice_ends_at_once_and_loses_nothing(project: MakeProject) -> No
         assert {state.status for state in states(demo).values()} == {200}
 
 
+@pytest.mark.full
 def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakeProject) -> None:
     """The states are many enough for several transactions; what the killed starts left undone, the last one does."""
     pages = 12_000
@@ -132,6 +134,7 @@ def test_kill_9_within_each_transaction_of_a_change_of_the_rules(project: MakePr
         assert_same(server.counts().elements(), ["/robots.txt", "/"])
 
 
+@pytest.mark.full
 def test_kill_9_within_transactions_while_known_urls_are_folded(project: MakeProject) -> None:
     """At no moment is a page without a document in the index, and the last start ends as if none had been killed."""
     pages = [f"/p{number}" for number in range(6)]

@@ -118,6 +118,7 @@ _BYTES = 1_000_000
 """URLs: a copy that a slow test still stops half-way."""
 
 
+@pytest.mark.full
 def test_stopped_and_killed_half_way(project: MakeProject, demo: Project) -> None:
     """A crawl refuses half a copy, and the next move goes on with it."""
     with closing(SqliteStore(demo.data / "demo" / "state.db", sinks=(EMBEDDED,))) as store:

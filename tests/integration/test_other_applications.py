@@ -86,6 +86,7 @@ def age(demo: Project) -> None:
         store.set_meta(SESSIONS, msgspec.json.encode(kept).decode())
 
 
+@pytest.mark.full
 def test_the_form_of_django(project: MakeProject, application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = project(collection(f"{application.url}/", settings=application.settings(form(application))))
     monkeypatch.setenv("WIKI_PASSWORD", "wrong")

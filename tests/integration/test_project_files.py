@@ -19,6 +19,8 @@ from tests.conftest import assert_same
 from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Site, page, serve
 
+pytestmark = pytest.mark.full
+
 SITE = {
     "/": page("Home", text="All our lamps", links=["/desk", "/floor", "/elsewhere.zip"]),
     "/desk": page("Desk lamp", text="For a desk"),
@@ -117,7 +119,6 @@ def test_a_project_of_the_files_in_the_wheel_crawls(made: MadeProject) -> None:
     assert {path.name for path in made.folder.iterdir()} > {"collections", "data"}
 
 
-@pytest.mark.full
 def test_a_generated_spider_crawls_at_once(made: MadeProject) -> None:
     """Its template is in the wheel."""
     with serve(Site(SITE)) as server:
@@ -131,7 +132,6 @@ def test_a_generated_spider_crawls_at_once(made: MadeProject) -> None:
         )
 
 
-@pytest.mark.full
 def test_settings_spider_and_pipeline_of_the_project_are_used(made: MadeProject) -> None:
     made.write(
         {

@@ -97,6 +97,7 @@ def test_a_second_crawl_of_the_same_collection(project: MakeProject) -> None:
         assert first.poll() is None
 
 
+@pytest.mark.full
 def test_a_full_disk_ends_the_crawl_and_the_next_one_goes_on(project: MakeProject) -> None:
     """A file size limit is met as a full disk is: the write fails half-way."""
     site = Site({"/": page("Home", links=[f"/{n}" for n in range(300)])})

@@ -123,6 +123,7 @@ def test_the_limit_drops_pages_with_their_dom(project: MakeProject) -> None:
     demo.scrapy("archive", "demo", "--verify").succeeded()
 
 
+@pytest.mark.full
 def test_a_kill_leaves_no_place_without_its_dom(project: MakeProject, tmp_path: Path) -> None:
     begun, paths = tmp_path / "begun", [f"/{n}" for n in range(20)]
     pages = {"/": page("Home", links=paths[:6]), **{path: shell(path, links=paths[6:]) for path in paths}}

@@ -10,6 +10,7 @@ from crawlspace.admin.reindex import meta_of
 from tests.conftest import MakeProject
 from tests.integration.stored import collection, opened
 from tests.integration.test_sinks import LOCAL, sinks, there, three_pages
+from tests.quick import some
 from tests.search_server import INDEX, search_server, sink_of
 from tests.sites import page, serve
 from tests.solr_server import solr_server
@@ -19,7 +20,7 @@ WAY = "`scrapy audit demo --sink search --repair` sends what is missing there"
 ALL = {"/", "/a", "/b", "/c"}
 
 
-@pytest.mark.parametrize("kind", ["opensearch", "solr"])
+@pytest.mark.parametrize("kind", some(["opensearch", "solr"], 1))
 def test_a_crawl_says_so_until_it_is_repaired(project: MakeProject, kind: str) -> None:
     site = three_pages(without="c")
     with solr_server() if kind == "solr" else search_server() as search, serve(site) as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+import pytest
 from msgspec import structs
 
 from crawlspace.crawl.timed.refreshes import RUNNING, SETTLED
@@ -52,6 +53,7 @@ def test_a_refresh_that_was_missed_is_made_up_for_and_told_of(project: MakeProje
         assert "nothing was due, and nothing will be: smart refresh is off" in demo.crawl("demo").stderr
 
 
+@pytest.mark.full
 def test_kill_9_within_each_transaction_of_a_refresh(project: MakeProject) -> None:
     """What the killed starts left undone, the last one does, and what they did is not done again but for what they could not record."""
     with serve(Site(PAGES)) as server:

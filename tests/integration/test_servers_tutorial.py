@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
+
 from tests.certificates import authority
 from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
@@ -183,6 +185,7 @@ def test_opensearch_or_elasticsearch(project: MakeProject) -> None:
         follow(project, TYPE, search.url, search.everything, search.put_back)
 
 
+@pytest.mark.full
 def test_solr(project: MakeProject) -> None:
     with solr_server() as solr:
         follow(project, "solr", solr.url, solr.everything, solr.put_back, can_search=REAL_SOLR is not None)

@@ -63,6 +63,7 @@ def test_only_what_comes_into_reach_is_requested(project: MakeProject, *, is_sha
         assert server.paths() == []
 
 
+@pytest.mark.full
 def test_crawls_that_are_killed_go_on_where_they_were(project: MakeProject) -> None:
     with serve(site()) as server:
         demo = crawled(project, server.url("/"))

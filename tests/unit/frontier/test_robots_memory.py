@@ -11,6 +11,7 @@ from crawlspace.clock import FakeClock
 from crawlspace.frontier.robots import Robots, RobotsVerdict
 from crawlspace.state.views import RobotsEntry
 from tests.contract.memory.store import MemoryStore
+from tests.quick import some
 
 SITE = "www.example.com:80"
 DAY_S = 86_400.0
@@ -53,7 +54,7 @@ CROWDS = [
 ]
 
 
-@pytest.mark.parametrize(("sites", "count"), CROWDS)
+@pytest.mark.parametrize(("sites", "count"), some(CROWDS, 1))
 def test_sites_used_in_turn_stay_in_memory(sites: int, count: int, read: list[str]) -> None:
     names = [f"{number}.example:80" for number in range(sites)]
     store = CountingStore().holding({site: rules(site, count) for site in names})
@@ -102,7 +103,7 @@ class StoreOfNothing(MemoryStore):
 SIZES = ["Disallow: /section{}/some-folder/", "Disallow: /s{}", "Disallow: /section{}/some-folder/*x$", "Disallow: /*{}"]
 
 
-@pytest.mark.parametrize("rule", SIZES)
+@pytest.mark.parametrize("rule", some(SIZES, 2))
 def test_memory_is_bounded(rule: str) -> None:
     body = "User-agent: *\n" + "\n".join(rule.format(number) for number in range(500))
     robots = robots_of(StoreOfNothing(), memory=2_000_000)

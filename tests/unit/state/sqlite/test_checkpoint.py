@@ -175,6 +175,7 @@ while True:
 """
 
 
+@pytest.mark.full
 def test_a_kill_while_it_is_copied_costs_nothing(tmp_path: Path) -> None:
     path, told = tmp_path / "state.db", 0
     for more in (40, 47, 54, 61, 68):
