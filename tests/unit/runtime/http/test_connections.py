@@ -307,17 +307,21 @@ def test_what_was_begun_before_others_had_the_site_is_not_sent_when_it_is_held_a
     running(run, [PAGE], with_session=True)
 
 
-def test_the_delay_counts_from_the_writing() -> None:
+def test_the_delay_counts_from_the_writing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [10.0]
+    monkeypatch.setattr("crawlspace.runtime.http.sending.monotonic", lambda: now[0])
+
     async def run(server: Loopback, crawl: Crawl) -> None:
         site = f"127.0.0.1:{server.port}"
         assert crawl.sending.ago_s(site) == 0.0
         response = await crawl.fetch_page(server.url())
-        ago_s = crawl.sending.ago_s(site)
-        assert ago_s > 0.0
+        now[0] = 15.0
+        assert crawl.sending.ago_s(site) == 5.0
         assert response.request is None
         with pytest.raises(AnswerFailed):
             await crawl.fetch_page(server.url())
-        assert crawl.sending.ago_s(site) < ago_s
+        now[0] = 17.0
+        assert crawl.sending.ago_s(site) == 2.0
 
     running(run, [PAGE], [b"x" * 9 + b"\r\n\r\n", END], with_session=True)
 
