@@ -68,7 +68,7 @@ MANY_IMPORTS = {
     "crawlspace.runtime.components.spider": "is what the spiders of a project derive from",
     "crawlspace.runtime.components.responses": "makes an outcome of every kind of response",
     "crawlspace.runtime.session.stores": "opens each kind of store",
-    "crawlspace.state.sqlite.store": "is the whole store: each method calls the module of its subject",
+    "crawlspace.state.sqlite.store": "is the whole store: each method is, or calls, a function of the module of its subject",
 }
 """Modules with more imports, each with its reason."""
 SINGLE_MODULES = {

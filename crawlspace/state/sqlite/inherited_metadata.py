@@ -64,8 +64,8 @@ def drop_inherited(db: apsw.Connection) -> None:
         last = rows[-1][0]
 
 
-def link_metadata(db: apsw.Connection, pages: Collection[int]) -> dict[int, str]:
-    return dict(db.execute(f"SELECT id, fields FROM link_metadata WHERE id {_GIVEN}", (integers(pages),)))
+def link_metadata(db: apsw.Connection, ids: Collection[int]) -> dict[int, str]:
+    return dict(db.execute(f"SELECT id, fields FROM link_metadata WHERE id {_GIVEN}", (integers(ids),)))
 
 
 class _SqliteMetadata:

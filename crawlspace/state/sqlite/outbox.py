@@ -86,7 +86,7 @@ def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
         _keep(db, ids[first : first + _KEPT_AT_ONCE])
 
 
-def acknowledge(db: apsw.Connection, sink: str, orders: Sequence[IndexOrder], tally: Tally) -> None:
+def acknowledge(db: apsw.Connection, tally: Tally, sink: str, orders: Sequence[IndexOrder]) -> None:
     sent: list[int] = []
     for op, code in ((Op.DELETE, _DELETE), (Op.PUSH, _PUSH)):
         sequences = [order.sequence for order in orders if order.op is op]
@@ -101,7 +101,7 @@ def acknowledge(db: apsw.Connection, sink: str, orders: Sequence[IndexOrder], ta
     drop_texts(db, sent)
 
 
-def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: Tally) -> None:
+def park(db: apsw.Connection, tally: Tally, sink: str, order: IndexOrder, reason: str) -> None:
     db.execute(
         "UPDATE outbox SET parked = 1, reason = ? WHERE sink = ? AND parked = 0 AND op = ? AND sequence = ?",
         (reason, sink, _PUSH if order.op is Op.PUSH else _DELETE, order.sequence),
@@ -111,8 +111,7 @@ def park(db: apsw.Connection, sink: str, order: IndexOrder, reason: str, tally: 
         tally[_number(sink, 1)] += 1
 
 
-def unpark(db: apsw.Connection, sink: str, tally: Tally) -> int:
-    """Have parked orders wait again; return how many."""
+def unpark(db: apsw.Connection, tally: Tally, sink: str) -> int:
     db.execute("UPDATE outbox SET parked = 0, reason = NULL WHERE sink = ? AND parked = 1", (sink,))
     number = db.changes()
     tally[_number(sink, 1)] -= number
@@ -120,7 +119,7 @@ def unpark(db: apsw.Connection, sink: str, tally: Tally) -> int:
     return number
 
 
-def parked_orders(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
+def parked(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
     rows = db.execute("SELECT op, url, reason FROM outbox WHERE sink = ? AND parked = 1 ORDER BY sequence", (sink,))
     return [(_OPS[op], url, reason) for op, url, reason in rows]
 
@@ -165,7 +164,7 @@ def stored(db: apsw.Connection, urls: Sequence[str]) -> dict[tuple[int, str], tu
     return {(key, url): (id, in_index) for id, key, url, in_index in rows if url in wanted}
 
 
-def delete_again(db: apsw.Connection, sink: str, urls: Sequence[str], tally: Tally) -> None:
+def delete_again(db: apsw.Connection, tally: Tally, sink: str, urls: Sequence[str]) -> None:
     known = stored(db, urls)
     names = {(url_key(url), url) for url in urls}
     unwanted = sorted((name for name in names if not known.get(name, (0, 0))[1]), key=lambda name: name[1])
@@ -204,8 +203,7 @@ def push_again(
     return sorted(unable)
 
 
-def withdraw(db: apsw.Connection, sink: str, *, deletes: bool, tally: Tally) -> None:
-    """Remove what waits for a sink, and what is parked: pushes, and with `deletes` all."""
+def withdraw(db: apsw.Connection, tally: Tally, sink: str, *, deletes: bool) -> None:
     rows = db.execute("DELETE FROM outbox WHERE sink = ? AND (op = 1 OR ?) RETURNING id, parked, op", (sink, deletes))
     removed = list(rows)
     for _, parked, _ in removed:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import apsw
 
 from crawlspace.model import Asked, Queue, Source, State, UrlState
-from crawlspace.state.due_times import CLOCKS_DIFFER_S, LOOKED_AT, NOT_BY_AGE, Hastened, hastened
+from crawlspace.state.due_times import AT_ONCE, CLOCKS_DIFFER_S, LOOKED_AT, NOT_BY_AGE, Hastened, hastened
 from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, url_states
 from crawlspace.state.sqlite.transaction import integers
 from crawlspace.state.views import Site
@@ -129,7 +129,7 @@ def release_all(db: apsw.Connection) -> None:
     db.execute("UPDATE url INDEXED BY url_leased SET lease_until = NULL WHERE lease_until IS NOT NULL")
 
 
-def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int]) -> dict[str, int]:
+def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
     ended = dict(
         db.execute(
             "SELECT site.site, count(*) FROM url INDEXED BY url_leased JOIN site ON site.id = url.site"
@@ -170,19 +170,27 @@ def restore_set_aside(db: apsw.Connection) -> bool:
     return ids is not None
 
 
-def hasten(db: apsw.Connection, latest: int, *, after: int, limit: int, fetched_by: int | None, until: int | None) -> Hastened:
+def hasten(
+    db: apsw.Connection,
+    latest: int,
+    *,
+    after: int = 0,
+    limit: int = AT_ONCE,
+    fetched_by: int | None = None,
+    until: int | None = None,
+) -> Hastened:
     found, end, newest = _some(db, _HASTEN, after, limit, latest, fetched_by, SET_ASIDE if until is None else until)
     db.execute(f"UPDATE url SET next_fetch = ?2 WHERE {_IDS}", (_ids(found), latest))
     return _changed(found, end, newest, limit)
 
 
-def schedule(db: apsw.Connection, at: int, *, after: int, limit: int, fetched_by: int) -> Hastened:
+def schedule(db: apsw.Connection, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
     found, end, newest = _some(db, _SCHEDULE, after, limit, at, fetched_by)
     db.execute(f"UPDATE url SET next_fetch = ?2, asked = {int(Asked.BY_SCHEDULE)} WHERE {_IDS}", (_ids(found), at))
     return _changed([(id, site, int(Source.INDEX), shift, at) for id, site, _, shift, _ in found], end, newest, limit)
 
 
-def set_age_counts(db: apsw.Connection, *, counts: bool, latest: int, after: int, limit: int) -> Hastened:
+def set_age_counts(db: apsw.Connection, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
     if counts:
         found, end, newest = _some(db, _WITH_AGE, after, limit, latest)
         db.execute(f"UPDATE url SET next_fetch = min({_TIME} - {NOT_BY_AGE}, ?2) WHERE {_IDS}", (_ids(found), latest))

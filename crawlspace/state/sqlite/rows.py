@@ -116,7 +116,6 @@ def one(db: apsw.Connection, condition: str, *values: int | str) -> UrlState | N
 
 
 def by_ids(db: apsw.Connection, ids: Collection[int]) -> list[UrlState]:
-    """Those of the URLs that are stored, in that order."""
     statement = (
         f"SELECT {URL_COLUMNS} FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
         " CROSS JOIN site ON site.id = url.site"
@@ -201,7 +200,6 @@ def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: in
 
 
 def lost_links(db: apsw.Connection, ids: Collection[int]) -> set[int]:
-    """Those of the pages that lead to a URL that is not stored."""
     pages = [
         (id, unpack_keys(targets))
         for id, targets in db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))

@@ -7,23 +7,20 @@ its transactions. Nothing but the page cache grows with the number of URLs, and 
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
 from crawlspace.clock import Clock, SystemClock
-from crawlspace.decision import Reason
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import Document, IndexOrder
 from crawlspace.errors import StoreDamaged
 from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
-from crawlspace.state.due_times import AT_ONCE, Hastened
+from crawlspace.state.depths import PageLinks
 from crawlspace.state.link_keys import folded_links
-from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite import inherited_metadata, outbox, record, rows, rule_change
 from crawlspace.state.sqlite import links as sqlite_links
@@ -33,10 +30,35 @@ from crawlspace.state.sqlite.file import CrawlLock, SqliteFile, sign, sign_off
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.transaction import SiteIds, Tally, Transaction, add_counts, read_count
 from crawlspace.state.unreachable import UnreachableSite
-from crawlspace.state.views import MOST_BYTES_AT_ONCE, Counts, FoldedUrl, KnownUrl, RobotsEntry, Site
+from crawlspace.state.views import MOST_BYTES_AT_ONCE, Site
 from crawlspace.urls import url_key
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _NAMED_VALUES = "SELECT meta.value FROM json_each(?) AS wanted LEFT JOIN meta ON meta.name = wanted.value ORDER BY wanted.key"
+
+
+def _within(
+    opens: Callable[[SqliteStore], AbstractContextManager[apsw.Connection]],
+    operation: Callable[Concatenate[apsw.Connection, P], R],
+) -> Callable[Concatenate[SqliteStore, P], R]:
+    """Return a method that calls a function of a module with the connection that `opens` gives, and its own arguments."""
+
+    def method(store: SqliteStore, /, *args: P.args, **named: P.kwargs) -> R:
+        with opens(store) as db:
+            return operation(db, *args, **named)
+
+    return method
+
+
+def _counted(operation: Callable[Concatenate[apsw.Connection, Tally, P], R]) -> Callable[Concatenate[SqliteStore, P], R]:
+    """Return the same for a function that writes, and counts what it does."""
+
+    def method(store: SqliteStore, /, *args: P.args, **named: P.kwargs) -> R:
+        with store._counting() as (db, tally):
+            return operation(db, tally, *args, **named)
+
+    return method
 
 
 class SqliteStore:
@@ -90,6 +112,33 @@ class SqliteStore:
             raise
         return store
 
+    # how an operation runs
+    def _reading(self) -> AbstractContextManager[apsw.Connection]:
+        return self._file.reading()
+
+    def _snapshot(self) -> AbstractContextManager[apsw.Connection]:
+        return self._file.snapshot()
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        if self._is_joined:
+            yield self._file.db
+            return
+        try:
+            with self._file.writing() as db:
+                yield db
+        except BaseException:
+            self._sites.clear()  # ids of sites that were rolled back
+            raise
+
+    @contextmanager
+    def _counting(self) -> Iterator[tuple[apsw.Connection, Tally]]:
+        """Begin a transaction, and store at its end what it has counted."""
+        with self._writing() as db:
+            tally = Tally()
+            yield db, tally
+            add_counts(db, tally)
+
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
         with self._writing() as db:
@@ -97,7 +146,7 @@ class SqliteStore:
 
     # the frontier's queue
     def sites(self) -> Iterator[Site]:
-        with self._file.snapshot() as db:
+        with self._snapshot() as db:
             found = list(sqlite_queue.sites(db))
         yield from found
 
@@ -112,9 +161,7 @@ class SqliteStore:
                 else sqlite_queue.lease(db, site_id, limit, now=now, until=until, queue=queue, run_began=self._run_began)
             )
 
-    def release(self, ids: Iterable[int]) -> None:
-        with self._writing() as db:
-            sqlite_queue.release(db, ids)
+    release = _within(_writing, sqlite_queue.release)
 
     def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
         self._run_began = at
@@ -126,12 +173,10 @@ class SqliteStore:
                 if not has_more:
                     sqlite_sites.end_waits_of_unreachable(db)
 
-    def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
-        with self._writing() as db:
-            return sqlite_queue.reclaim(db, now=now, keep=keep)
+    reclaim = _within(_writing, sqlite_queue.reclaim)
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
-        with self._file.snapshot() as db:
+        with self._snapshot() as db:
             site_id = self._sites.find(db, site)
             return [] if site_id is None else sqlite_queue.due(db, site_id)
 
@@ -169,75 +214,36 @@ class SqliteStore:
             finally:
                 self._is_joined = False
 
-    def drop_inherited(self) -> None:
-        with self._writing() as db:
-            inherited_metadata.drop_inherited(db)
+    drop_inherited = _within(_writing, inherited_metadata.drop_inherited)
 
     # due times
-    def hasten(
-        self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None, until: int | None = None
-    ) -> Hastened:
-        with self._writing() as db:
-            return sqlite_queue.hasten(db, latest, after=after, limit=limit, fetched_by=fetched_by, until=until)
-
-    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
-        with self._writing() as db:
-            return sqlite_queue.schedule(db, at, after=after, limit=limit, fetched_by=fetched_by)
-
-    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
-        with self._writing() as db:
-            return sqlite_queue.set_age_counts(db, counts=counts, latest=latest, after=after, limit=limit)
-
-    def hasten_retries(self, latest: int) -> int:
-        with self._writing() as db:  # none of them is set aside
-            return sqlite_queue.hasten_retries(db, latest)
-
-    def health(self, site: str) -> Health:
-        with self._file.reading() as db:
-            return sqlite_sites.health(db, site)
-
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool:
-        with self._file.reading() as db:
-            return rows.is_duplicate(db, id, checksum=checksum, canonical=canonical)
-
-    def lost_links(self, ids: Collection[int]) -> set[int]:
-        with self._file.snapshot() as db:
-            return rows.lost_links(db, ids)
-
-    def refused_links(
-        self, *, reason: Reason | None = None, host: str | None = None, page: int | None = None
-    ) -> list[RefusedLink]:
-        with self._file.reading() as db:
-            return sqlite_links.refused_links(db, reason=reason, host=host, page=page)
+    hasten = _within(_writing, sqlite_queue.hasten)
+    schedule = _within(_writing, sqlite_queue.schedule)
+    set_age_counts = _within(_writing, sqlite_queue.set_age_counts)
+    hasten_retries = _within(_writing, sqlite_queue.hasten_retries)
+    health = _within(_reading, sqlite_sites.health)
+    is_duplicate = _within(_reading, rows.is_duplicate)
+    lost_links = _within(_snapshot, rows.lost_links)
+    refused_links = _within(_reading, sqlite_links.refused_links)
 
     # reading
-    def scan(self, after: int, limit: int) -> list[KnownUrl]:
-        with self._file.reading() as db:
-            return rows.scan(db, after, limit)
+    scan = _within(_reading, rows.scan)
 
     def version(self) -> int:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return int(db.pragma("data_version"))
 
     def get(self, url: str) -> UrlState | None:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return rows.one(db, "url.key = ? AND url.url = ?", url_key(url), url)
 
     def get_by_id(self, id: int) -> UrlState | None:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return rows.one(db, "url.id = ?", id)
 
-    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
-        with self._file.reading() as db:
-            return rows.by_ids(db, ids)
-
-    def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
-        with self._file.reading() as db:
-            return rows.urls_to_fold(db, ids)
-
-    def left_to_others(self, ids: Collection[int]) -> set[int]:
-        with self._file.reading() as db:
-            return rows.left_to_others(db, ids)
+    get_by_ids = _within(_reading, rows.by_ids)
+    urls_to_fold = _within(_reading, rows.urls_to_fold)
+    left_to_others = _within(_reading, rows.left_to_others)
 
     def urls(
         self,
@@ -257,73 +263,37 @@ class SqliteStore:
     def _in_pages(self, page_after: Callable[[apsw.Connection, int], list[UrlState]]) -> Iterator[UrlState]:
         last = 0
         while True:
-            with self._file.reading() as db:
+            with self._reading() as db:
                 page = page_after(db, last)
             yield from page
             if len(page) < rows.PAGE:
                 return
             last = page[-1].id
 
-    def counts(self) -> Counts:
-        with self._file.snapshot() as db:
-            return rows.counts(db)
-
-    def known_of_host(self, host: str) -> int:
-        with self._file.reading() as db:
-            return sqlite_sites.known_of_host(db, host)
-
-    def host_count(self, host: str) -> int:
-        with self._file.reading() as db:
-            return sqlite_sites.host_count(db, host)
+    counts = _within(_snapshot, rows.counts)
+    known_of_host = _within(_reading, sqlite_sites.known_of_host)
+    host_count = _within(_reading, sqlite_sites.host_count)
 
     # link depths
-    def depth_marks(self) -> dict[int, DepthMark]:
-        with self._file.reading() as db:
-            return sqlite_links.depth_marks(db)
-
-    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None:
-        with self._writing() as db:
-            sqlite_links.set_depth_marks(db, marks)
-
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]:
-        with self._file.reading() as db:
-            return sqlite_links.depths_of(db, keys)
-
-    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]:
-        with self._file.reading() as db:
-            return sqlite_links.scan_depths(db, after, limit)
-
-    def orphans(self) -> list[UrlDepth]:
-        with self._file.reading() as db:
-            return sqlite_links.orphans(db)
-
-    def set_depths(self, new: Sequence[NewDepth]) -> list[int]:
-        with self._writing() as db:
-            return sqlite_links.set_depths(db, new)
-
-    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]:
-        with self._file.reading() as db:
-            return sqlite_links.links_of(db, ids)
-
-    def scan_links(self, after: int, limit: int) -> list[PageLinks]:
-        with self._file.reading() as db:
-            return sqlite_links.scan_links(db, after, limit)
+    depth_marks = _within(_reading, sqlite_links.depth_marks)
+    set_depth_marks = _within(_writing, sqlite_links.set_depth_marks)
+    depths_of = _within(_reading, sqlite_links.depths_of)
+    scan_depths = _within(_reading, sqlite_links.scan_depths)
+    orphans = _within(_reading, sqlite_links.orphans)
+    set_depths = _within(_writing, sqlite_links.set_depths)
+    links_of = _within(_reading, sqlite_links.links_of)
+    scan_links = _within(_reading, sqlite_links.scan_links)
 
     def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
         wanted = frozenset(keys)
         last: int | None = 0
         while last is not None:  # some thousand pages to a statement
-            with self._file.reading() as db:
+            with self._reading() as db:
                 last, pages = sqlite_links.links_to(db, wanted, after=last)
             yield from pages
 
-    def relink(self, links: Mapping[int, Sequence[int]]) -> None:
-        with self._writing() as db:
-            sqlite_links.relink(db, links)
-
-    def move_links(self, into: Mapping[int, int | None]) -> None:
-        with self._writing() as db:
-            sqlite_links.move_links(db, into)
+    relink = _within(_writing, sqlite_links.relink)
+    move_links = _within(_writing, sqlite_links.move_links)
 
     def fold_links(self, into: Mapping[int, int]) -> None:
         last = 0
@@ -334,71 +304,43 @@ class SqliteStore:
             last = pages[-1][0]
 
     def _stored_links(self, after: int) -> list[tuple[int, bytes]]:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return sqlite_links.stored_links(db, after)
 
     # sites that cannot be reached
-    def unreachable(self) -> list[UnreachableSite]:
-        with self._file.reading() as db:
-            return sqlite_sites.unreachable(db)
+    unreachable = _within(_reading, sqlite_sites.unreachable)
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
         with self._writing() as db:
             sqlite_sites.set_unreachable(db, self._sites.find_or_add(db, site), row)
 
-    def documents(self, sites: Iterable[str]) -> dict[str, int]:
-        with self._file.snapshot() as db:
-            return sqlite_sites.documents(db, sites)
-
-    def schemes(self, site: str) -> frozenset[str]:
-        with self._file.reading() as db:
-            return sqlite_sites.schemes(db, site)
+    documents = _within(_snapshot, sqlite_sites.documents)
+    schemes = _within(_reading, sqlite_sites.schemes)
 
     # robots.txt
-    def robots(self, site: str, scheme: str) -> RobotsEntry | None:
-        with self._file.reading() as db:
-            return sqlite_sites.robots(db, site, scheme)
-
-    def save_robots(self, entry: RobotsEntry) -> None:
-        with self._writing() as db:
-            sqlite_sites.save_robots(db, entry)
-
-    def forget_robots(self, *, read_after: int) -> None:
-        with self._writing() as db:
-            sqlite_sites.forget_robots(db, read_after)
+    robots = _within(_reading, sqlite_sites.robots)
+    save_robots = _within(_writing, sqlite_sites.save_robots)
+    forget_robots = _within(_writing, sqlite_sites.forget_robots)
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
         self._file.make_durable()  # an index may keep what it is sent longer than this file would after a power failure
-        with self._file.snapshot() as db:
+        with self._snapshot() as db:
             return outbox.next_orders(db, sink, limit, most_bytes)
 
-    def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
-        with self._counting() as (db, tally):
-            outbox.acknowledge(db, sink, orders, tally)
-
-    def park(self, sink: str, order: IndexOrder, reason: str) -> None:
-        with self._counting() as (db, tally):
-            outbox.park(db, sink, order, reason, tally)
-
-    def parked(self, sink: str) -> list[tuple[Op, str, str]]:
-        with self._file.reading() as db:
-            return outbox.parked_orders(db, sink)
-
-    def unpark(self, sink: str) -> int:
-        with self._counting() as (db, tally):
-            return outbox.unpark(db, sink, tally)
+    acknowledge = _counted(outbox.acknowledge)
+    park = _counted(outbox.park)
+    parked = _within(_reading, outbox.parked)
+    unpark = _counted(outbox.unpark)
 
     def backlog(self, sink: str) -> int:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return read_count(db, f"waiting {sink}")
 
-    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]:
-        with self._file.reading() as db:
-            return outbox.ordered(db, sink, urls)
+    ordered = _within(_reading, outbox.ordered)
 
     def in_index(self, urls: Sequence[str]) -> set[str]:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return {url for (_, url), (_, in_index) in outbox.stored(db, urls).items() if in_index}
 
     def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]:
@@ -406,20 +348,15 @@ class SqliteStore:
             sinks = self._sinks if sink is None else (sink,)
             return outbox.push_again(db, documents, sinks=sinks, to_all=sink is None, tally=tally)
 
-    def delete_again(self, sink: str, urls: Sequence[str]) -> None:
-        with self._counting() as (db, tally):
-            outbox.delete_again(db, sink, urls, tally)
-
-    def withdraw(self, sink: str, *, deletes: bool) -> None:
-        with self._counting() as (db, tally):
-            outbox.withdraw(db, sink, deletes=deletes, tally=tally)
+    delete_again = _counted(outbox.delete_again)
+    withdraw = _counted(outbox.withdraw)
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
         self._sinks = tuple(sinks)
 
     # the archive
     def archive_files(self) -> dict[int, str]:
-        with self._file.reading() as db:
+        with self._reading() as db:
             return dict(db.execute("SELECT number, name FROM archive_file"))
 
     def add_archive_file(self, name: str) -> int:
@@ -431,18 +368,16 @@ class SqliteStore:
         with self._writing() as db:
             db.executemany("UPDATE url SET archived = ?3 WHERE id = ?1 AND archived = ?2", moves)
 
-    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]:
-        with self._file.reading() as db:
-            return inherited_metadata.link_metadata(db, ids)
+    link_metadata = _within(_reading, inherited_metadata.link_metadata)
 
     # values by name
     def get_meta(self, name: str) -> str | None:
-        with self._file.reading() as db:
+        with self._reading() as db:
             row = db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
     def get_metas(self, names: Sequence[str]) -> list[str | None]:
-        with self._file.reading() as db:  # one statement, so that the values are of one moment
+        with self._reading() as db:  # one statement, so that the values are of one moment
             return [value for (value,) in db.execute(_NAMED_VALUES, (json.dumps(names),))]
 
     def set_meta(self, name: str, value: str) -> None:
@@ -455,7 +390,7 @@ class SqliteStore:
     def end_claim(self, name: str) -> None: ...
 
     def check(self) -> None:
-        with self._file.reading() as db:
+        with self._reading() as db:
             found = str(db.execute("PRAGMA quick_check(1)").get)
         if found != "ok":
             raise StoreDamaged(
@@ -481,26 +416,6 @@ class SqliteStore:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
-
-    @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        if self._is_joined:
-            yield self._file.db
-            return
-        try:
-            with self._file.writing() as db:
-                yield db
-        except BaseException:
-            self._sites.clear()  # ids of sites that were rolled back
-            raise
-
-    @contextmanager
-    def _counting(self) -> Iterator[tuple[apsw.Connection, Tally]]:
-        """Begin a transaction, and store at its end what it has counted."""
-        with self._writing() as db:
-            tally = Tally()
-            yield db, tally
-            add_counts(db, tally)
 
     def _finish(self, transaction: Transaction, outgoing: Outgoing) -> Effects:
         """Give the orders that follow from what was written, and store what it has counted."""
