@@ -36,23 +36,16 @@ _DECISION = 32
 
 
 class Command(CollectionCommand):
-    """Enter URLs by hand, before everything else that waits."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <url> [<url> ...]"
-
-    def short_desc(self) -> str:
-        return "Enter URLs by hand"
-
-    def long_desc(self) -> str:
-        return (
-            "Enter URLs in source user, if the rules admit them; those that are known are due now, also after an error. A running crawl fetches them, "
-            "or else the next one. With --links the URLs that these pages lead to, as they were last fetched, instead of the pages; with --site also "
-            "the known URLs in the folders of these URLs and below. With --list nothing is entered: the links of a page are listed, each with a number, "
-            "its state (indexed, error, waiting, new, refused), its status code and the decision for it; --take enters those with the numbers given. "
-            "Makes no network requests. Works while the collection is crawled, and before its first crawl. "
-            "Exit status: 0 entered or listed; 1 a URL was refused, the links of a page are not known, or the collection or the store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> <url> [<url> ...]"
+    summary = "Enter URLs by hand"
+    explanation = (
+        "Enter URLs in source user, if the rules admit them; those that are known are due now, also after an error. A running crawl fetches them, "
+        "or else the next one. With --links the URLs that these pages lead to, as they were last fetched, instead of the pages; with --site also "
+        "the known URLs in the folders of these URLs and below. With --list nothing is entered: the links of a page are listed, each with a number, "
+        "its state (indexed, error, waiting, new, refused), its status code and the decision for it; --take enters those with the numbers given. "
+        "Makes no network requests. Works while the collection is crawled, and before its first crawl. "
+        "Exit status: 0 entered or listed; 1 a URL was refused, the links of a page are not known, or the collection or the store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -23,21 +23,14 @@ _MOST_SHOWN = 100
 
 
 class Command(CollectionCommand):
-    """Show the archive of a collection."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Show, check or compact the archive of what was fetched"
-
-    def long_desc(self) -> str:
-        return (
-            "Show how large the archive of a collection is, and how many of its documents have a record there. --verify reads all of it, "
-            "checks the digests, and whether each URL has its record at its place. --compact drops records that no URL has its place at "
-            "any more: older versions, errors and revisits; not while the collection is crawled. "
-            "Exit status: 0 done; 1 --verify found a fault, or the store has one, or the archive cannot be written; 2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "Show, check or compact the archive of what was fetched"
+    explanation = (
+        "Show how large the archive of a collection is, and how many of its documents have a record there. --verify reads all of it, "
+        "checks the digests, and whether each URL has its record at its place. --compact drops records that no URL has its place at "
+        "any more: older versions, errors and revisits; not while the collection is crawled. "
+        "Exit status: 0 done; 1 --verify found a fault, or the store has one, or the archive cannot be written; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

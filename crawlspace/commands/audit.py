@@ -33,22 +33,15 @@ SHOWN = 20
 
 
 class Command(CollectionCommand):
-    """Compare the indexes of a collection with what is stored of it."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Compare an index with the collection, and repair it"
-
-    def long_desc(self) -> str:
-        return (
-            "Compare each sink with the stored state of the collection, document by document: what is missing there, what is there and should "
-            "not be, and what is outdated. --repair orders what is needed, and sends it unless a crawl does: documents from the archive, without "
-            "fetching, and deletions. Works while the collection is crawled; what waits for a sink is no difference. "
-            "Exit status: 0 they are equal, or were repaired; 1 they differ, the collection was never crawled, or store or index have a fault; "
-            "2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "Compare an index with the collection, and repair it"
+    explanation = (
+        "Compare each sink with the stored state of the collection, document by document: what is missing there, what is there and should "
+        "not be, and what is outdated. --repair orders what is needed, and sends it unless a crawl does: documents from the archive, without "
+        "fetching, and deletions. Works while the collection is crawled; what waits for a sink is no difference. "
+        "Exit status: 0 they are equal, or were repaired; 1 they differ, the collection was never crawled, or store or index have a fault; "
+        "2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

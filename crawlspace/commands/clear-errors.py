@@ -18,21 +18,14 @@ from crawlspace.text import counted, verb
 
 
 class Command(CollectionCommand):
-    """Reset the URLs whose last fetch ended in an error."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Reset URLs with errors"
-
-    def long_desc(self) -> str:
-        return (
-            "Clear the errors of all URLs whose last fetch ended in one (states gone and failed): those without a document are pending again, as if newly "
-            "discovered; those with one are due now, their count of errors is reset, and a deletion held for them is dropped. A running crawl fetches them, "
-            "or else the next one. Works while the collection is crawled. "
-            "Exit status: 0 done, also when there were none; 1 the store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "Reset URLs with errors"
+    explanation = (
+        "Clear the errors of all URLs whose last fetch ended in one (states gone and failed): those without a document are pending again, as if newly "
+        "discovered; those with one are due now, their count of errors is reset, and a deletion held for them is dropped. A running crawl fetches them, "
+        "or else the next one. Works while the collection is crawled. "
+        "Exit status: 0 done, also when there were none; 1 the store has a fault; 2 wrong use."
+    )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example="scrapy clear-errors demo"))

@@ -19,21 +19,14 @@ from crawlspace.runtime.session.paths import archive_reader
 
 
 class Command(CollectionCommand):
-    """Print a page from the archive."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <url>"
-
-    def short_desc(self) -> str:
-        return "Print a page as it was fetched"
-
-    def long_desc(self) -> str:
-        return (
-            "Print the body of a page as it was fetched, from the archive: without its content encoding, or as it was sent with --raw. Of a "
-            "page that was rendered in a browser it prints the DOM after its scripts had run, or with --as-sent the response. On a "
-            "terminal, control characters are shown as escapes. --versions lists the versions that are still there, the newest first. "
-            "Exit status: 0 printed; 1 the URL is not known or has no record, or the store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> <url>"
+    summary = "Print a page as it was fetched"
+    explanation = (
+        "Print the body of a page as it was fetched, from the archive: without its content encoding, or as it was sent with --raw. Of a "
+        "page that was rendered in a browser it prints the DOM after its scripts had run, or with --as-sent the response. On a "
+        "terminal, control characters are shown as escapes. --versions lists the versions that are still there, the newest first. "
+        "Exit status: 0 printed; 1 the URL is not known or has no record, or the store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -20,25 +20,19 @@ from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.text import counted
 
+_REASONS = "; ".join(f"{reason.label}: {reason.sentence}" for reason in Held)
+
 
 class Command(CollectionCommand):
-    """List, approve or discard held deletions."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "List, approve or discard held deletions"
-
-    def long_desc(self) -> str:
-        reasons = "; ".join(f"{reason.label}: {reason.sentence}" for reason in Held)
-        return (
-            f"List the documents that stay in the index although they should be deleted, with the reason why the deletion is held ({reasons}). "
-            "--approve deletes them, --discard keeps them until their pages are fetched again. What the rules exclude is held again by the next start, "
-            "also when it was discarded, unless the rules are corrected. Works while the collection is crawled. "
-            "Exit status: 0 listed, also when nothing is held, or done; 1 there was nothing to approve or discard, or the store or index has a fault; "
-            "2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "List, approve or discard held deletions"
+    explanation = (
+        f"List the documents that stay in the index although they should be deleted, with the reason why the deletion is held ({_REASONS}). "
+        "--approve deletes them, --discard keeps them until their pages are fetched again. What the rules exclude is held again by the next start, "
+        "also when it was discarded, unless the rules are corrected. Works while the collection is crawled. "
+        "Exit status: 0 listed, also when nothing is held, or done; 1 there was nothing to approve or discard, or the store or index has a fault; "
+        "2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -18,21 +18,14 @@ from crawlspace.status import Status
 
 
 class Command(CollectionCommand):
-    """Print the decision for a URL, with every check, the deciding rule and the stored state."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <url>"
-
-    def short_desc(self) -> str:
-        return "Explain why a URL is crawled or not"
-
-    def long_desc(self) -> str:
-        return (
-            "Explain whether a URL belongs to a collection: each check in order with its result, the rule that decided with its line, the queue that "
-            "the URL waits in, and its stored state. Makes no network requests: an address, a document type or a link depth to be checked must be "
-            "given, and robots.txt is used as read last. The rules are read from disk, so that a change can be tried before the next start. "
-            "Exit status: 0 answered, whatever the answer; 1 the collection has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> <url>"
+    summary = "Explain why a URL is crawled or not"
+    explanation = (
+        "Explain whether a URL belongs to a collection: each check in order with its result, the rule that decided with its line, the queue that "
+        "the URL waits in, and its stored state. Makes no network requests: an address, a document type or a link depth to be checked must be "
+        "given, and robots.txt is used as read last. The rules are read from disk, so that a change can be tried before the next start. "
+        "Exit status: 0 answered, whatever the answer; 1 the collection has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -18,22 +18,15 @@ _EXAMPLE = "scrapy export demo -O demo.jsonl"
 
 
 class Command(CollectionCommand):
-    """Export the documents that the index has of a collection."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Export all documents in a collection's index"
-
-    def long_desc(self) -> str:
-        return (
-            "Write all documents of a collection that are in the index at this moment, in a form of Scrapy's feeds: jsonl, json, csv, xml, or "
-            "one of FEED_EXPORTERS. The settings FEED_EXPORT_FIELDS, FEED_EXPORT_ENCODING and FEED_EXPORT_INDENT apply. Nothing is fetched; "
-            "works while the collection is crawled. The file is there as soon as it is complete. "
-            "Exit status: 0 exported; 1 the collection has no index, the index has a fault, or the export cannot be written; 2 wrong use or "
-            "the file exists; 130 stopped by Ctrl-C."
-        )
+    usage = "[options] <collection>"
+    summary = "Export all documents in a collection's index"
+    explanation = (
+        "Write all documents of a collection that are in the index at this moment, in a form of Scrapy's feeds: jsonl, json, csv, xml, or "
+        "one of FEED_EXPORTERS. The settings FEED_EXPORT_FIELDS, FEED_EXPORT_ENCODING and FEED_EXPORT_INDENT apply. Nothing is fetched; "
+        "works while the collection is crawled. The file is there as soon as it is complete. "
+        "Exit status: 0 exported; 1 the collection has no index, the index has a fault, or the export cannot be written; 2 wrong use or "
+        "the file exists; 130 stopped by Ctrl-C."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -17,21 +17,14 @@ from crawlspace.text import counted, printable
 
 
 class Command(CollectionCommand):
-    """Forget URLs and delete their documents."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> [<url> ...]"
-
-    def short_desc(self) -> str:
-        return "Forget URLs and delete their documents"
-
-    def long_desc(self) -> str:
-        return (
-            "Remove URLs from the store, and their documents from the index: those named, and the known ones that match all options "
-            "given. A link or start URL that leads to one discovers it again, unless the rules forbid it. These deletions are not held for approval. "
-            "Works while the collection is crawled. "
-            "Exit status: 0 done, also when no known URL matches the options; 1 a URL named is not known, or the store or index has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> [<url> ...]"
+    summary = "Forget URLs and delete their documents"
+    explanation = (
+        "Remove URLs from the store, and their documents from the index: those named, and the known ones that match all options "
+        "given. A link or start URL that leads to one discovers it again, unless the rules forbid it. These deletions are not held for approval. "
+        "Works while the collection is crawled. "
+        "Exit status: 0 done, also when no known URL matches the options; 1 a URL named is not known, or the store or index has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -33,21 +33,14 @@ _ENDING = ".tmpl"
 
 
 class Command(CollectionCommand):
-    """Write the spider class of a collection from a template."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> [<url>]"
-
-    def short_desc(self) -> str:
-        return "Generate the spider of a collection from a template"
-
-    def long_desc(self) -> str:
-        return (
-            "Write a spider class for a collection, whose document() makes the document of a page. It works as it is, to be edited. The start "
-            "URLs are those of the collection; a URL given here, as Scrapy's command wants it, is for templates of your own. These are looked "
-            "for in the folder spiders of TEMPLATES_DIR, and have the variables of Scrapy's: $name, $classname, $url, $domain ... "
-            "Exit status: 0 written, or listed; 1 the file cannot be written, or a template has a fault; 2 wrong use, or the spider exists."
-        )
+    usage = "[options] <collection> [<url>]"
+    summary = "Generate the spider of a collection from a template"
+    explanation = (
+        "Write a spider class for a collection, whose document() makes the document of a page. It works as it is, to be edited. The start "
+        "URLs are those of the collection; a URL given here, as Scrapy's command wants it, is for templates of your own. These are looked "
+        "for in the folder spiders of TEMPLATES_DIR, and have the variables of Scrapy's: $name, $classname, $url, $domain ... "
+        "Exit status: 0 written, or listed; 1 the file cannot be written, or a template has a fault; 2 wrong use, or the spider exists."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -21,23 +21,16 @@ from crawlspace.text import quoted
 
 
 class Command(ImportCommand):
-    """Translate a crawl configuration of Exalead, report what became of each option, write the files, and lint them."""
-
-    def syntax(self) -> str:
-        return "[options] <file> [<collection>]"
-
-    def short_desc(self) -> str:
-        return "Make collections of a crawl configuration of Exalead"
-
-    def long_desc(self) -> str:
-        return (
-            "Translate the crawlers of a crawl configuration of Exalead CloudView (CrawlConfig.xml), or a file with rules only, into collections "
-            "of ours: start_urls.txt, crawl.rules, rules.xml and settings.py, with the line that each entry comes from. What became of each "
-            "option is printed, one a line; then what `scrapy lint` finds in the new files. A collection that is there already and would change "
-            "is left as it is, and the difference is printed. A collection's name is given where the file has one crawler, or to choose one of "
-            "several by its name there; a file with rules only needs one. Exit status: 0 imported, or nothing to change, 1 an option has no "
-            "counterpart, or not yet, the collection is there and differs, the file cannot be read, or lint finds an error, 2 wrong use."
-        )
+    usage = "[options] <file> [<collection>]"
+    summary = "Make collections of a crawl configuration of Exalead"
+    explanation = (
+        "Translate the crawlers of a crawl configuration of Exalead CloudView (CrawlConfig.xml), or a file with rules only, into collections "
+        "of ours: start_urls.txt, crawl.rules, rules.xml and settings.py, with the line that each entry comes from. What became of each "
+        "option is printed, one a line; then what `scrapy lint` finds in the new files. A collection that is there already and would change "
+        "is left as it is, and the difference is printed. A collection's name is given where the file has one crawler, or to choose one of "
+        "several by its name there; a file with rules only needs one. Exit status: 0 imported, or nothing to change, 1 an option has no "
+        "counterpart, or not yet, the collection is there and differs, the file cannot be read, or lint finds an error, 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -18,24 +18,17 @@ from crawlspace.text import quoted
 
 
 class Command(ImportCommand):
-    """Translate the folder of a crawler of IBM, report what became of each entry, write the files, and lint them."""
-
-    def syntax(self) -> str:
-        return "[options] <folder> [<collection>]"
-
-    def short_desc(self) -> str:
-        return "Make a collection of a master_config folder of IBM's Web crawler"
-
-    def long_desc(self) -> str:
-        return (
-            "Translate the master_config folder of a Web crawler of IBM (OmniFind, Content Analytics, Watson Content Analytics) into a "
-            "collection: start_urls.txt, crawl.rules, global.rules where it has one, rules.xml and settings.py, with the lines that each entry "
-            "comes from. What became of each file and entry is printed; then what `scrapy lint` finds in the new files. A collection that is "
-            "there already and would change is left as it is, and the difference is printed. Passwords and cookies become references to the "
-            "environment. Without a name, the collection has that of the folder. Exit status: 0 imported, or nothing to change, 1 something "
-            "has no counterpart, or not yet, the collection is there and differs, a file has a mistake or cannot be read, or lint finds an "
-            "error, 2 wrong use."
-        )
+    usage = "[options] <folder> [<collection>]"
+    summary = "Make a collection of a master_config folder of IBM's Web crawler"
+    explanation = (
+        "Translate the master_config folder of a Web crawler of IBM (OmniFind, Content Analytics, Watson Content Analytics) into a "
+        "collection: start_urls.txt, crawl.rules, global.rules where it has one, rules.xml and settings.py, with the lines that each entry "
+        "comes from. What became of each file and entry is printed; then what `scrapy lint` finds in the new files. A collection that is "
+        "there already and would change is left as it is, and the difference is printed. Passwords and cookies become references to the "
+        "environment. Without a name, the collection has that of the folder. Exit status: 0 imported, or nothing to change, 1 something "
+        "has no counterpart, or not yet, the collection is there and differs, a file has a mistake or cannot be read, or lint finds an "
+        "error, 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

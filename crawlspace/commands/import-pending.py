@@ -33,23 +33,16 @@ _REMEMBERED = 1_000
 
 
 class Command(CollectionCommand):
-    """Enter the URLs of a pending file, with their state and realm."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <file>"
-
-    def short_desc(self) -> str:
-        return "Import the URLs of FDSE's search.pending.txt"
-
-    def long_desc(self) -> str:
-        return (
-            "Import a search.pending.txt of FDSE: lines of URL, realm and number, sorted by URL. 0 enters a URL as pending; a time enters it as "
-            "pending, and is kept for `scrapy urls --format pending` until it is fetched; 2 enters it as an error, which is not fetched until "
-            "`scrapy clear-errors`. Of a known URL, 2 or a larger number replaces the state. The whole file is checked first: of one with a faulty "
-            "line nothing is imported. URLs that the rules refuse are kept out. Works while the collection is crawled, and before its first crawl; "
-            "one that was stopped continues when it is run again. "
-            "Exit status: 0 imported; 1 a line was kept out, or the file, the collection or the store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> <file>"
+    summary = "Import the URLs of FDSE's search.pending.txt"
+    explanation = (
+        "Import a search.pending.txt of FDSE: lines of URL, realm and number, sorted by URL. 0 enters a URL as pending; a time enters it as "
+        "pending, and is kept for `scrapy urls --format pending` until it is fetched; 2 enters it as an error, which is not fetched until "
+        "`scrapy clear-errors`. Of a known URL, 2 or a larger number replaces the state. The whole file is checked first: of one with a faulty "
+        "line nothing is imported. URLs that the rules refuse are kept out. Works while the collection is crawled, and before its first crawl; "
+        "one that was stopped continues when it is run again. "
+        "Exit status: 0 imported; 1 a line was kept out, or the file, the collection or the store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -22,21 +22,14 @@ _DECISION = 32
 
 
 class Command(CollectionCommand):
-    """List the links of a page, and the pages that link to a URL, each with the decision for it."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <url>"
-
-    def short_desc(self) -> str:
-        return "List the links of a page, and the pages that link to it"
-
-    def long_desc(self) -> str:
-        return (
-            "List the URLs that a page links to or redirects to, and the pages that link or redirect to it, as last fetched: for each its state, status "
-            "code, links from a start URL, the decision by the rules on disk with the deciding line, and the URL. Makes no network requests. Pages that "
-            f"link to a URL are searched among the links of all pages; it need not be known itself. Of each list the first {SHOWN} are printed. "
-            "Exit status: 0 listed, whatever was found; 1 the collection or its store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> <url>"
+    summary = "List the links of a page, and the pages that link to it"
+    explanation = (
+        "List the URLs that a page links to or redirects to, and the pages that link or redirect to it, as last fetched: for each its state, status "
+        "code, links from a start URL, the decision by the rules on disk with the deciding line, and the URL. Makes no network requests. Pages that "
+        f"link to a URL are searched among the links of all pages; it need not be known itself. Of each list the first {SHOWN} are printed. "
+        "Exit status: 0 listed, whatever was found; 1 the collection or its store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -29,23 +29,16 @@ if TYPE_CHECKING:
 
 
 class Command(CollectionCommand):
-    """Report errors in rules, settings and start URLs, and valid settings that are probably mistakes."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> | --all"
-
-    def short_desc(self) -> str:
-        return "Find errors and probable mistakes in rules and settings"
-
-    def long_desc(self) -> str:
-        return (
-            "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
-            "what is suspicious (warning): a rule that can never apply, a list that does not end in a forbid rule, a start URL that the rules refuse, "
-            "a setting of Scrapy or an attribute of the spider class that has no effect in a collection, a misspelt setting, "
-            "a Redis server that would lose records, and, when nothing is pending, a rule that admitted nothing. --all also finds hosts that two collections crawl, that the global "
-            "crawl space allows and none crawls, or that are crawled outside of it, and copies of global.rules that differ. One finding a line: file:line:column: level: message [code]. "
-            "Changes nothing and requests nothing but what the collection's store has. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
-        )
+    usage = "[options] <collection> | --all"
+    summary = "Find errors and probable mistakes in rules and settings"
+    explanation = (
+        "Read a collection's rules, settings and start URLs and list what is wrong with them (error: the collection can't be crawled so) and "
+        "what is suspicious (warning): a rule that can never apply, a list that does not end in a forbid rule, a start URL that the rules refuse, "
+        "a setting of Scrapy or an attribute of the spider class that has no effect in a collection, a misspelt setting, "
+        "a Redis server that would lose records, and, when nothing is pending, a rule that admitted nothing. --all also finds hosts that two collections crawl, that the global "
+        "crawl space allows and none crawls, or that are crawled outside of it, and copies of global.rules that differ. One finding a line: file:line:column: level: message [code]. "
+        "Changes nothing and requests nothing but what the collection's store has. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

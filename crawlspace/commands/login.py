@@ -22,21 +22,14 @@ if TYPE_CHECKING:
 
 
 class Command(CollectionCommand):
-    """Try the log-in of a site now."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <site>"
-
-    def short_desc(self) -> str:
-        return "Try the log-in of a site now"
-
-    def long_desc(self) -> str:
-        return (
-            "Log in to a site as CRAWLSPACE_SITES has it, and request one page: its start URL, else its home page, or the URL given. Shows each "
-            "step, without secrets, and what the page is like. Where a crawl has found the log-in refused and it is taken now, the next crawl, or "
-            "the one that is running, goes on with the site, and with the session that this has given. "
-            "Exit status: 0 taken; 1 refused or no answer, or the collection or its store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> <site>"
+    summary = "Try the log-in of a site now"
+    explanation = (
+        "Log in to a site as CRAWLSPACE_SITES has it, and request one page: its start URL, else its home page, or the URL given. Shows each "
+        "step, without secrets, and what the page is like. Where a crawl has found the log-in refused and it is taken now, the next crawl, or "
+        "the one that is running, goes on with the site, and with the session that this has given. "
+        "Exit status: 0 taken; 1 refused or no answer, or the collection or its store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -40,21 +40,14 @@ def _index_places(paths: CollectionPaths, source: SqliteSide | RedisSide) -> dic
 
 
 class Command(CollectionCommand):
-    """The store that is moved from is only read."""
-
-    def syntax(self) -> str:
-        return "<collection> <from> <to>"
-
-    def short_desc(self) -> str:
-        return "Move what is known of a collection to another store"
-
-    def long_desc(self) -> str:
-        return (
-            "Copy all that is known of a collection from one store to another, and compare the two. A store is `file` (state.db in the folder of "
-            "the collection's data), `redis` (the server that the settings name), the URL of a server, or `env:NAME` or `file:PATH` for where that is written. Nobody may crawl the collection "
-            "meanwhile. A copy that was stopped or killed continues when the same command is run again. The first store stays as it is. "
-            "Exit status: 0 moved; 1 one of the stores has a fault, is being crawled, or holds what it should not; 2 wrong use; 130 stopped by Ctrl-C."
-        )
+    usage = "<collection> <from> <to>"
+    summary = "Move what is known of a collection to another store"
+    explanation = (
+        "Copy all that is known of a collection from one store to another, and compare the two. A store is `file` (state.db in the folder of "
+        "the collection's data), `redis` (the server that the settings name), the URL of a server, or `env:NAME` or `file:PATH` for where that is written. Nobody may crawl the collection "
+        "meanwhile. A copy that was stopped or killed continues when the same command is run again. The first store stays as it is. "
+        "Exit status: 0 moved; 1 one of the stores has a fault, is being crawled, or holds what it should not; 2 wrong use; 130 stopped by Ctrl-C."
+    )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) != 3:

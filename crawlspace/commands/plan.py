@@ -57,21 +57,14 @@ _NAME = 40
 
 
 class Command(CollectionCommand):
-    """Show what the next start would change for the known URLs."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Show what a change of the rules would do"
-
-    def long_desc(self) -> str:
-        return (
-            "Show what the next start would change because rules, limits or the global crawl space are not as they were at the last one: which known "
-            "URLs leave the crawl space, which come back, which documents leave the index, by rule and by host, with examples; and whether the "
-            "deletions are so many that they would be held. Changes nothing and makes no network requests. "
-            "Exit status: 0 shown; 1 deletions would be held, or the collection has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "Show what a change of the rules would do"
+    explanation = (
+        "Show what the next start would change because rules, limits or the global crawl space are not as they were at the last one: which known "
+        "URLs leave the crawl space, which come back, which documents leave the index, by rule and by host, with examples; and whether the "
+        "deletions are so many that they would be held. Changes nothing and makes no network requests. "
+        "Exit status: 0 shown; 1 deletions would be held, or the collection has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -17,21 +17,14 @@ from crawlspace.text import counted
 
 
 class Command(CollectionCommand):
-    """Make URLs due now, whatever their interval."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> [<url> ...]"
-
-    def short_desc(self) -> str:
-        return "Fetch URLs again before their time"
-
-    def long_desc(self) -> str:
-        return (
-            "Make URLs due now, with an unconditional GET: those named, which are inserted if they are new and the rules "
-            "admit them, and the known ones that match all options given. A running crawl fetches them, or else the next one. URLs outside the crawl "
-            "space are refused. Works while the collection is crawled. "
-            "Exit status: 0 done, also when no known URL matches the options; 1 a URL was refused, or the collection or the store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection> [<url> ...]"
+    summary = "Fetch URLs again before their time"
+    explanation = (
+        "Make URLs due now, with an unconditional GET: those named, which are inserted if they are new and the rules "
+        "admit them, and the known ones that match all options given. A running crawl fetches them, or else the next one. URLs outside the crawl "
+        "space are refused. Works while the collection is crawled. "
+        "Exit status: 0 done, also when no known URL matches the options; 1 a URL was refused, or the collection or the store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

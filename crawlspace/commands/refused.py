@@ -18,22 +18,15 @@ SHOWN = 100
 
 
 class Command(CollectionCommand):
-    """List links that were refused, each with the page and the rule."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "List the links that were refused"
-
-    def long_desc(self) -> str:
-        return (
-            "List the links that were refused on the pages as last fetched, by reason: the rule that refuses each by the rules on disk, the URL, and a "
-            f"page with the link. The crawl keeps a sample of them: the last {LINKS_OF_HOST} URLs for each reason and host, of the last "
-            f"{HOSTS_OF_REASON:,} hosts for each reason. The others are counted. A link that the rules on disk admit is left out: the next crawl "
-            f"finds it. The first {SHOWN} for each reason are printed. Makes no network requests. "
-            "Exit status: 0 listed, whatever was found; 1 the collection or its store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "List the links that were refused"
+    explanation = (
+        "List the links that were refused on the pages as last fetched, by reason: the rule that refuses each by the rules on disk, the URL, and a "
+        f"page with the link. The crawl keeps a sample of them: the last {LINKS_OF_HOST} URLs for each reason and host, of the last "
+        f"{HOSTS_OF_REASON:,} hosts for each reason. The others are counted. A link that the rules on disk admit is left out: the next crawl "
+        f"finds it. The first {SHOWN} for each reason are printed. Makes no network requests. "
+        "Exit status: 0 listed, whatever was found; 1 the collection or its store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

@@ -24,28 +24,21 @@ SHOWN = 20
 
 
 class Command(CollectionCommand):
-    """Send all documents to the sinks again."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Send all documents to the index again, or to other sinks, without fetching"
-
-    def long_desc(self) -> str:
-        return (
-            "Send all documents of a collection to each of its sinks again, or to one of them, as the archive has them; also to an index that was "
-            "lost, or is new. Nothing is fetched. A document that the archive does not have stays in the index, and the next crawl fetches and "
-            "sends it. "
-            "--extract rebuilds the documents from the archived pages first, with the spider, item pipelines, rules and settings as they are "
-            "now; a page without a document by now leaves the index. "
-            "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
-            "--parked sends only what sinks have refused. "
-            "--rebuild makes a new index on a search server beside the one that is searched, compares it with the stored state, and switches to "
-            "it; all that is ordered meanwhile goes to both. "
-            "Exit status: 0 all were sent; 1 a document has no record, could not be rebuilt or is refused again, there was no switch, the "
-            "collection was never crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
-        )
+    usage = "[options] <collection>"
+    summary = "Send all documents to the index again, or to other sinks, without fetching"
+    explanation = (
+        "Send all documents of a collection to each of its sinks again, or to one of them, as the archive has them; also to an index that was "
+        "lost, or is new. Nothing is fetched. A document that the archive does not have stays in the index, and the next crawl fetches and "
+        "sends it. "
+        "--extract rebuilds the documents from the archived pages first, with the spider, item pipelines, rules and settings as they are "
+        "now; a page without a document by now leaves the index. "
+        "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
+        "--parked sends only what sinks have refused. "
+        "--rebuild makes a new index on a search server beside the one that is searched, compares it with the stored state, and switches to "
+        "it; all that is ordered meanwhile goes to both. "
+        "Exit status: 0 all were sent; 1 a document has no record, could not be rebuilt or is refused again, there was no switch, the "
+        "collection was never crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

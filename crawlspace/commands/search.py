@@ -24,23 +24,16 @@ _BRACKETS = ("[", "]")
 
 
 class Command(CollectionCommand):
-    """Search the documents of a collection."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <words>"
-
-    def short_desc(self) -> str:
-        return "Search in a collection's index"
-
-    def long_desc(self) -> str:
-        return (
-            "Search in the collection's full-text index, best matches first: that of the first sink of CRAWLSPACE_SINKS that can be "
-            "searched, or of --sink. All words must occur; where fewer than three pages have "
-            "all of them, pages with some of them follow. More is possible in one quoted argument: "
-            "'\"annual leave\"' for adjacent words, 'holi*' for prefixes, 'holiday -public' for a word that must not occur. "
-            "Words found are bold on a terminal, and in [brackets] elsewhere. "
-            "Exit status: 0 searched, also without a hit; 1 the index has a fault or does not answer; 2 wrong use."
-        )
+    usage = "[options] <collection> <words>"
+    summary = "Search in a collection's index"
+    explanation = (
+        "Search in the collection's full-text index, best matches first: that of the first sink of CRAWLSPACE_SINKS that can be "
+        "searched, or of --sink. All words must occur; where fewer than three pages have "
+        "all of them, pages with some of them follow. More is possible in one quoted argument: "
+        "'\"annual leave\"' for adjacent words, 'holi*' for prefixes, 'holiday -public' for a word that must not occur. "
+        "Words found are bold on a terminal, and in [brackets] elsewhere. "
+        "Exit status: 0 searched, also without a hit; 1 the index has a fault or does not answer; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

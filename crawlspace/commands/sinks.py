@@ -18,20 +18,13 @@ from crawlspace.text import printable, quoted
 
 
 class Command(CollectionCommand):
-    """Show where the documents of a collection are sent, and what waits for each sink."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Show the sinks of a collection, fill one, or forget one"
-
-    def long_desc(self) -> str:
-        return (
-            "Show the sinks of CRAWLSPACE_SINKS: how many orders wait for each, and how many documents it refuses. A sink that the settings "
-            "do not name any more keeps its place until it is forgotten. "
-            "Exit status: 0 done; 1 the collection was never crawled, is being crawled (--forget), or the store has a fault; 2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "Show the sinks of a collection, fill one, or forget one"
+    explanation = (
+        "Show the sinks of CRAWLSPACE_SINKS: how many orders wait for each, and how many documents it refuses. A sink that the settings "
+        "do not name any more keeps its place until it is forgotten. "
+        "Exit status: 0 done; 1 the collection was never crawled, is being crawled (--forget), or the store has a fault; 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

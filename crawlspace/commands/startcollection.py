@@ -18,21 +18,14 @@ _FOLDERS_ONLY = "CRAWLSPACE_INDEX_ENTIRE_SITE = True "
 
 
 class Command(CollectionCommand):
-    """Create start_urls.txt, crawl.rules, rules.xml and settings.py of a new collection, with comments."""
-
-    def syntax(self) -> str:
-        return "[options] <collection> <url> [<url> ...]"
-
-    def short_desc(self) -> str:
-        return "Create the folder of a new collection"
-
-    def long_desc(self) -> str:
-        return (
-            "Create a folder for a new collection that crawls the hosts of the given start URLs, completely and no others: "
-            "start_urls.txt, crawl.rules, rules.xml and settings.py, commented, to be edited. Where a URL is that of a folder, as in "
-            "http://www.example.com/docs/, the collection keeps to the folders of its start URLs. The name may have letters, digits, - and _. "
-            "Exit status: 0 created, 1 the folder cannot be written, 2 wrong use or the collection exists."
-        )
+    usage = "[options] <collection> <url> [<url> ...]"
+    summary = "Create the folder of a new collection"
+    explanation = (
+        "Create a folder for a new collection that crawls the hosts of the given start URLs, completely and no others: "
+        "start_urls.txt, crawl.rules, rules.xml and settings.py, commented, to be edited. Where a URL is that of a folder, as in "
+        "http://www.example.com/docs/, the collection keeps to the folders of its start URLs. The name may have letters, digits, - and _. "
+        "Exit status: 0 created, 1 the folder cannot be written, 2 wrong use or the collection exists."
+    )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         if len(args) < 2:

@@ -51,21 +51,14 @@ _UNSEEN_S = 5
 
 
 class Command(CollectionCommand):
-    """Show how many URLs are known, in which state; what was refused; what the index has."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "Show a collection's state in numbers"
-
-    def long_desc(self) -> str:
-        return (
-            "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has, "
-            "what is still to be sent to it and which deletions are held, which sites cannot be reached, whether the rules have changed since they were applied, whether the index has all documents, and whether the "
-            "collection is being crawled at this moment, and by whom. "
-            "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "Show a collection's state in numbers"
+    explanation = (
+        "Show how many URLs are known by state and by status code, how many links were refused for which reason, what the index has, "
+        "what is still to be sent to it and which deletions are held, which sites cannot be reached, whether the rules have changed since they were applied, whether the index has all documents, and whether the "
+        "collection is being crawled at this moment, and by whom. "
+        "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

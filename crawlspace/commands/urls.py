@@ -22,22 +22,15 @@ _INDENT = " " * 25
 
 
 class Command(CollectionCommand):
-    """List the URLs counted by `scrapy status`."""
-
-    def syntax(self) -> str:
-        return "[options] <collection>"
-
-    def short_desc(self) -> str:
-        return "List the known URLs"
-
-    def long_desc(self) -> str:
-        return (
-            "List the known URLs in alphabetical order, all of them or those selected: state, status code, links from a start "
-            "URL, URL. With --format jsonl or csv each line has all stored values. Works on any number of URLs: many are sorted in "
-            "temporary files. "
-            "--with-referrers searches the links of all pages for those that lead to the URLs listed. "
-            "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
-        )
+    usage = "[options] <collection>"
+    summary = "List the known URLs"
+    explanation = (
+        "List the known URLs in alphabetical order, all of them or those selected: state, status code, links from a start "
+        "URL, URL. With --format jsonl or csv each line has all stored values. Works on any number of URLs: many are sorted in "
+        "temporary files. "
+        "--with-referrers searches the links of all pages for those that lead to the URLs listed. "
+        "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
+    )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)

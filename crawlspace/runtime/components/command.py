@@ -50,6 +50,21 @@ class CollectionCommand(ScrapyCommand):
     requires_crawler_process = False
     default_settings: ClassVar[dict[str, Any]] = {"LOG_ENABLED": False}
 
+    usage: ClassVar[str]
+    summary: ClassVar[str]
+    """For the list of the commands."""
+    explanation: ClassVar[str]
+    """What it does, and its exit status, for `--help`."""
+
+    def syntax(self) -> str:
+        return self.usage
+
+    def short_desc(self) -> str:
+        return self.summary
+
+    def long_desc(self) -> str:
+        return self.explanation
+
     @abstractmethod
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         """Print the answer and return the exit status. `args` has no options. Raises CrawlspaceError with the sentence to print instead."""
