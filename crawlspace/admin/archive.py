@@ -11,13 +11,10 @@ from crawlspace.archive.compaction import Compacted, Compaction, PlaceStore
 from crawlspace.archive.files import FileSeries, archive_files, close_abandoned, rotated_bytes, unwritable
 from crawlspace.archive.members import faults_of
 from crawlspace.clock import Clock
+from crawlspace.state.store import UrlStore
 from crawlspace.state.views import KnownUrl
 
 _PAGE = 5_000
-
-
-class KnownStore(Protocol):
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
 
 
 class ArchivedPlaces(Protocol):
@@ -35,7 +32,7 @@ class Coverage:
     archived: int = 0
 
 
-def coverage(store: KnownStore, archive: ArchivedPlaces) -> Coverage:
+def coverage(store: UrlStore, archive: ArchivedPlaces) -> Coverage:
     """Count the documents in the index, by whether the file with their record is here."""
     found = Coverage()
     for known in _known(store):
@@ -45,7 +42,7 @@ def coverage(store: KnownStore, archive: ArchivedPlaces) -> Coverage:
     return found
 
 
-def faults(store: KnownStore, archive: ArchivedPlaces, folder: Path, *, progress: Callable[[str], None]) -> Iterator[str]:
+def faults(store: UrlStore, archive: ArchivedPlaces, folder: Path, *, progress: Callable[[str], None]) -> Iterator[str]:
     """Yield what is wrong with an archive: in its files, and places of URLs where they have no record."""
     for path in archive_files(folder):
         progress(f"checking {path.name}")
@@ -78,7 +75,7 @@ def compact(
     return compaction.done
 
 
-def _known(store: KnownStore) -> Iterator[KnownUrl]:
+def _known(store: UrlStore) -> Iterator[KnownUrl]:
     after = 0
     while page := store.scan(after, _PAGE):
         yield from page

@@ -7,10 +7,9 @@ then store: it differs if the store has said the same both times, and no order f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
 
 from crawlspace.admin.reindex import StoredDocuments
 from crawlspace.crawl.sinks.repair import unsent
@@ -19,9 +18,10 @@ from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.index.sink import Entry, Inventory
 from crawlspace.index.versions import Versions
 from crawlspace.model import UrlState
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
-from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.state.store import Store
+from crawlspace.state.views import KnownUrl
 
 PAGE = 500
 
@@ -45,14 +45,6 @@ class Difference:
     ordered: int = 0
 
 
-class AuditedStore(Protocol):
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def counts(self) -> Counts: ...
-    def get(self, url: str) -> UrlState | None: ...
-    def ordered(self, sink: str, urls: Sequence[str]) -> dict[str, bool]: ...
-    def in_index(self, urls: Sequence[str]) -> set[str]: ...
-
-
 @dataclass(slots=True)
 class Tallies:
     """What was compared."""
@@ -73,7 +65,7 @@ class Tallies:
 class Audit:
     """One sink. Raises IndexUnavailable, StoreError."""
 
-    store: AuditedStore
+    store: Store
     sink: str
     index: Inventory
     versions: Versions
@@ -161,17 +153,11 @@ class Audit:
                 yield [Difference(DifferenceKind.EXTRA, url) for url in sorted(there)]
 
 
-class RepairedStore(Protocol):
-    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]: ...
-    def delete_again(self, sink: str, urls: Sequence[str]) -> None: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-
-
 @dataclass(slots=True)
 class Repair:
     """Orders what makes a sink equal to the store. A document that the archive does not have is fetched by the next crawl. Raises StoreError."""
 
-    store: RepairedStore
+    store: Store
     archive: StoredDocuments
     sink: str
     now: int

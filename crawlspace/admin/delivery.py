@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from functools import partial
-from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.config.sinks import EMBEDDED, SinkOptions, SinkSettings, made
-from crawlspace.crawl.sinks.deliveries import NumberedFiles, references_of
+from crawlspace.crawl.sinks.deliveries import references_of
 from crawlspace.errors import StoreLocked
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.outbox import Drain, OrderSource
 from crawlspace.index.sink import Sink, place_of
+from crawlspace.state.store import Store
 from crawlspace.text import counted
 
 CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
@@ -28,11 +28,7 @@ class NotFromHere(StoreLocked):
     """A sink gets its orders from another machine, or nobody knows from where; the message says which, after its name."""
 
 
-class DeliveryStore(OrderSource, NumberedFiles, Protocol):
-    """The outbox of a store, and the files of the archive."""
-
-
-def deliver(store: DeliveryStore, sinks: SinkSettings, *, owner: str, clock: Clock, alone: AloneWith) -> str:
+def deliver(store: Store, sinks: SinkSettings, *, owner: str, clock: Clock, alone: AloneWith) -> str:
     """Send waiting orders to each sink, unless a crawl does; return a message, empty if nothing waits.
 
     Two senders at once could change the order.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crawlspace.admin.reindex import Reindexed, Reindexing, ReindexStore
+from crawlspace.admin.reindex import Reindexed, Reindexing
 from crawlspace.archive.records import Location
 from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
@@ -19,6 +19,7 @@ from crawlspace.crawl.replay import RebuiltDocument
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.recrawl import RecrawlPolicy
+from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
 from crawlspace.status import LINKS_ONLY
 
@@ -41,10 +42,6 @@ class Begun(Protocol):
 
     def made(self) -> Mapping[int, RebuiltDocument]:
         """Wait for them, and return them by id. Raises CrawlspaceError."""
-
-
-class ExtractionStore(ReindexStore, Protocol):
-    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
 
 
 class DocumentArchive(Protocol):
@@ -77,7 +74,7 @@ class _BegunPage:
 class Extraction(Reindexing):
     """A reindex of documents that are rebuilt."""
 
-    store: ExtractionStore
+    store: Store
     making: Making
     _next: deque[_BegunPage] = field(default_factory=deque)
     """What was begun of the pages that come."""

@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from crawlspace.admin.refused import SampleStore, SeenLink, seen_links, seen_on
+from crawlspace.admin.refused import SeenLink, seen_links, seen_on
 from crawlspace.admin.report import UrlReport, label_of
 from crawlspace.decision import Decision, Reason
 from crawlspace.model import State, UrlState
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.depths import PageLinks, UrlDepth, leads_on, reach_of
+from crawlspace.state.depths import leads_on, reach_of
 from crawlspace.state.refused_links import by_letter, by_reason
+from crawlspace.state.store import Store
 from crawlspace.text import MESSAGE, printable
 from crawlspace.urls import MalformedUrl, Url, parse
 
@@ -26,13 +27,6 @@ SOME = 500
 """URLs that are read at once."""
 _OF_ONE_PASS = 20_000
 """URLs whose referrers are found in one pass over the links."""
-
-
-class LinkStore(SampleStore, Protocol):
-    def get(self, url: str) -> UrlState | None: ...
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
-    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
-    def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +103,7 @@ _NOBODY = Referrers([])
 _CHOICES = {State.PENDING: "waiting", State.GONE: "error", State.FAILED: "error"}
 
 
-def linked_url(text: str, *, space: CrawlSpace, store: LinkStore | None) -> LinkedUrl:
+def linked_url(text: str, *, space: CrawlSpace, store: Store | None) -> LinkedUrl:
     """Return the decision and the state of a URL. `store` is None for a collection that was never crawled."""
     url, decision = space.decide(text)
     state = None if url is None or store is None else store.get(url.text)
@@ -118,7 +112,7 @@ def linked_url(text: str, *, space: CrawlSpace, store: LinkStore | None) -> Link
     return LinkedUrl(text if url is None else url.text, decision, url=url)
 
 
-def links_of(text: str, *, space: CrawlSpace, store: LinkStore, out: bool, incoming: bool) -> LinkAnswer:
+def links_of(text: str, *, space: CrawlSpace, store: Store, out: bool, incoming: bool) -> LinkAnswer:
     """Return the links of a URL and those to it, as far as they are wanted."""
     subject = linked_url(text, space=space, store=store)
     state = subject.state if out else None
@@ -141,7 +135,7 @@ def decided(state: UrlState, space: CrawlSpace) -> Decision:
     return space.decide(state.url, base_host_as_written=state.host_as_written, depth=state.depth)[1]
 
 
-def links_out(state: UrlState, store: LinkStore) -> LinksOut:
+def links_out(state: UrlState, store: Store) -> LinksOut:
     """Return the URLs that a page leads to, or the target of its redirect. A page that is gone leads nowhere."""
     if not leads_on(state.state, state.status):
         return LinksOut(())
@@ -152,14 +146,14 @@ def links_out(state: UrlState, store: LinkStore) -> LinksOut:
     return LinksOut([id for key in keys for id in ids.get(key, ())], len(keys) - len(ids), by_reason(by_letter(state.refused)))
 
 
-def refused_out(state: UrlState, *, space: CrawlSpace, store: LinkStore) -> list[LinkedUrl]:
+def refused_out(state: UrlState, *, space: CrawlSpace, store: Store) -> list[LinkedUrl]:
     """Return the refused links of a page that are in the sample, and that the present rules still refuse."""
     found = seen_links(store.refused_links(page=state.id), space=space, store=store)
     return [LinkedUrl(seen.link.url, seen.decision, _known(seen.link.url, store)) for seen in found]
 
 
 def links_to_choose(
-    state: UrlState, hrefs: Iterable[str] | None, *, base: str, space: CrawlSpace, store: LinkStore
+    state: UrlState, hrefs: Iterable[str] | None, *, base: str, space: CrawlSpace, store: Store
 ) -> tuple[list[LinkedUrl], int]:
     """Return the links of a page, each once, and how many others it has of which nothing more is known.
 
@@ -200,19 +194,19 @@ def cell_of(decision: Decision) -> str:
     return f"{decision.reason} ({decision.rule})"
 
 
-def links_in(key: int, store: LinkStore) -> Sequence[int]:
+def links_in(key: int, store: Store) -> Sequence[int]:
     """Return the ids of the pages that lead to the URL with this key, known or not, in order of discovery."""
     return array("q", (page.id for page in store.links_to([key])))
 
 
-def described(ids: Iterable[int], *, space: CrawlSpace, store: LinkStore) -> Iterator[LinkedUrl]:
+def described(ids: Iterable[int], *, space: CrawlSpace, store: Store) -> Iterator[LinkedUrl]:
     """Yield known URLs, in the order of their ids."""
     for states in _in_batches(ids, store):
         for state in states:
             yield LinkedUrl(state.url, decided(state, space), state)
 
 
-def referrers(keys: Collection[int], store: LinkStore, *, most: int) -> dict[int, Referrers]:
+def referrers(keys: Collection[int], store: Store, *, most: int) -> dict[int, Referrers]:
     """Return the pages that lead to URLs by their keys, `most` ids for each; a key that no page leads to is left out."""
     wanted, found = frozenset(keys), dict[int, Referrers]()
     for page in store.links_to(wanted):
@@ -224,7 +218,7 @@ def referrers(keys: Collection[int], store: LinkStore, *, most: int) -> dict[int
     return found
 
 
-def with_referrers(reports: Iterable[UrlReport], store: LinkStore, *, most: int) -> Iterator[tuple[UrlReport, Referring]]:
+def with_referrers(reports: Iterable[UrlReport], store: Store, *, most: int) -> Iterator[tuple[UrlReport, Referring]]:
     """Yield the reports of URLs with the pages that lead to each, `most` for each: a pass over all links for every 20,000 URLs."""
     left = iter(reports)
     while some := list(islice(left, _OF_ONE_PASS)):
@@ -236,7 +230,7 @@ def with_referrers(reports: Iterable[UrlReport], store: LinkStore, *, most: int)
             yield one, Referring([urls[id] for id in of_key.ids if id in urls], of_key.total)
 
 
-def _known(text: str, store: LinkStore) -> UrlState | None:
+def _known(text: str, store: Store) -> UrlState | None:
     """Return the state of a refused URL: one beyond the link depth may be known by another way."""
     try:
         return store.get(parse(text, routes=True).text)
@@ -244,7 +238,7 @@ def _known(text: str, store: LinkStore) -> UrlState | None:
         return None
 
 
-def _in_batches(ids: Iterable[int], store: LinkStore) -> Iterator[list[UrlState]]:
+def _in_batches(ids: Iterable[int], store: Store) -> Iterator[list[UrlState]]:
     left = iter(ids)
     while some := list(islice(left, SOME)):
         yield store.get_by_ids(some)

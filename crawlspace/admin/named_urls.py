@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
-from crawlspace.admin.url_changes import KnownUrls, UrlChanges, find_url, is_outside
+from crawlspace.admin.url_changes import UrlChanges, find_url, is_outside
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.admission import Admission, CandidateChecker, KnownHosts
+from crawlspace.crawl.admission import Admission, CandidateChecker
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.startup import build_space
 from crawlspace.model import UrlState
+from crawlspace.state.store import Store
 from crawlspace.urls import Url
-
-
-class NamingStore(KnownUrls, KnownHosts, Protocol):
-    """The part of the store in which named URLs are found."""
 
 
 class NamedUrls:
     """The URLs of one command: ids of known ones, and the number of unknown ones inserted."""
 
-    def __init__(self, collection: Collection, store: NamingStore, url_changes: UrlChanges) -> None:
+    def __init__(self, collection: Collection, store: Store, url_changes: UrlChanges) -> None:
         self._store = store
         self._folding = collection.url_folding
         self._url_changes = url_changes

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from crawlspace.admin.delivery import CRAWL_SENDS
-from crawlspace.document import Op
 from crawlspace.errors import IndexUnavailable
+from crawlspace.state.store import OrderStore
 from crawlspace.text import counted
-
-
-class ParkedStore(Protocol):
-    def parked(self, sink: str) -> list[tuple[Op, str, str]]: ...
-    def unpark(self, sink: str) -> int: ...
-    def backlog(self, sink: str) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +41,7 @@ class SentAgain:
         return f"{sentence}; {CRAWL_SENDS}" if self.waiting else sentence
 
 
-def send_again(store: ParkedStore, sink: str, send: Callable[[], None]) -> SentAgain:
+def send_again(store: OrderStore, sink: str, send: Callable[[], None]) -> SentAgain:
     """Have the parked orders of a sink wait again, and send them.
 
     `send` sends what waits, unless a crawl does. It raises IndexUnavailable.

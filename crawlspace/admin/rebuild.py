@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from crawlspace.admin.audit import Audit, AuditedStore, Difference, DifferenceKind
+from crawlspace.admin.audit import Audit, Difference, DifferenceKind
 from crawlspace.admin.reindex import StoredDocuments
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.sink import BuiltCopy, Entry, Rebuildable, Refusal
 from crawlspace.index.versions import Versions
 from crawlspace.state.error_policy import DeletionLimit
+from crawlspace.state.store import Store
 
 PAGE = 500
 MOST_ROUNDS = 20
@@ -46,7 +47,7 @@ class Rebuilt:
 class Rebuild:
     """One sink. `wait` returns when no batch is under way that was begun before it was called. Raises IndexUnavailable, StoreError."""
 
-    store: AuditedStore
+    store: Store
     archive: StoredDocuments
     sink: str
     index: Rebuildable

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 from crawlspace.config.refresh import SCHEDULE, SMART, RefreshTimes
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import Asked, State, UrlState
 from crawlspace.state.due_times import real_time
-from crawlspace.state.views import Site
-
-
-class RefreshStore(Protocol):
-    def get_metas(self, names: list[str]) -> list[str | None]: ...
-
-
-class DueStore(RefreshStore, Protocol):
-    def sites(self) -> Iterator[Site]: ...
+from crawlspace.state.store import MetaStore, Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +57,7 @@ class Refreshing:
         return f"next {_local(own)}"
 
 
-def refreshing(times: RefreshTimes, store: RefreshStore | None, *, now: float) -> Refreshing:
+def refreshing(times: RefreshTimes, store: MetaStore | None, *, now: float) -> Refreshing:
     """Return what is to come. `store` is None for a collection that was never crawled."""
     began, settled, running, age = (None,) * 4 if store is None else store.get_metas([CYCLE_BEGAN, SETTLED, RUNNING, AGE])
     next_at = None
@@ -82,7 +72,7 @@ def refreshing(times: RefreshTimes, store: RefreshStore | None, *, now: float) -
     )
 
 
-def soonest_due(store: DueStore, times: RefreshTimes, *, now: float) -> tuple[int, str] | None:
+def soonest_due(store: Store, times: RefreshTimes, *, now: float) -> tuple[int, str] | None:
     """Return when the first known page is due, in seconds since 1970, and its site; an empty one where a cycle or the schedule makes it due.
 
     None if none ever is.

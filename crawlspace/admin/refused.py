@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 from crawlspace.crawl.admission import as_stored
 from crawlspace.decision import OF_PAGES, Decision, Reason
@@ -16,7 +15,7 @@ from crawlspace.model import UrlState
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.depths import reach_of
 from crawlspace.state.refused_links import LETTERS, RefusedLink, has_any, letters_of
-from crawlspace.state.views import Counts
+from crawlspace.state.store import Store
 from crawlspace.text import HIDDEN, MESSAGE, printable
 from crawlspace.urls import MalformedUrl, Url, parse
 
@@ -24,17 +23,6 @@ _SOME = 500
 """Pages that are read at once."""
 REASONS = tuple(reason for reason in LETTERS if reason not in OF_PAGES)
 """Those for which links are refused."""
-
-
-class SampleStore(Protocol):
-    def refused_links(
-        self, *, reason: Reason | None = None, host: str | None = None, page: int | None = None
-    ) -> list[RefusedLink]: ...
-    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
-
-
-class CountedStore(SampleStore, Protocol):
-    def counts(self) -> Counts: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +80,7 @@ class RefusedForReason:
 
 
 def refused_by_reason(
-    store: CountedStore, space: CrawlSpace, *, reason: Reason | None = None, host: str | None = None, most: int | None
+    store: Store, space: CrawlSpace, *, reason: Reason | None = None, host: str | None = None, most: int | None
 ) -> list[RefusedForReason]:
     """Return the refused links by reason, the most frequent one first; `most` links for each reason, None for no such limit."""
     totals: Mapping[Reason, int] = store.counts().refused
@@ -105,7 +93,7 @@ def refused_by_reason(
     return sorted(found, key=lambda row: (-(row.total or len(row.links)), row.reason))
 
 
-def seen_links(links: Iterable[RefusedLink], *, space: CrawlSpace, store: SampleStore) -> Iterator[SeenLink]:
+def seen_links(links: Iterable[RefusedLink], *, space: CrawlSpace, store: Store) -> Iterator[SeenLink]:
     """Yield those links of the sample that are on their page, and that are still refused."""
     left = iter(links)
     while some := list(islice(left, _SOME)):
@@ -118,7 +106,7 @@ def seen_links(links: Iterable[RefusedLink], *, space: CrawlSpace, store: Sample
                     yield SeenLink(link, page, decision)
 
 
-def seen_on(url: Url | None, text: str, *, space: CrawlSpace, store: SampleStore) -> list[SeenLink]:
+def seen_on(url: Url | None, text: str, *, space: CrawlSpace, store: Store) -> list[SeenLink]:
     """Return where the sample has a URL; one that is malformed is looked for by its text."""
     links = [link for link in store.refused_links(host="" if url is None else url.host) if _is_of(link, url, text)]
     return list(seen_links(links, space=space, store=store))

@@ -8,7 +8,7 @@ until then. Each sink has a progress of its own.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,9 +17,10 @@ import msgspec
 from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.model import UrlState
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
-from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.state.store import Store
+from crawlspace.state.views import KnownUrl
 from crawlspace.text import counted
 
 REINDEXING = "reindexing"
@@ -27,16 +28,6 @@ REINDEXING = "reindexing"
 BATCH = 200
 MOST_WAITING = 3_000
 """Orders that may wait for the index meanwhile, so that it gets many at once."""
-
-
-class ReindexStore(Protocol):
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def counts(self) -> Counts: ...
-    def backlog(self, sink: str) -> int: ...
-    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
 
 
 class StoredDocuments(Protocol):
@@ -109,7 +100,7 @@ class Reindexing:
     `progress` takes the number of URLs done, and of all.
     """
 
-    store: ReindexStore
+    store: Store
     archive: StoredDocuments
     index: IndexState
     now: int

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
-from typing import Protocol
 
 from crawlspace.admin.pending.export import number_of, sorted_lines
 from crawlspace.admin.pending.lines import ERROR
@@ -19,6 +18,7 @@ from crawlspace.crawl.traps import Trap
 from crawlspace.model import Held, State, UrlState, priority
 from crawlspace.state.due_times import real_time
 from crawlspace.state.duplicates import stays_in_index
+from crawlspace.state.store import Store
 from crawlspace.state.views import Counts, Crawler
 from crawlspace.status import Status
 
@@ -31,28 +31,6 @@ _NONE: Mapping[str, SiteReport] = {}
 _NO_ROUTES: Mapping[str, HashRoutes] = {}
 _READ_AT_ONCE = 500
 """URLs."""
-
-
-class ReadableStore(Protocol):
-    def get_by_id(self, id: int) -> UrlState | None: ...
-    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
-    def get_meta(self, name: str) -> str | None: ...
-    def get_metas(self, names: Sequence[str]) -> list[str | None]: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-    def urls(
-        self,
-        *,
-        state: State | None = None,
-        leased: bool = False,
-        status: int | None = None,
-        host: str | None = None,
-        held: bool = False,
-    ) -> Iterator[UrlState]: ...
-
-    def left_to_others(self, ids: Collection[int]) -> set[int]: ...
-
-    def counts(self) -> Counts: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +113,7 @@ def label_of(state: UrlState) -> str:
     return state.state.label if state.lease_until is None else LEASED
 
 
-def known(
-    state: UrlState, store: ReadableStore, sites: Mapping[str, SiteReport] = _NONE, *, imported_at: int | None = None
-) -> UrlReport:
+def known(state: UrlState, store: Store, sites: Mapping[str, SiteReport] = _NONE, *, imported_at: int | None = None) -> UrlReport:
     """Return the report of a URL, with the URL that represents it. `sites` are the unreachable ones; `imported_at` is read if it is None."""
     if imported_at is None:
         imported_at = Origins(store).of(state.id).indexed_at
@@ -149,7 +125,7 @@ def known(
 
 
 def known_urls(
-    store: ReadableStore,
+    store: Store,
     *,
     label: str | None = None,
     statuses: range | None = None,
@@ -198,7 +174,7 @@ def known_urls(
     return selected(_by_url(found, store)) if by_url else found
 
 
-def _reports(states: Iterable[UrlState], store: ReadableStore, sites: Mapping[str, SiteReport]) -> Iterator[UrlReport]:
+def _reports(states: Iterable[UrlState], store: Store, sites: Mapping[str, SiteReport]) -> Iterator[UrlReport]:
     origins = Origins(store)
     left = iter(states)
     while some := list(islice(left, _READ_AT_ONCE)):
@@ -207,7 +183,7 @@ def _reports(states: Iterable[UrlState], store: ReadableStore, sites: Mapping[st
             yield known(state, store, sites, imported_at=imported[state.id].indexed_at)
 
 
-def _by_url(found: Iterable[UrlReport], store: ReadableStore) -> Iterator[UrlState]:
+def _by_url(found: Iterable[UrlReport], store: Store) -> Iterator[UrlState]:
     """Yield the URLs in the order of their text. Only text and id are kept, in temporary files if there are many."""
     lines = sorted_lines(f"{one.state.url} {one.state.id}" for one in found)
     while some := [int(line.rpartition(" ")[2]) for line in islice(lines, _READ_AT_ONCE)]:
@@ -288,7 +264,7 @@ class Report:
 
 def report(
     collection: str,
-    store: ReadableStore | None,
+    store: Store | None,
     *,
     crawlers: Sequence[Crawler] = (),
     is_shared: bool = False,

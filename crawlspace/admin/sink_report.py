@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
-from crawlspace.document import Op
 from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.notes import Standstill, noted_server, noted_standstill, server_meta, standstill_meta
-from crawlspace.state.metadata import Named
-from crawlspace.state.views import Site
+from crawlspace.state.store import Store
 from crawlspace.text import counted, printable
-
-
-class SinkView(Named, Protocol):
-    def backlog(self, sink: str) -> int: ...
-    def parked(self, sink: str) -> list[tuple[Op, str, str]]: ...
-    def sites(self) -> Iterator[Site]: ...
-    def schemes(self, site: str) -> frozenset[str]: ...
-    def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,7 @@ class SinkReport:
             yield self.server_warning
 
 
-def sink_reports(store: SinkView, sinks: SinkSettings) -> list[SinkReport]:
+def sink_reports(store: Store, sinks: SinkSettings) -> list[SinkReport]:
     """Return the sinks of the settings, and then former ones."""
     types = {one.name: one.type for one in sinks.options}
     former = {name: kind for name, kind in sorted(known_sinks(store).items()) if name not in types}
@@ -84,7 +73,7 @@ def sink_reports(store: SinkView, sinks: SinkSettings) -> list[SinkReport]:
     ]
 
 
-def _left_out(store: SinkView, exclusion: LoginExclusion) -> int:
+def _left_out(store: Store, exclusion: LoginExclusion) -> int:
     """Return the number of documents of sites behind a log-in."""
     behind = [
         one.site for one in store.sites() if any(exclusion.has(f"{scheme}://{one.site}/") for scheme in store.schemes(one.site))
@@ -92,7 +81,7 @@ def _left_out(store: SinkView, exclusion: LoginExclusion) -> int:
     return sum(store.documents(behind).values())
 
 
-def _report(store: SinkView, name: str, kind: str, *, is_former: bool, left_out: int) -> SinkReport:
+def _report(store: Store, name: str, kind: str, *, is_former: bool, left_out: int) -> SinkReport:
     server = noted_server(store.get_meta(server_meta(name)))
     return SinkReport(
         name,

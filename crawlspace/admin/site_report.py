@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
 
-from crawlspace.model import Held, UrlState
+from crawlspace.model import Held
+from crawlspace.state.store import SiteStore, UrlStore
 from crawlspace.state.unreachable import UnreachableSite, cause_of
 from crawlspace.text import counted
-
-
-class UnreachableSiteStore(Protocol):
-    def unreachable(self) -> list[UnreachableSite]: ...
-    def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
-
-
-class HeldStore(Protocol):
-    def urls(self, *, held: bool = False) -> Iterator[UrlState]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +52,7 @@ class SiteReport:
         }
 
 
-def unreachable_sites(store: UnreachableSiteStore, *, max_temporary_errors: int, only: str | None = None) -> list[SiteReport]:
+def unreachable_sites(store: SiteStore, *, max_temporary_errors: int, only: str | None = None) -> list[SiteReport]:
     """Return the unreachable sites, those with the most documents first; `only` selects one."""
     rows = [row for row in store.unreachable() if only in (None, row.site)]
     documents = store.documents([row.site for row in rows])
@@ -74,7 +65,7 @@ def held_sites(sites: Iterable[SiteReport]) -> dict[str, SiteReport]:
     return {one.row.site: one for one in sites if one.held and one.documents}
 
 
-def held_by_reason(store: HeldStore, sites: Sequence[SiteReport] = ()) -> Mapping[Held, int]:
+def held_by_reason(store: UrlStore, sites: Sequence[SiteReport] = ()) -> Mapping[Held, int]:
     """Return the number of documents in the index whose deletion is held, by reason."""
     whole = held_sites(sites)
     found = Counter(state.held for state in store.urls(held=True) if state.held is not None and state.site not in whole)

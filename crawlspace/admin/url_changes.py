@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,12 +24,12 @@ from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError, UsageError
-from crawlspace.model import Asked, Candidate, Held, NewUrl, Source, State, UrlState
+from crawlspace.model import Asked, Candidate, Held, Source, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
 from crawlspace.state.lifecycle import approved, discarded, pending_again
-from crawlspace.state.unreachable import UnreachableSite
+from crawlspace.state.store import Store, UrlStore
 from crawlspace.state.views import KnownUrl
 from crawlspace.status import OUT_OF_SPACE
 from crawlspace.text import counted, printable, quoted
@@ -106,25 +106,6 @@ class Selection:
         )
 
 
-class ChangeableUrls(Protocol):
-    """The part of the store that commands change."""
-
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def urls(self, *, host: str | None = None, held: bool = False) -> Iterator[UrlState]: ...
-    def documents(self, sites: Iterable[str]) -> dict[str, int]: ...
-    def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
-class KnownUrls(Protocol):
-    """The part of the store in which a URL is found."""
-
-    def get(self, url: str) -> UrlState | None: ...
-
-
 class Display(Protocol):
     """Shows the progress of a change."""
 
@@ -145,7 +126,7 @@ NO_DISPLAY = NoDisplay()
 class UrlChanges:
     """Changes URLs of one collection. `crawled`: a crawl is running; `progress` shows the number of URLs processed."""
 
-    def __init__(self, store: ChangeableUrls, *, clock: Clock, crawled: bool = False, progress: Display = NO_DISPLAY) -> None:
+    def __init__(self, store: Store, *, clock: Clock, crawled: bool = False, progress: Display = NO_DISPLAY) -> None:
         self._store = store
         self._now = int(clock.now())
         self._crawled = crawled
@@ -309,7 +290,7 @@ def read_url(text: str) -> Url:
         raise UsageError(f"{quoted(text)} is not a valid URL: {error}") from error
 
 
-def find_url(store: KnownUrls, url: Url, folding: UrlFolding | None) -> UrlState | None:
+def find_url(store: UrlStore, url: Url, folding: UrlFolding | None) -> UrlState | None:
     """Return the state of a URL, which may be known by the URL that the options fold it into; else None."""
     folded = url if folding is None else folding.fold(url)
     if url.fragment and not folded.fragment:  # a route that is known since it was followed is not taken for its page

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut, LinkStore, cell_of, described, linked_url, links_of
+from crawlspace.admin.links import LinkAnswer, LinkedUrl, LinksOut, cell_of, described, linked_url, links_of
 from crawlspace.admin.report import label_of, status_sentence
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
@@ -14,6 +14,7 @@ from crawlspace.decision import Reason
 from crawlspace.errors import UsageError
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.command import CollectionCommand, beside, print_json
+from crawlspace.state.store import Store
 from crawlspace.text import counted, printable
 
 SHOWN = 100
@@ -71,7 +72,7 @@ class Command(CollectionCommand):
 class _Lists:
     """Prints lists of URLs, `most` of each."""
 
-    def __init__(self, space: CrawlSpace, store: LinkStore | None, *, most: int | None) -> None:
+    def __init__(self, space: CrawlSpace, store: Store | None, *, most: int | None) -> None:
         self._space = space
         self._store = store
         self._most = most

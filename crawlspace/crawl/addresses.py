@@ -14,6 +14,7 @@ from crawlspace.cache import Recent
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.model import UrlState
 from crawlspace.rules.address import is_address
+from crawlspace.state.store import MetaStore
 
 ADDRESSES = "addresses:"
 """Prefix of the names of the entries; the host follows."""
@@ -71,14 +72,6 @@ class Locating:
         self._start()
 
 
-class Entries(Protocol):
-    """The meta entries of a store."""
-
-    def get_meta(self, name: str) -> str | None: ...
-    def get_metas(self, names: Sequence[str]) -> list[str | None]: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
 class LookedUp(NamedTuple):
     """The result of a look-up; `at` in seconds since 1970."""
 
@@ -86,7 +79,7 @@ class LookedUp(NamedTuple):
     at: int
 
 
-def last_look_up(store: Entries, host: str) -> LookedUp | None:
+def last_look_up(store: MetaStore, host: str) -> LookedUp | None:
     """Return the stored addresses of a host (as in URLs in normal form); None if there are none."""
     return _look_up_in(store.get_meta(ADDRESSES + host))
 
@@ -105,7 +98,7 @@ class LookUps:
         if found and self._kept.get(host) != hash(found) and (len(self._waiting) < _MOST_HOSTS or host in self._waiting):
             self._waiting[host] = found
 
-    def keep(self, store: Entries, *, now: int, most: int = 100) -> None:
+    def keep(self, store: MetaStore, *, now: int, most: int = 100) -> None:
         """Store up to `most` look-ups. Raises the store's errors; nothing is lost then."""
         for host in list(self._waiting)[:most]:
             found = self._waiting[host]
@@ -117,7 +110,7 @@ class LookUps:
 class KnownAddresses:
     """The stored addresses of hosts; empty if unknown."""
 
-    def __init__(self, store: Entries) -> None:
+    def __init__(self, store: MetaStore) -> None:
         self._store = store
         self._read: Mapping[str, Sequence[str]] = {}
 

@@ -13,7 +13,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -23,7 +23,7 @@ from crawlspace.config.files import StartUrl
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting, packed
 from crawlspace.crawl.redirects import FoldedRedirects, target_candidate, target_url
 from crawlspace.crawl.run import Refused, describe_refusal
-from crawlspace.crawl.sites import HostCounts, HostRoom
+from crawlspace.crawl.sites import HostRoom
 from crawlspace.decision import Decision, Reason, RuleRef
 from crawlspace.errors import ConfigError
 from crawlspace.model import Candidate, NewUrl, Source, State, UrlState, source_of
@@ -34,6 +34,7 @@ from crawlspace.state.duplicates import rank_of
 from crawlspace.state.lifecycle import remembered
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LETTERS, LINKS_OF_HOST, RefusedLink
+from crawlspace.state.store import Store
 from crawlspace.text import cut, printable
 from crawlspace.urls import MalformedUrl, Url, join, url_key, without_route
 
@@ -48,10 +49,6 @@ _DROPPED = dict.fromkeys(map(ord, "\t\n\r"))
 MAX_URL = 2_083
 """Characters of a URL that are stored; a longer one is cut off with an ellipsis."""
 _MOST_FORGOTTEN = 100_000
-
-
-class KnownHosts(HostCounts, Protocol):
-    def get(self, url: str) -> UrlState | None: ...
 
 
 class PageUrls(NamedTuple):
@@ -69,7 +66,7 @@ class PageUrls(NamedTuple):
 class Admission:
     """Checks candidates and returns what the store must insert."""
 
-    def __init__(self, collection: Collection, discovery: CandidateChecker, store: KnownHosts) -> None:
+    def __init__(self, collection: Collection, discovery: CandidateChecker, store: Store) -> None:
         self._collection = collection
         self._discovery = discovery
         self._store = store

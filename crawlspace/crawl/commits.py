@@ -24,7 +24,7 @@ from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.site_health import Health
-from crawlspace.state.store import LeaseStore, RunStore
+from crawlspace.state.store import ArchiveStore, LeaseStore, RunStore
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.status import LINKS_ONLY, Status
 
@@ -222,11 +222,6 @@ class Commits:
         return self._writing
 
 
-class ArchiveFiles(Protocol):
-    def archive_files(self) -> dict[int, str]: ...
-    def add_archive_file(self, name: str) -> int: ...
-
-
 class ArchiveLimit(Protocol):
     """Keeps an archive small while it is written."""
 
@@ -242,7 +237,7 @@ class Archiving:
     def __init__(
         self,
         folder: Path,
-        store: ArchiveFiles,
+        store: ArchiveStore,
         *,
         collection: str,
         clock: Clock,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome
 from crawlspace.rules.url_options import UrlFolding
-from crawlspace.state.store import MetaStore
+from crawlspace.state.store import MetaStore, Store
 from crawlspace.status import OUT_OF_SPACE, Status
 from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, is_route, join, parse
@@ -63,10 +63,6 @@ class Findings(msgspec.Struct, omit_defaults=True):
     """By pattern, the newest last."""
     routes: dict[str, HashRoutes] = msgspec.field(default_factory=dict)
     """By site, the newest last."""
-
-
-class ExampleStore(MetaStore, Protocol):
-    def get(self, url: str) -> UrlState | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +180,7 @@ def kept_routes(store: MetaStore) -> dict[str, HashRoutes]:
     return {site: one for site, one in kept_findings(store).routes.items() if one.count}
 
 
-def kept_error_examples(store: ExampleStore) -> list[ErrorExample]:
+def kept_error_examples(store: Store) -> list[ErrorExample]:
     """Return the examples that still hold: the last fetch of each such URL ended in that error."""
     found = []
     for status, sites in sorted(kept_findings(store).errors.items()):
@@ -195,7 +191,7 @@ def kept_error_examples(store: ExampleStore) -> list[ErrorExample]:
     return found
 
 
-def kept_traps(store: ExampleStore) -> list[Trap]:
+def kept_traps(store: Store) -> list[Trap]:
     """Return the traps that still hold, the newest first: the URL that showed it is known, and the rules don't exclude it."""
     found = []
     for trap in reversed(kept_findings(store).traps.values()):

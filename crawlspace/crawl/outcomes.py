@@ -8,9 +8,8 @@ is displaced is certain only when it is recorded; until then it counts as possib
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from msgspec import structs
 
@@ -38,8 +37,8 @@ from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.lifecycle import Transition, advance, has_failed, is_confirmed, rebuilt, withhold
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import MISSING, REFUSALS, Health
+from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UNREACHABLE, logged_out, not_rendered
-from crawlspace.state.views import Counts
 from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 
@@ -62,18 +61,11 @@ _NOT_OF_SITE = frozenset(
 )
 
 
-class DocumentCounts(Protocol):
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
-    def counts(self) -> Counts: ...
-    def known_of_host(self, host: str) -> int: ...
-    def left_to_others(self, ids: Collection[int]) -> set[int]: ...
-
-
 class OutcomePolicy:
     """Applies outcomes in order of arrival. A continuous crawl resets its count of deletions each day."""
 
     def __init__(
-        self, store: DocumentCounts, *, read_health: Callable[[str], Health], clock: Clock, deletion_limit: DeletionLimit
+        self, store: Store, *, read_health: Callable[[str], Health], clock: Clock, deletion_limit: DeletionLimit
     ) -> None:
         """`read_health` returns the stored health of a site."""
         self._store = store
@@ -393,7 +385,7 @@ class _Displaced:
 class Displacements:
     """Displacements not recorded yet: of the batch being collected, and of the one being written."""
 
-    def __init__(self, store: DocumentCounts) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._gathered = _Displaced()
         self._written = _Displaced()

@@ -12,7 +12,7 @@ from crawlspace.crawl.admission import Admission, CandidateChecker, EndedUrls
 from crawlspace.crawl.commits import Commits
 from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
-from crawlspace.crawl.redirects import Redirects, RedirectStore, Target
+from crawlspace.crawl.redirects import Redirects, Target
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
 from crawlspace.model import NewUrl, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
@@ -20,6 +20,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.refused_links import packed
+from crawlspace.state.store import Store
 from crawlspace.status import Status
 
 _LINKS_STAY = (OutcomeKind.GONE, OutcomeKind.FAILED, OutcomeKind.UNCHANGED)
@@ -32,7 +33,7 @@ class OutcomeRecorder:
     def __init__(
         self,
         collection: Collection,
-        store: RedirectStore,
+        store: Store,
         *,
         admission: Admission,
         checker: CandidateChecker,

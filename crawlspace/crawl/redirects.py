@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Protocol
 from urllib.parse import unquote
 from zlib import crc32
 
@@ -33,6 +32,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.lifecycle import is_retry
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
+from crawlspace.state.store import Store
 from crawlspace.status import Status
 from crawlspace.text import printable, quoted
 from crawlspace.urls import MalformedUrl, Url, join, parse, without_route
@@ -148,13 +148,6 @@ class _Seen:
     """It is to be requested once more, with a cookie."""
 
 
-class RedirectStore(Protocol):
-    def get(self, url: str) -> UrlState | None: ...
-    def get_by_id(self, id: int) -> UrlState | None: ...
-    def links_of(self, ids: Collection[int]) -> Mapping[int, Collection[int]]: ...
-    def is_duplicate(self, id: int, *, checksum: bytes, canonical: int | None) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a page redirects to, as far as it is known."""
@@ -200,7 +193,7 @@ class Redirects:
 
     def __init__(
         self,
-        store: RedirectStore,
+        store: Store,
         *,
         uncommitted: Callable[[str], UrlState | None],
         most: int,

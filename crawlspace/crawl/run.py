@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.crawl.findings import RunFindings
@@ -13,8 +12,7 @@ from crawlspace.decision import Decision, Reason
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.recrawl import RecrawlPolicy
-from crawlspace.state.site_health import Health
-from crawlspace.state.store import RunStore
+from crawlspace.state.store import ResultStore, RunStore
 from crawlspace.status import LINKS_ONLY, Status
 from crawlspace.text import counted, printable
 from crawlspace.urls import parse
@@ -151,10 +149,6 @@ def describe_refusal(refused: Refused) -> str:
     return f"{where}{printable(refused.url)} is refused: {refused.decision.reason.sentence}{by}"
 
 
-class HealthStore(Protocol):
-    def health(self, site: str) -> Health: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Run:
     """A run that ended by itself. `unreachable` are the sites without any response, and the causes."""
@@ -208,7 +202,7 @@ def faults_of(run: Run) -> list[str]:
     return []
 
 
-def failing_sites(store: HealthStore, sites: Iterable[str], policy: RecrawlPolicy) -> set[str]:
+def failing_sites(store: ResultStore, sites: Iterable[str], policy: RecrawlPolicy) -> set[str]:
     """Return those of these sites whose last answers were failures, or pages that are gone, for the most part."""
     healths = {site: store.health(site) for site in sites}
     return {

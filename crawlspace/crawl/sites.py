@@ -30,7 +30,7 @@ from crawlspace.rules.limits import Limits
 from crawlspace.settings import ThrottleSettings
 from crawlspace.state.metadata import get_table
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
-from crawlspace.state.store import LeaseStore, MetaStore
+from crawlspace.state.store import LeaseStore, MetaStore, SiteStore, Store
 from crawlspace.state.unreachable import UNREACHABLE, UnreachableSite, after_failed_run, cause_of
 from crawlspace.status import Status
 from crawlspace.urls import DEFAULT_PORTS
@@ -203,11 +203,6 @@ class AutoThrottle:
         return after_s != before_s
 
 
-class SiteRows(Protocol):
-    def unreachable(self) -> list[UnreachableSite]: ...
-    def schemes(self, site: str) -> frozenset[str]: ...
-
-
 @dataclass(slots=True)
 class _Failing:
     """The last fetches of a site, all without a response."""
@@ -230,7 +225,7 @@ class SiteFailures:
         self,
         frontier: Frontier,
         robots: Robots,
-        store: SiteRows,
+        store: SiteStore,
         *,
         save_row: Callable[[str, UnreachableSite | None], None],
         clock: Clock,
@@ -433,15 +428,10 @@ class _Answered:
         return bool(self._bits[place >> 3] & 1 << (place & 7))
 
 
-class HostCounts(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def host_count(self, host: str) -> int: ...
-
-
 class HostRoom:
     """The number of URLs that hosts may still have in this run."""
 
-    def __init__(self, store: HostCounts, limits_of: Callable[[str, int], Limits], *, run_ends: bool) -> None:
+    def __init__(self, store: Store, limits_of: Callable[[str, int], Limits], *, run_ends: bool) -> None:
         """`limits_of` returns the limits of a host and port. In a continuous run no URL waits for the next start."""
         self._store = store
         self._limits_of = limits_of
@@ -477,7 +467,7 @@ class HostRoom:
             self._numbers = Counter(self._adding.values())
 
 
-def kept_out(store: HostCounts) -> Counter[str]:
+def kept_out(store: Store) -> Counter[str]:
     """Return by host the number of known URLs excluded by the limit. Raises StoreDamaged."""
     hosts: Counter[str] = Counter()
     for site, (count, _) in _noted(store).items():
@@ -491,7 +481,7 @@ class LimitsOfHosts(Protocol):
     def limits_of(self, host: str, port: int) -> Limits: ...
 
 
-def has_room(store: HostCounts, limits: LimitsOfHosts) -> bool:
+def has_room(store: Store, limits: LimitsOfHosts) -> bool:
     """Return whether a host with excluded or held URLs is below its limit; True if that was never recorded."""
     if not limits.hosts_are_limited:
         return False
@@ -519,6 +509,6 @@ def _netloc(site: str, scheme: str) -> str:
     return host if int(port) == DEFAULT_PORTS[scheme] else site
 
 
-def _noted(store: HostCounts) -> dict[str, tuple[int, int]]:
+def _noted(store: Store) -> dict[str, tuple[int, int]]:
     table = get_table(store, KEPT_OUT) or {}
     return {site: (int(pair[0]), int(pair[1])) for site, pair in table.items() if isinstance(pair, list) and len(pair) == 2}

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Protocol
 
 from crawlspace.errors import StoreDamaged
+from crawlspace.state.store import MetaStore
 
 
-class Named(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-
-
-def get_integer(store: Named, name: str) -> int | None:
+def get_integer(store: MetaStore, name: str) -> int | None:
     """Return a number; None where there is none. Raises StoreDamaged."""
     value = store.get_meta(name)
     if not value:
@@ -23,7 +19,7 @@ def get_integer(store: Named, name: str) -> int | None:
         raise damaged(name, value) from error
 
 
-def get_integers(store: Named, name: str) -> set[int]:
+def get_integers(store: MetaStore, name: str) -> set[int]:
     """Return numbers that were written with spaces between. Raises StoreDamaged."""
     value = store.get_meta(name) or ""
     try:
@@ -32,7 +28,7 @@ def get_integers(store: Named, name: str) -> set[int]:
         raise damaged(name, value) from error
 
 
-def get_table(store: Named, name: str) -> dict[str, object] | None:
+def get_table(store: MetaStore, name: str) -> dict[str, object] | None:
     """Return a JSON object; None where there is none. Raises StoreDamaged."""
     value = store.get_meta(name)
     if not value:

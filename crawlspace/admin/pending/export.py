@@ -9,9 +9,10 @@ from heapq import merge
 from urllib.parse import quote
 
 from crawlspace.admin.pending.lines import ERROR, WAITING
-from crawlspace.admin.pending.realms import NamedValues, Origins
+from crawlspace.admin.pending.realms import Origins
 from crawlspace.errors import ExportError
 from crawlspace.model import State, UrlState
+from crawlspace.state.store import MetaStore
 
 _AT_ONCE = 100_000
 """Lines in memory."""
@@ -34,7 +35,7 @@ def number_of(state: UrlState, indexed_at: int) -> int:
     return ERROR
 
 
-def pending_lines(states: Iterable[UrlState], store: NamedValues, *, collection: str) -> Iterator[str]:
+def pending_lines(states: Iterable[UrlState], store: MetaStore, *, collection: str) -> Iterator[str]:
     """Yield the line of each URL, without its end, sorted by URL. Raises ExportError."""
     origins = Origins(store)
     own = realm_of(collection)

@@ -7,40 +7,32 @@ are missing: importing a line twice changes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import structs
 
 from crawlspace.admin.pending.export import number_of, realm_of
 from crawlspace.admin.pending.lines import ERROR, WAITING, PendingLine, merged
-from crawlspace.admin.pending.realms import NamedValues, Origin, Origins
+from crawlspace.admin.pending.realms import Origin, Origins
 from crawlspace.admin.url_changes import is_outside
 from crawlspace.crawl.admission import Admission, CandidateChecker
-from crawlspace.crawl.rule_changes.folding import UrlDepths, known_by_url
+from crawlspace.crawl.rule_changes.folding import known_by_url
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.model import Candidate, NewUrl, Source, State, UrlState, source_of
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
 from crawlspace.state.lifecycle import imported_error, is_imported_error, pending_again
+from crawlspace.state.store import Store
 from crawlspace.text import counted
 
 LINES_AT_ONCE = 1_000
 DEPTH = 1
 """Links from a start URL: those of an imported URL are not known."""
 _SHOWN = 20
-
-
-class ImportStore(UrlDepths, NamedValues, Protocol):
-    """The part of the store that an import changes."""
-
-    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-    def one_transaction(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(slots=True)
@@ -129,7 +121,7 @@ class PendingImport:
 
     def __init__(
         self,
-        store: ImportStore,
+        store: Store,
         admission: Admission,
         discovery: CandidateChecker,
         *,

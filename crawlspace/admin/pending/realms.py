@@ -7,13 +7,14 @@ nothing, and imported ones a few bytes, because a file has few realms and many U
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from crawlspace.state.metadata import damaged
+from crawlspace.state.store import MetaStore
 
 BLOCK = 1_024
 NAME = "imported:"
@@ -37,19 +38,13 @@ class _Block(msgspec.Struct, array_like=True):
     """First id within the block, length, index of the realm (-1: that of the collection), time."""
 
 
-class NamedValues(Protocol):
-    def get_meta(self, name: str) -> str | None: ...
-    def get_metas(self, names: Sequence[str]) -> list[str | None]: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
 NO_ORIGIN = Origin()
 
 
 class Origins:
     """Reads and writes the origins of URLs by id. Raises StoreError and its kinds. Ids in ascending order are read fast."""
 
-    def __init__(self, store: NamedValues) -> None:
+    def __init__(self, store: MetaStore) -> None:
         self._store = store
         self._number = -1
         self._value: str | None = None

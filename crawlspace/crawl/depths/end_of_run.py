@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from crawlspace.clock import Clock
     from crawlspace.config.collection import Collection as CrawledCollection
-    from crawlspace.crawl.depths.settlement import DepthReader, DepthWriter
     from crawlspace.crawl.engine import Engine
     from crawlspace.state.store import Store
 
@@ -82,12 +81,12 @@ def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rule
         _note_limit(store, collection, found)
 
 
-def pending_depths(store: DepthReader, collection: CrawledCollection) -> dict[int, int]:
+def pending_depths(store: Store, collection: CrawledCollection) -> dict[int, int]:
     """Return the depths by id that `begin_run` would write, for `plan`."""
     return find(store, starts=start_keys(collection), run=last_run(store) + 1).depth_of()
 
 
-def mark_unknown_depths(store: DepthWriter, keys: Iterable[int]) -> None:
+def mark_unknown_depths(store: Store, keys: Iterable[int]) -> None:
     """Have URLs that were entered at a depth which is not known get a true one at the end of the run."""
     store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in keys})
 

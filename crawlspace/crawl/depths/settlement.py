@@ -10,10 +10,9 @@ Killed half-way, the next settlement does the same again: the marks are removed 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Protocol
 
 from msgspec import structs
 
@@ -21,12 +20,12 @@ from crawlspace.crawl.admission import CandidateChecker
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.rules.limits import Limits
 from crawlspace.state.changes import Change, Effects
-from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, PageLinks, UrlDepth, least_reach
+from crawlspace.state.depths import ANY_PAGE, DepthMark, NewDepth, UrlDepth, least_reach
 from crawlspace.state.due_times import at_once
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.lifecycle import pending_again
-from crawlspace.state.metadata import Named, get_integer
-from crawlspace.state.views import Counts
+from crawlspace.state.metadata import get_integer
+from crawlspace.state.store import MetaStore, Store
 from crawlspace.status import OUT_OF_SPACE
 
 RUN = "run"
@@ -42,34 +41,6 @@ HELD_AS_ORPHAN = 1
 """As `held_mark` beside `Held.MANY`: the deletion is held because no way leads to the URL, and no longer than that."""
 ORPHANS_AT_ONCE = 500
 """URLs changed in one transaction."""
-
-
-class DepthReader(Protocol):
-    """What a settlement is found from."""
-
-    def depth_marks(self) -> dict[int, DepthMark]: ...
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
-    def scan_depths(self, after: int, limit: int) -> list[UrlDepth]: ...
-    def orphans(self) -> list[UrlDepth]: ...
-    def links_of(self, ids: Collection[int]) -> dict[int, array[int]]: ...
-    def scan_links(self, after: int, limit: int) -> list[PageLinks]: ...
-    def get_meta(self, name: str) -> str | None: ...
-
-
-class OrphanStore(Protocol):
-    def orphans(self) -> list[UrlDepth]: ...
-    def get_by_id(self, id: int) -> UrlState | None: ...
-    def counts(self) -> Counts: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-
-
-class DepthWriter(DepthReader, OrphanStore, Protocol):
-    """The same, to be written."""
-
-    def set_depths(self, new: Sequence[NewDepth]) -> list[int]: ...
-    def set_depth_marks(self, marks: dict[int, DepthMark | None]) -> None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
 
 
 @dataclass(slots=True)
@@ -105,12 +76,12 @@ class FoundDepths:
         return max((new.depth for new in self.changes if new.depth > new.depth_before), default=0)
 
 
-def last_run(store: Named) -> int:
+def last_run(store: MetaStore) -> int:
     """Return the number of the last run that came to its end; 0 before the first."""
     return get_integer(store, RUN) or 0
 
 
-def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepths:
+def find(store: Store, *, starts: Collection[int], run: int) -> FoundDepths:
     """Return what has to change, as at the end of the run with that number; `starts` are the keys of the start URLs. Reads only."""
     found = FoundDepths()
     marks = store.depth_marks()
@@ -141,7 +112,7 @@ def find(store: DepthReader, *, starts: Collection[int], run: int) -> FoundDepth
     return found
 
 
-def write(store: DepthWriter, found: FoundDepths, *, now: int) -> Effects:
+def write(store: Store, found: FoundDepths, *, now: int) -> Effects:
     """Write a settlement; return what follows for URLs that are nearer than before."""
     if found.outside or found.nearer:
         store.set_depth_marks(dict.fromkeys((*found.outside, *found.nearer), DepthMark(ANY_PAGE)))
@@ -196,7 +167,7 @@ class _Marked:
 
 def fetch_again(
     lowered: Iterable[tuple[int, int, int]],
-    store: OrphanStore,
+    store: Store,
     *,
     discovery: CandidateChecker,
     limits: Limits,
@@ -245,7 +216,7 @@ class DeletedOrphans:
 
 
 def delete_orphans(
-    store: OrphanStore, *, after: int, run: int, deletion_limit: DeletionLimit, deleted: int, now: int
+    store: Store, *, after: int, run: int, deletion_limit: DeletionLimit, deleted: int, now: int
 ) -> DeletedOrphans:
     """Forget the URLs that have been orphans for that many runs, with their documents; or hold the deletions, all if they are too many.
 
@@ -274,7 +245,7 @@ def delete_orphans(
     return found
 
 
-def release_linked(store: OrphanStore, ids: Sequence[int], *, now: int) -> None:
+def release_linked(store: Store, ids: Sequence[int], *, now: int) -> None:
     """Drop the held deletions of orphans that a way leads to again. What is held for another reason stays held."""
 
     def change(state: UrlState) -> Change | None:
@@ -287,7 +258,7 @@ def release_linked(store: OrphanStore, ids: Sequence[int], *, now: int) -> None:
             store.revise(ids[first : first + ORPHANS_AT_ONCE], change, now=now)
 
 
-def _lower(store: DepthWriter, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
+def _lower(store: Store, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
     """Lower URLs, and what they lead to; return the (id, depth before, depth) of all that are nearer and were crawled already."""
     lowered: list[tuple[int, int, int]] = []
     for first in range(0, len(urls), BATCH):
@@ -297,7 +268,7 @@ def _lower(store: DepthWriter, urls: Sequence[tuple[int, int, int]], *, now: int
     return lowered
 
 
-def _roots(store: DepthReader, marks: dict[int, DepthMark], found: FoundDepths) -> tuple[list[UrlDepth], set[int]]:
+def _roots(store: Store, marks: dict[int, DepthMark], found: FoundDepths) -> tuple[list[UrlDepth], set[int]]:
     """Return the URLs whose depth may be wrong by themselves, and the keys of marks without a URL; marks without a meaning are done with."""
     roots = store.orphans()
     missing = set(marks)
@@ -316,7 +287,7 @@ def _roots(store: DepthReader, marks: dict[int, DepthMark], found: FoundDepths) 
     return [one for one in roots if one.status not in OUT_OF_SPACE], missing
 
 
-def _without_giver(store: DepthReader) -> Iterator[UrlDepth]:
+def _without_giver(store: Store) -> Iterator[UrlDepth]:
     """Yield the URLs whose depth came from a page that is gone, or does not lead on."""
     leading: set[int] = set()
     for one in _all_depths(store):
@@ -327,14 +298,14 @@ def _without_giver(store: DepthReader) -> Iterator[UrlDepth]:
             yield one
 
 
-def _all_depths(store: DepthReader) -> Iterator[UrlDepth]:
+def _all_depths(store: Store) -> Iterator[UrlDepth]:
     last = 0
     while page := store.scan_depths(last, BATCH):
         yield from page
         last = page[-1].id
 
 
-def _add_what_depends_on_them(store: DepthReader, marked: _Marked) -> dict[int, list[int]]:
+def _add_what_depends_on_them(store: Store, marked: _Marked) -> dict[int, list[int]]:
     """Add all whose depth came through a marked one; return the keys of those outside the crawl space, by the id of that one."""
     looked_at, outside = 0, dict[int, list[int]]()
     while looked_at < len(marked.urls):
@@ -349,7 +320,7 @@ def _add_what_depends_on_them(store: DepthReader, marked: _Marked) -> dict[int, 
     return outside
 
 
-def _look_for_links(store: DepthReader, marked: _Marked, missing: set[int]) -> set[int]:
+def _look_for_links(store: Store, marked: _Marked, missing: set[int]) -> set[int]:
     """Offer the marked URLs what all other pages give them; return the missing keys that a page leads to."""
     wanted = marked.indexes.keys() | missing
     seen: set[int] = set()
@@ -367,7 +338,7 @@ def _look_for_links(store: DepthReader, marked: _Marked, missing: set[int]) -> s
     return seen
 
 
-def _spread(store: DepthReader, marked: _Marked, starts: Collection[int]) -> None:
+def _spread(store: Store, marked: _Marked, starts: Collection[int]) -> None:
     """Give the marked URLs what they give each other, nearest first."""
     for index, one in enumerate(marked.urls):
         if one.key in starts:
@@ -389,7 +360,7 @@ def _spread(store: DepthReader, marked: _Marked, starts: Collection[int]) -> Non
                     heappush(heap, (reach, other))
 
 
-def _lower_what_orphans_lead_to(store: DepthReader, marked: _Marked, found: FoundDepths) -> None:
+def _lower_what_orphans_lead_to(store: Store, marked: _Marked, found: FoundDepths) -> None:
     """Lower what is nearer over orphans that a way leads to again: they had given nothing a depth, whatever theirs was."""
     back = [n for n, one in enumerate(marked.urls) if one.orphaned is not None and one.leads_on and marked.depth[n] != _FAR]
     for first in range(0, len(back), BATCH):

@@ -15,9 +15,9 @@ Several workers may do both at the same time: each continues from where one of t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -26,13 +26,11 @@ from crawlspace.decision import Reason
 from crawlspace.document import Document
 from crawlspace.model import State, UrlState
 from crawlspace.outcome import Outcome
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
 from crawlspace.state.inherited_metadata import unpacked
 from crawlspace.state.lifecycle import status_of_document
 from crawlspace.state.refused_links import packed
-from crawlspace.state.store import MetaStore
-from crawlspace.state.views import KnownUrl
 from crawlspace.text import counted
 from crawlspace.urls import Url
 
@@ -51,20 +49,13 @@ _LONGEST_STEP_S = 0.02
 """Or fewer, where they are large."""
 
 
-class JudgedStore(MetaStore, Protocol):
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]: ...
-    def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-
-
 class LinkJudging:
     """What is left to be judged of one collection. Raises StoreError."""
 
     def __init__(self, engine: Engine, read: Callable[[UrlState], Outcome | None]) -> None:
         """`read` returns the outcome that a page had when it was archived, with its links; None where the archive has no such page."""
         self._engine = engine
-        self._store: JudgedStore = engine.store
+        self._store = engine.store
         self._read = read
         self._judged = 0
         self._found = 0
@@ -139,11 +130,6 @@ class LinkJudging:
             )
 
 
-class MovedStore(Protocol):
-    def get(self, url: str) -> UrlState | None: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-
-
 class DocumentMoving:
     """The documents of one collection that wait for other URLs. Raises StoreError."""
 
@@ -153,7 +139,7 @@ class DocumentMoving:
         """`read` returns the document that the archive has of a URL. `checksum` returns that of a document under another URL; None where only
         a fetch can tell."""
         self._engine = engine
-        self._store: MovedStore = engine.store
+        self._store = engine.store
         self._read = read
         self._checksum = checksum
         self._seen = 0

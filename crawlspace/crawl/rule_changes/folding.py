@@ -20,9 +20,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.model import Held, NewUrl, State, UrlState
@@ -31,6 +29,7 @@ from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, DepthMark, UrlDepth
 from crawlspace.state.duplicates import rank_of
+from crawlspace.state.store import Store
 from crawlspace.state.views import FoldedUrl, KnownUrl
 from crawlspace.status import OUT_OF_SPACE
 from crawlspace.urls import Url, parse, url_key
@@ -38,27 +37,6 @@ from crawlspace.urls import Url, parse, url_key
 _READ_AT_ONCE = 5_000
 """Of one batch: so many are in memory as objects, which is faster, too."""
 _DOCUMENTS_AT_ONCE = 2_000
-
-
-class UrlDepths(Protocol):
-    """Where URLs are found by key."""
-
-    def depths_of(self, keys: Iterable[int]) -> list[UrlDepth]: ...
-    def get(self, url: str) -> UrlState | None: ...
-
-
-class FoldingStore(UrlDepths, Protocol):
-    """What known URLs are folded in."""
-
-    changed_at_once: int
-
-    def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects: ...
-    def one_transaction(self) -> AbstractContextManager[None]: ...
-    def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]: ...
-    def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
-    def fold_links(self, into: Mapping[int, int]) -> None: ...
-    def move_links(self, into: Mapping[int, int | None]) -> None: ...
-    def set_depth_marks(self, marks: Mapping[int, DepthMark | None]) -> None: ...
 
 
 class KnownFolds:
@@ -85,7 +63,7 @@ class KnownFolds:
         return len(set(self.keys.values()))
 
 
-def fold_known(store: FoldingStore, decisions: KnownUrlDecisions, folds: KnownFolds, *, now: int) -> Effects:
+def fold_known(store: Store, decisions: KnownUrlDecisions, folds: KnownFolds, *, now: int) -> Effects:
     """Fold known URLs; return how many documents are pushed and deleted for it."""
     done = Effects()
     if folds:
@@ -115,7 +93,7 @@ def folded_into(state: UrlState | FoldedUrl, into: Url, *, key: int) -> NewUrl:
     )
 
 
-def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDepth]:
+def known_by_url(store: Store, urls: Collection[NewUrl]) -> dict[str, UrlDepth]:
     """Return what is known of URLs that may be known, by URL."""
     rows = store.depths_of([new.key for new in urls])
     by_key = {one.key: one for one in rows}
@@ -130,18 +108,10 @@ def known_by_url(store: UrlDepths, urls: Collection[NewUrl]) -> dict[str, UrlDep
     return found
 
 
-class FoldedStore(UrlDepths, Protocol):
-    """Where the documents are found."""
-
-    def get_by_id(self, id: int) -> UrlState | None: ...
-    def folded_urls(self) -> Iterator[UrlState]: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-
-
 class FoldedDocuments:
     """Those that wait, by the key of the URL that each was folded into. Most collections have none."""
 
-    def __init__(self, store: FoldedStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._folding: UrlFolding | None = None
         self._keys = array("q")
@@ -237,7 +207,7 @@ class FoldedDocuments:
         yield from ((new.key, id) for id, new in into.items() if id not in replaced)
 
 
-def _fold(store: FoldingStore, decisions: KnownUrlDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
+def _fold(store: Store, decisions: KnownUrlDecisions, ids: Sequence[int], keys: Mapping[int, int], *, now: int) -> Effects:
     pending, held, forgotten = array("q"), array("q"), array("q")
     with store.one_transaction():
         for some in _parts(ids, _READ_AT_ONCE):
@@ -261,7 +231,7 @@ def _fold(store: FoldingStore, decisions: KnownUrlDecisions, ids: Sequence[int],
         return store.reclassify(Reclassified(forgotten=forgotten, held_folded=held), now=now)
 
 
-def _insert(store: FoldingStore, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> dict[int, int | None]:
+def _insert(store: Store, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> dict[int, int | None]:
     """Insert the URLs that others are folded into, with the links of those; return what `_without_document` does."""
     inserted = store.discover(list(into.values()), now=now).ids
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
@@ -271,7 +241,7 @@ def _insert(store: FoldingStore, states: Sequence[FoldedUrl], into: Mapping[int,
     return without_document
 
 
-def _without_document(store: FoldingStore, into: Mapping[int, NewUrl], inserted: Mapping[str, int]) -> dict[int, int | None]:
+def _without_document(store: Store, into: Mapping[int, NewUrl], inserted: Mapping[str, int]) -> dict[int, int | None]:
     """Return those of the folded URLs of which the other one has no document, each with the id of that one, if that was never fetched.
 
     Such a one leads to what the folded URL leads to, which leads nowhere any more.

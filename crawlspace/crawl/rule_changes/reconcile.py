@@ -15,34 +15,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Protocol
 
 from crawlspace.crawl.conditional import generation, set_generation
 from crawlspace.crawl.depths.settlement import ANY_GIVER, DEEPER
-from crawlspace.crawl.rule_changes.folding import FoldingStore, fold_known
+from crawlspace.crawl.rule_changes.folding import fold_known
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, Rediscovery, begin_judging
-from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan, Survey, SurveyedStore, survey
+from crawlspace.crawl.rule_changes.survey import ACTIONS_HASH, Plan, Survey, survey
 from crawlspace.crawl.sites import has_room, note_kept_out
 from crawlspace.rules.crawl_rules import CrawlRules
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.changes import Effects, Reclassified
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import get_table
-from crawlspace.state.store import MetaStore
+from crawlspace.state.store import Store
 
 RULES_HASH = "rules_hash"
 """Meta: the hash of the rules last applied to the store."""
 RECONCILING = "reconciling"
 """Meta: the decision about a change in progress; empty if there is none."""
-
-
-class ReclassifiedStore(SurveyedStore, FoldingStore, MetaStore, Protocol):
-    """The same, with the changes that `reconcile` makes."""
-
-    def reclassify(self, found: Reclassified, *, now: int) -> Effects: ...
-    def drop_inherited(self) -> None: ...
 
 
 def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:
@@ -56,7 +47,7 @@ def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str 
 
 
 def plan(
-    store: SurveyedStore,
+    store: Store,
     decisions: KnownUrlDecisions,
     *,
     hash: str,  # noqa: A002 - the builtin is not needed here
@@ -82,7 +73,7 @@ def plan(
 
 
 def reconcile(
-    store: ReclassifiedStore,
+    store: Store,
     decisions: KnownUrlDecisions,
     *,
     hash: str,  # noqa: A002 - as above
@@ -144,12 +135,12 @@ def reconcile(
     )
 
 
-def _depths_changed(store: SurveyedStore, decisions: KnownUrlDecisions) -> bool:
+def _depths_changed(store: Store, decisions: KnownUrlDecisions) -> bool:
     """Return whether depths may be beyond the limit, or within it again, that were not when their URLs were checked."""
     return bool(store.get_meta(DEEPER)) or (decisions.max_link_depth is not None and bool(store.get_meta(LOWERED)))
 
 
-def _remove_notes(store: ReclassifiedStore) -> None:
+def _remove_notes(store: Store) -> None:
     for note in (DEEPER, LOWERED):
         if store.get_meta(note):
             store.set_meta(note, "")
@@ -167,7 +158,7 @@ class _Work:
         return json.dumps({"hash": self.hash, "hold": self.hold, "generation": self.generation})
 
 
-def _unfinished(store: SurveyedStore) -> _Work | None:
+def _unfinished(store: Store) -> _Work | None:
     read = get_table(store, RECONCILING)
     if read is None:
         return None

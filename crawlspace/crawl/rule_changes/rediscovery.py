@@ -11,7 +11,7 @@ from crawlspace.crawl.conditional import begin_generation
 from crawlspace.decision import Reason
 from crawlspace.model import State
 from crawlspace.rules.loosened import loosened
-from crawlspace.state.metadata import Named, damaged
+from crawlspace.state.metadata import damaged
 from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.store import MetaStore
 from crawlspace.state.views import KnownUrl
@@ -101,7 +101,7 @@ def _has_stored_links(known: KnownUrl, letters: frozenset[str]) -> bool:
     return known.state == State.DONE and known.archived is not None and has_any(known.refused, letters)
 
 
-def judging(store: Named) -> Judging | None:
+def judging(store: MetaStore) -> Judging | None:
     """Return which pages are to be judged from the archive; None where there are none. Raises StoreDamaged."""
     value = store.get_meta(JUDGING)
     if not value:
@@ -136,7 +136,7 @@ class Rediscovery:
     from_archive: bool = False
     """Links of archived pages can be judged without fetching."""
 
-    def loosened(self, store: Named) -> LoosenedChecks:
+    def loosened(self, store: MetaStore) -> LoosenedChecks:
         """Return the checks that admit more than at the last start; none where there was no start."""
         before = store.get_meta(CHECKS)
         if not self.is_wanted or before is None:
@@ -144,7 +144,7 @@ class Rediscovery:
         reasons, is_other_spider = loosened(before, self.checks), self.is_other_spider(store)
         return LoosenedChecks(reasons, self.starts, is_other_spider=is_other_spider, from_archive=self.from_archive)
 
-    def is_other_spider(self, store: Named) -> bool:
+    def is_other_spider(self, store: MetaStore) -> bool:
         """Return whether the code of the spider has changed since the last start."""
         return bool(self.spider) and store.get_meta(SPIDER) not in (None, self.spider)
 

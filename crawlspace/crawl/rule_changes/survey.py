@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from heapq import merge, nlargest
 from itertools import chain, islice, repeat
 from types import MappingProxyType
-from typing import Protocol
 
 from crawlspace.crawl.rule_changes.folding import KnownFolds
 from crawlspace.crawl.rule_changes.rediscovery import NONE_LOOSENED, LoosenedChecks
@@ -19,7 +18,8 @@ from crawlspace.rules.exclusion import Exclusion, KnownUrlDecisions
 from crawlspace.state.changes import Reclassified
 from crawlspace.state.refused_links import has_any, letters_of
 from crawlspace.state.site_health import MISSING
-from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.state.store import Store
+from crawlspace.state.views import KnownUrl
 from crawlspace.status import OUT_OF_SPACE, Status
 from crawlspace.text import counted
 from crawlspace.urls import Url
@@ -124,15 +124,6 @@ class Plan:
             "by_host": {host: dict(numbers) for host, numbers in self.by_host.items()},
             "examples": {kind: list(urls) for kind, urls in self.examples.items()},
         }
-
-
-class SurveyedStore(Protocol):
-    """The known URLs of a collection."""
-
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def counts(self) -> Counts: ...
-    def host_count(self, host: str) -> int: ...
-    def get_meta(self, name: str) -> str | None: ...
 
 
 @dataclass(slots=True)
@@ -279,7 +270,7 @@ class Survey:
 
 
 def survey(
-    store: SurveyedStore,
+    store: Store,
     decisions: KnownUrlDecisions,
     *,
     looser: LoosenedChecks = NONE_LOOSENED,

@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from crawlspace.archive.files import file_and_offset
 from crawlspace.clock import Clock
@@ -17,10 +16,10 @@ from crawlspace.config.content import ALL_WHOLE, ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
 from crawlspace.document import IndexOrder
 from crawlspace.index.orders import by_reference
-from crawlspace.index.outbox import Delivery, Drain, Drained, OrderSource
+from crawlspace.index.outbox import Delivery, Drain, Drained
 from crawlspace.index.sink import Sink
-from crawlspace.state.metadata import Named, get_table
-from crawlspace.state.store import MetaStore
+from crawlspace.state.metadata import get_table
+from crawlspace.state.store import ArchiveStore, MetaStore, Store
 from crawlspace.text import counted
 
 logger = logging.getLogger(__name__)
@@ -35,21 +34,11 @@ _TAKEN_OVER = -1
 """As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
 
 
-class NumberedFiles(Protocol):
-    """The files of an archive, by number."""
-
-    def archive_files(self) -> dict[int, str]: ...
-
-
-class SinkStore(OrderSource, MetaStore, NumberedFiles, Protocol):
-    def withdraw(self, sink: str, *, deletes: bool) -> None: ...
-
-
 class Deliveries:
     """Raises StoreError. An unavailable sink holds up nothing but itself."""
 
     def __init__(
-        self, store: SinkStore, sinks: Sequence[Sink], clock: Clock, *, most: int, settings: SinkSettings | None = None
+        self, store: Store, sinks: Sequence[Sink], clock: Clock, *, most: int, settings: SinkSettings | None = None
     ) -> None:
         """`most`: how many orders may wait for a sink; without `settings`, each sink gets all documents whole."""
         self._store = store
@@ -129,7 +118,7 @@ class Deliveries:
             )
 
 
-def known_sinks(store: Named) -> dict[str, str]:
+def known_sinks(store: MetaStore) -> dict[str, str]:
     """Return the sinks that orders are given to, with their types. Raises StoreDamaged."""
     return {name: str(kind) for name, kind in (get_table(store, SINKS) or {}).items()}
 
@@ -141,7 +130,7 @@ def note_sinks(store: MetaStore, sinks: Mapping[str, str]) -> None:
         store.set_meta(SINKS, written)
 
 
-def lacks_documents(store: Named, sink: str) -> bool:
+def lacks_documents(store: MetaStore, sink: str) -> bool:
     """Return whether a sink lacks documents that it has to be sent."""
     return bool(store.get_meta(_FILLING + sink))
 
@@ -161,12 +150,12 @@ def filled(store: MetaStore, sink: str) -> None:
     store.set_meta(_FILLING + sink, "")
 
 
-def filling_noted(store: Named, sink: str) -> str:
+def filling_noted(store: MetaStore, sink: str) -> str:
     """Return how far a sink was sent its documents, as `have_filled` has noted it; empty where it lacks none."""
     return store.get_meta(_FILLING + sink) or ""
 
 
-def filled_up_to(store: Named, sink: str) -> int:
+def filled_up_to(store: MetaStore, sink: str) -> int:
     """Return the id up to which a sink was sent its documents."""
     after, _, _ = filling_noted(store, sink).partition(" ")
     return max(0, int(after or 0))
@@ -187,7 +176,7 @@ def end_filling(store: MetaStore, sink: str) -> None:
 class ArchiveReferences:
     """The documents of a collection in its archive. Raises StoreError."""
 
-    def __init__(self, store: NumberedFiles, settings: ReferenceSettings) -> None:
+    def __init__(self, store: ArchiveStore, settings: ReferenceSettings) -> None:
         self._store = store
         self._settings = settings
         self._files: dict[int, str] = {}
@@ -209,6 +198,6 @@ class ArchiveReferences:
         return (by_reference(known) or known) if self._settings.is_too_large(order.document.text) else known
 
 
-def references_of(store: NumberedFiles, sink: str, settings: ReferenceSettings) -> ArchiveReferences | None:
+def references_of(store: ArchiveStore, sink: str, settings: ReferenceSettings) -> ArchiveReferences | None:
     """Return what the documents for a sink are referred to with; None for one that gets all whole."""
     return ArchiveReferences(store, settings) if settings.is_archived and sink != EMBEDDED else None

@@ -7,7 +7,7 @@ document that the archive does not have is fetched with an unconditional GET, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from crawlspace.clock import Clock
@@ -16,9 +16,9 @@ from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.model import UrlState
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
-from crawlspace.state.store import MetaStore
+from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
 from crawlspace.text import counted
 
@@ -27,13 +27,6 @@ logger = logging.getLogger(__name__)
 URLS_AT_ONCE = 100
 MOST_WAITING = 1_000
 """Orders that may wait for a sink while it is filled."""
-
-
-class FilledFrom(MetaStore, Protocol):
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def push_again(self, documents: Mapping[int, Document | None], *, sink: str | None = None) -> list[int]: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-    def backlog(self, sink: str) -> int: ...
 
 
 class ArchivedDocuments(Protocol):
@@ -47,7 +40,7 @@ class Filling:
 
     def __init__(
         self,
-        store: FilledFrom,
+        store: Store,
         sink: str,
         clock: Clock,
         archive: ArchivedDocuments,

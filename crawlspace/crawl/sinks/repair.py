@@ -13,7 +13,7 @@ the next start finds the same documents again, and those that wait for their fet
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -24,13 +24,13 @@ from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.marks import Agreement, BatchMark, MarkedStore, agreement, note_mark, stored_mark
+from crawlspace.index.marks import Agreement, BatchMark, agreement, note_mark, stored_mark
 from crawlspace.index.sink import Sent
 from crawlspace.model import State, UrlState
-from crawlspace.state.changes import Change, Effects
+from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
 from crawlspace.state.duplicates import stays_in_index
-from crawlspace.state.views import Counts, KnownUrl
+from crawlspace.state.store import Store
 from crawlspace.status import Status
 from crawlspace.text import counted
 
@@ -46,15 +46,6 @@ UNSENT = -1
 _URLS, _DOCUMENTS, _EXTRAS, _SENDING = "urls", "documents", "extras", "sending"
 _BATCH = 1_000
 _LOST_AT_ONCE = 500
-
-
-class RepairStore(MarkedStore, Protocol):
-    """The known URLs of a collection, with the outbox."""
-
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def counts(self) -> Counts: ...
-    def get(self, url: str) -> UrlState | None: ...
-    def revise(self, ids: Sequence[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
 
 
 class Index(Protocol):
@@ -103,7 +94,7 @@ class Resent:
 class Resending:
     """Compares the index of the collection `owner` with its store, and repairs differences."""
 
-    def __init__(self, store: RepairStore, index: Index, *, owner: str, now: int) -> None:
+    def __init__(self, store: Store, index: Index, *, owner: str, now: int) -> None:
         self._store = store
         self._index = index
         self._owner = owner
@@ -244,11 +235,6 @@ def unsent(state: UrlState, *, now: int) -> Change | None:
     return Change(structs.replace(state, rules=0, next_fetch=due, fields_mark=UNSENT))
 
 
-class LostStore(Protocol):
-    def get(self, url: str) -> UrlState | None: ...
-    def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects: ...
-
-
 class SharedIndex(Protocol):
     """An index that other collections use too."""
 
@@ -261,7 +247,7 @@ class LostDocuments:
 
     def __init__(self, engine: Engine, index: SharedIndex) -> None:
         self._engine = engine
-        self._store: LostStore = engine.store
+        self._store = engine.store
         self._index = index
         self._clock = engine.clock
         self._steps: Steps[int] = Steps(self._clock)

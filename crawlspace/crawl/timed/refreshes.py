@@ -16,11 +16,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from math import inf
-from typing import Protocol
 
 from msgspec import structs
 
@@ -34,7 +32,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.due_times import CLOCKS_DIFFER_S, NOT_BY_AGE, Hastened, is_by_age
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy
-from crawlspace.state.store import MetaStore, Store
+from crawlspace.state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -170,12 +168,6 @@ class Cycles:
             yield TimedStep(due=sorted({(state.site, Queue(Source.USER, state.shift), now) for state in states}))
 
 
-class ScheduleStore(MetaStore, Protocol):
-    def end_claim(self, name: str) -> None: ...
-    def one_transaction(self) -> AbstractContextManager[None]: ...
-    def schedule(self, at: int, *, fetched_by: int, after: int = 0) -> Hastened: ...
-
-
 def settled_until(value: str | None, cron: Cron, *, now: float) -> int | None:
     """Return until when the times of an expression were followed; None where it is new, or the clock was set back."""
     until, _, text = (value or "").partition(" ")
@@ -185,7 +177,7 @@ def settled_until(value: str | None, cron: Cron, *, now: float) -> int | None:
 class ScheduledRefresh:
     """Puts known URLs into source index in steps, at a start that comes after a time, and in a continuous crawl at each time."""
 
-    def __init__(self, cron: Cron | None, store: ScheduleStore, clock: Clock, *, continuous: bool) -> None:
+    def __init__(self, cron: Cron | None, store: Store, clock: Clock, *, continuous: bool) -> None:
         self._cron = cron
         self._store = store
         self._clock = clock
@@ -257,14 +249,10 @@ class ScheduledRefresh:
                 self._store.set_meta(name, "")
 
 
-class AgeStore(MetaStore, Protocol):
-    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0) -> Hastened: ...
-
-
 class SmartRefresh:
     """Brings the known URLs in line with the setting."""
 
-    def __init__(self, store: AgeStore, clock: Clock, *, counts: bool, longest_s: int) -> None:
+    def __init__(self, store: Store, clock: Clock, *, counts: bool, longest_s: int) -> None:
         self._store = store
         self._clock = clock
         self._counts = counts

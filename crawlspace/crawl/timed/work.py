@@ -7,7 +7,6 @@ later than now is read again: once that time has come, it would count as new.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
@@ -15,11 +14,10 @@ from crawlspace.crawl.timed.refreshes import Cycles, ScheduledRefresh, SmartRefr
 from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.due_times import AT_ONCE, NOT_BY_AGE, Due, Hastened
+from crawlspace.state.due_times import NOT_BY_AGE, Due, Hastened
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import Store
-from crawlspace.state.views import Counts
 
 SEEN_AT = "seen_at"
 """Meta: the clock at the last check."""
@@ -81,19 +79,10 @@ class PassingTime:
         self._watch.check()
 
 
-class DueTimeStore(Protocol):
-    def counts(self) -> Counts: ...
-    def hasten(self, latest: int, *, after: int = 0, limit: int = AT_ONCE, until: int | None = None) -> Hastened: ...
-    def hasten_retries(self, latest: int) -> int: ...
-    def forget_robots(self, *, read_after: int) -> None: ...
-    def get_meta(self, name: str) -> str | None: ...
-    def set_meta(self, name: str, value: str) -> None: ...
-
-
 class ClockWatch:
     """Checks the clock at a start, every few minutes of a crawl, and at its end."""
 
-    def __init__(self, store: DueTimeStore, clock: Clock, *, longest_s: int) -> None:
+    def __init__(self, store: Store, clock: Clock, *, longest_s: int) -> None:
         self._store = store
         self._clock = clock
         self._longest_s = longest_s

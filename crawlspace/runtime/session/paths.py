@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from scrapy.settings import BaseSettings
 
 from crawlspace.admin.delivery import deliver
-from crawlspace.admin.site_report import SiteReport, UnreachableSiteStore, unreachable_sites
+from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.content import archive_folder
 from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
@@ -23,6 +23,7 @@ from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.sinks import give_orders_to
 from crawlspace.state.sqlite.file import CrawlLock, is_awaited, who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import SiteStore
 from crawlspace.state.views import Crawler
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class CollectionPaths:
         """The file of the embedded index, where it has one."""
         return self.sinks.index_file
 
-    def unreachable(self, store: UnreachableSiteStore) -> list[SiteReport]:
+    def unreachable(self, store: SiteStore) -> list[SiteReport]:
         """Return the sites of the collection that cannot be reached. Raises SettingError."""
         name = "CRAWLSPACE_MAX_TEMPORARY_ERRORS"
         return unreachable_sites(store, max_temporary_errors=integer(name, self.settings[name], low=1))

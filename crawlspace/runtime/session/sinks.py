@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from crawlspace import private_files
 from crawlspace.admin.delivery import open_sink
@@ -10,10 +10,9 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.sinks import EMBEDDED, SQLITE
 from crawlspace.crawl.sinks.deliveries import have_filled, known_sinks, note_sinks
 from crawlspace.crawl.sinks.filling import Filling
-from crawlspace.state.store import MetaStore
+from crawlspace.state.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import ExitStack
 
     from crawlspace.config.collection import Collection
@@ -21,19 +20,10 @@ if TYPE_CHECKING:
     from crawlspace.crawl.engine import Engine
     from crawlspace.index.sink import Sink
     from crawlspace.state.store import Store
-    from crawlspace.state.views import Counts, KnownUrl
 
 
 _EXCLUDED = "excluded logins:"
 """Meta, with the name of a sink: the log-ins whose documents were left out of it; empty when it was sent all."""
-
-
-class OrderedStore(MetaStore, Protocol):
-    """A store that gives orders to sinks."""
-
-    def scan(self, after: int, limit: int) -> list[KnownUrl]: ...
-    def counts(self) -> Counts: ...
-    def use_sinks(self, sinks: Sequence[str]) -> None: ...
 
 
 def open_sinks(collection: Collection, undo: ExitStack) -> list[Sink]:
@@ -57,17 +47,17 @@ def fillings_of(collection: Collection, engine: Engine, store: Store) -> dict[st
     }
 
 
-def former_sinks(store: OrderedStore, sinks: SinkSettings) -> list[str]:
+def former_sinks(store: Store, sinks: SinkSettings) -> list[str]:
     """Return the sinks that the settings name no more, and that were not forgotten."""
     return sorted(_known(store).keys() - set(sinks.names))
 
 
-def give_orders_to(store: OrderedStore, sinks: SinkSettings) -> None:
+def give_orders_to(store: Store, sinks: SinkSettings) -> None:
     """Have a store give orders to the sinks of the settings, and to former ones."""
     store.use_sinks((*sinks.names, *former_sinks(store, sinks)))
 
 
-def note_new_sinks(store: OrderedStore, sinks: SinkSettings) -> None:
+def note_new_sinks(store: Store, sinks: SinkSettings) -> None:
     """Remember the sinks of the settings; a server that is new, or leaves out other documents than before, is sent all documents."""
     known = _known(store)
     types = {one.name: one.type for one in sinks.options}
@@ -87,7 +77,7 @@ def note_new_sinks(store: OrderedStore, sinks: SinkSettings) -> None:
     note_sinks(store, {**known, **types})
 
 
-def _known(store: OrderedStore) -> dict[str, str]:
+def _known(store: Store) -> dict[str, str]:
     known = known_sinks(store)
     if not known and store.scan(0, 1):  # of before there were others
         return {EMBEDDED: SQLITE}

@@ -21,6 +21,8 @@ from crawlspace.crawl.sinks.deliveries import (
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
 from crawlspace.model import State
+from crawlspace.state.sqlite.file import IN_MEMORY
+from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id
 from tests.contract.conftest import NOW, Known
 from tests.contract.memory.store import MemoryStore
@@ -152,12 +154,11 @@ NONE = ("", "")
 PLACE, UNKNOWN = place_of(2, 4711), place_of(3, 0)
 
 
-class Files:
-    def __init__(self) -> None:
-        self.names = {1: "one.warc.gz", 2: "two.warc.gz"}
-
-    def archive_files(self) -> dict[int, str]:
-        return dict(self.names)
+def files() -> SqliteStore:
+    store = SqliteStore(IN_MEMORY)
+    for name in ("one.warc.gz", "two.warc.gz"):
+        store.add_archive_file(name)
+    return store
 
 
 # a document and its place; where it is then, and whether it is without its text
@@ -173,23 +174,23 @@ ORDERS = [
 @pytest.mark.parametrize(("document", "place", "content", "is_by_reference"), ORDERS)
 def test_orders(document: Document | None, place: int | None, content: tuple[str, str], *, is_by_reference: bool) -> None:
     order = IndexOrder(1, Op.PUSH if document else Op.DELETE, URL, document, 7, archived=place)
-    (found,) = ArchiveReferences(Files(), SETTINGS).of([order])
+    (found,) = ArchiveReferences(files(), SETTINGS).of([order])
     assert ((found.content_place, found.content_url), found.is_by_reference) == (content, is_by_reference)
     assert found.document == (Document(URL, "title") if is_by_reference else document)
     assert (found.sequence, found.version, found.url) == (1, 7, URL)
 
 
 def test_a_file_that_was_begun_meanwhile_is_found() -> None:
-    files = Files()
-    references = ArchiveReferences(files, SETTINGS)
+    store = files()
+    references = ArchiveReferences(store, SETTINGS)
     order = IndexOrder(1, Op.PUSH, URL, SMALL, archived=UNKNOWN)
     assert references.of([order])[0].content_place == ""
-    files.names[3] = "three.warc.gz"
+    store.add_archive_file("three.warc.gz")
     (found,) = references.of([order])
     assert found.content_place == "three.warc.gz:0"
 
 
 def test_the_embedded_index_has_all_texts_and_nothing_is_referred_to_without_an_archive() -> None:
-    assert references_of(Files(), EMBEDDED, SETTINGS) is None
-    assert references_of(Files(), "search", ReferenceSettings(max_bytes=1_000)) is None
-    assert references_of(Files(), "search", SETTINGS) is not None
+    assert references_of(files(), EMBEDDED, SETTINGS) is None
+    assert references_of(files(), "search", ReferenceSettings(max_bytes=1_000)) is None
+    assert references_of(files(), "search", SETTINGS) is not None

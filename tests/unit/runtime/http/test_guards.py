@@ -144,6 +144,11 @@ class Kept(dict[str, str]):
     def set_meta(self, name: str, value: str) -> None:
         self[name] = value
 
+    def claim(self, name: str, *, seconds: int) -> bool:
+        return True
+
+    def end_claim(self, name: str) -> None: ...
+
 
 def test_an_address_that_was_admitted_is_checked_by_the_rules_of_a_crawl_that_began_since() -> None:
     resolver, guard = GuardedResolver(names()), guard_against(FIRST)
