@@ -5,23 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from crawlspace.archive.compaction import Compacted, Compaction, PlaceStore
 from crawlspace.archive.files import FileSeries, archive_files, close_abandoned, rotated_bytes, unwritable
 from crawlspace.archive.members import faults_of
+from crawlspace.archive.reader import ArchiveReader
 from crawlspace.clock import Clock
 from crawlspace.state.store import UrlStore
 from crawlspace.state.views import KnownUrl
 
 _PAGE = 5_000
-
-
-class ArchivedPlaces(Protocol):
-    """The archive, by place."""
-
-    def has(self, place: int) -> bool: ...
-    def is_at(self, place: int, url: str) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -32,7 +25,7 @@ class Coverage:
     archived: int = 0
 
 
-def coverage(store: UrlStore, archive: ArchivedPlaces) -> Coverage:
+def coverage(store: UrlStore, archive: ArchiveReader) -> Coverage:
     """Count the documents in the index, by whether the file with their record is here."""
     found = Coverage()
     for known in _known(store):
@@ -42,7 +35,7 @@ def coverage(store: UrlStore, archive: ArchivedPlaces) -> Coverage:
     return found
 
 
-def faults(store: UrlStore, archive: ArchivedPlaces, folder: Path, *, progress: Callable[[str], None]) -> Iterator[str]:
+def faults(store: UrlStore, archive: ArchiveReader, folder: Path, *, progress: Callable[[str], None]) -> Iterator[str]:
     """Yield what is wrong with an archive: in its files, and places of URLs where they have no record."""
     for path in archive_files(folder):
         progress(f"checking {path.name}")

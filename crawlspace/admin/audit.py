@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawlspace.admin.reindex import StoredDocuments
+from crawlspace.crawl.sinks.filling import ArchivedDocuments
 from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
@@ -76,7 +76,7 @@ class Audit:
     tallies: Tallies = field(default_factory=Tallies)
     exclusion: LoginExclusion | None = None
     """What the sink leaves out: it is extra where it is there."""
-    archive: StoredDocuments | None = None
+    archive: ArchivedDocuments | None = None
     """Where it is looked up, if the sink leaves documents out, why one is missing."""
 
     def differences(self) -> Iterator[list[Difference]]:
@@ -158,7 +158,7 @@ class Repair:
     """Orders what makes a sink equal to the store. A document that the archive does not have is fetched by the next crawl. Raises StoreError."""
 
     store: Store
-    archive: StoredDocuments
+    archive: ArchivedDocuments
     sink: str
     now: int
     ordered: int = 0

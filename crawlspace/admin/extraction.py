@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from crawlspace.admin.reindex import Reindexed, Reindexing
-from crawlspace.archive.records import Location
+from crawlspace.archive.writer import NewDocuments
 from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
 from crawlspace.crawl.replay import RebuiltDocument
@@ -44,19 +44,13 @@ class Begun(Protocol):
         """Wait for them, and return them by id. Raises CrawlspaceError."""
 
 
-class DocumentArchive(Protocol):
-    """Keeps documents that were rebuilt, each with the response that it was made of."""
-
-    def add(self, record: bytes, response: Location, url: str) -> int: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Making:
     """How documents are made and kept: `begin` has those of pages be made, and `hash` changes with the code and settings for that."""
 
     begin: Callable[[Sequence[UrlState]], Begun]
     hash: str
-    kept_in: DocumentArchive
+    kept_in: NewDocuments
     outcomes: OutcomePolicy
     policy: RecrawlPolicy
     report: Callable[[str, str], None]

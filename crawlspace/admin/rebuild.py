@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from crawlspace.admin.audit import Audit, Difference, DifferenceKind
-from crawlspace.admin.reindex import StoredDocuments
+from crawlspace.crawl.sinks.filling import ArchivedDocuments
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.sink import BuiltCopy, Entry, Rebuildable, Refusal
@@ -48,7 +48,7 @@ class Rebuild:
     """One sink. `wait` returns when no batch is under way that was begun before it was called. Raises IndexUnavailable, StoreError."""
 
     store: Store
-    archive: StoredDocuments
+    archive: ArchivedDocuments
     sink: str
     index: Rebuildable
     versions: Versions

@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import msgspec
 
+from crawlspace.crawl.sinks.filling import ArchivedDocuments
 from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.model import UrlState
@@ -28,12 +28,6 @@ REINDEXING = "reindexing"
 BATCH = 200
 MOST_WAITING = 3_000
 """Orders that may wait for the index meanwhile, so that it gets many at once."""
-
-
-class StoredDocuments(Protocol):
-    """An archive."""
-
-    def document(self, place: int, url: str) -> Document | None: ...
 
 
 class Reindexed(msgspec.Struct):
@@ -101,7 +95,7 @@ class Reindexing:
     """
 
     store: Store
-    archive: StoredDocuments
+    archive: ArchivedDocuments
     index: IndexState
     now: int
     deliver: Callable[[int], None]

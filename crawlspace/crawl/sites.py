@@ -26,6 +26,7 @@ from crawlspace.frontier.robots import Robots, RobotsStore, RobotsVerdict
 from crawlspace.frontier.site_queue import GivingUp, Pace
 from crawlspace.model import NewUrl, UrlState
 from crawlspace.outcome import Outcome
+from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.limits import Limits
 from crawlspace.settings import ThrottleSettings
 from crawlspace.state.metadata import get_table
@@ -475,13 +476,7 @@ def kept_out(store: Store) -> Counter[str]:
     return hosts
 
 
-class LimitsOfHosts(Protocol):
-    hosts_are_limited: bool
-
-    def limits_of(self, host: str, port: int) -> Limits: ...
-
-
-def has_room(store: Store, limits: LimitsOfHosts) -> bool:
+def has_room(store: Store, limits: KnownUrlDecisions) -> bool:
     """Return whether a host with excluded or held URLs is below its limit; True if that was never recorded."""
     if not limits.hosts_are_limited:
         return False

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import structs
 
@@ -24,8 +24,8 @@ from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.document import IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
-from crawlspace.index.marks import Agreement, BatchMark, agreement, note_mark, stored_mark
-from crawlspace.index.sink import Sent
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.marks import Agreement, agreement, note_mark, stored_mark
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
@@ -46,18 +46,6 @@ UNSENT = -1
 _URLS, _DOCUMENTS, _EXTRAS, _SENDING = "urls", "documents", "extras", "sending"
 _BATCH = 1_000
 _LOST_AT_ONCE = 500
-
-
-class Index(Protocol):
-    """A readable index."""
-
-    name: str
-
-    def mark(self) -> BatchMark | None: ...
-    def set_mark(self, mark: BatchMark) -> None: ...
-    def count_pushed(self) -> int: ...
-    def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]: ...
-    def send(self, orders: Sequence[IndexOrder]) -> Sent: ...
 
 
 @dataclass(slots=True)
@@ -94,7 +82,7 @@ class Resent:
 class Resending:
     """Compares the index of the collection `owner` with its store, and repairs differences."""
 
-    def __init__(self, store: Store, index: Index, *, owner: str, now: int) -> None:
+    def __init__(self, store: Store, index: EmbeddedIndex, *, owner: str, now: int) -> None:
         self._store = store
         self._index = index
         self._owner = owner
@@ -235,17 +223,10 @@ def unsent(state: UrlState, *, now: int) -> Change | None:
     return Change(structs.replace(state, rules=0, next_fetch=due, fields_mark=UNSENT))
 
 
-class SharedIndex(Protocol):
-    """An index that other collections use too."""
-
-    def lost(self, *, after: str = "", limit: int) -> list[str]: ...
-    def give_up_lost(self, urls: Sequence[str]) -> None: ...
-
-
 class LostDocuments:
     """Makes lost documents due: at a start, and once a day in a crawl that does not end. Raises StoreError."""
 
-    def __init__(self, engine: Engine, index: SharedIndex) -> None:
+    def __init__(self, engine: Engine, index: EmbeddedIndex) -> None:
         self._engine = engine
         self._store = engine.store
         self._index = index
