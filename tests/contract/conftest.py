@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,10 @@ from crawlspace.model import NewUrl, Queue, Source, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import rank_of
 from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
-from tests.contract.memory.store import MemoryStore
 from tests.servers import another_client, emptied
+from tests.stores import KINDS, store_of
 
 NOW = 1_750_000_000
 SINKS = ("index", "log")
@@ -103,23 +103,17 @@ class Known:
 @contextmanager
 def stores(kind: str, folder: Path) -> Iterator[Callable[[], Store]]:
     """Opens a store in memory, in a file of the folder or on a server, as often as it is asked to, and closes them all."""
-    opened: list[Store] = []
     if kind == "redis":
         emptied().close()
+    with ExitStack() as opened:
 
-    def open_one() -> Store:
-        if kind == "redis":
-            opened.append(RedisStore(another_client(), "contract", sinks=SINKS))
-        else:
-            opened.append(MemoryStore(sinks=SINKS) if kind == "memory" else SqliteStore(folder / "state.db", sinks=SINKS))
-        return opened[-1]
+        def open_one() -> Store:
+            return opened.enter_context(closing(store_of(kind, folder / "state.db", name="contract", sinks=SINKS)))
 
-    yield open_one
-    for store in opened:
-        store.close()
+        yield open_one
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=KINDS)
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Opens a store of each kind in turn."""
     with stores(request.param, tmp_path) as open_one:
@@ -134,3 +128,23 @@ def known(open_store: Callable[[], Store]) -> Known:
 @pytest.fixture
 def store(known: Known) -> Store:
     return known.store
+
+
+def shared_store() -> RedisStore:
+    """Another client's view of the one store on the server."""
+    return RedisStore(another_client(), "shared", sinks=SINKS)
+
+
+@pytest.fixture
+def shared() -> Iterator[RedisStore]:
+    """A store on the server, for what Redis alone can get wrong."""
+    emptied().close()
+    with closing(shared_store()) as store:
+        yield store
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    """A connection of its own to the server."""
+    with another_client() as client:
+        yield client

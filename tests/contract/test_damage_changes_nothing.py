@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,33 +13,23 @@ from crawlspace.state.changes import Reclassified
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
 from crawlspace.state.refused_links import RefusedLink
-from tests.contract.conftest import NOW, SINKS, Known, key, new
-from tests.servers import another_client, emptied
+from tests.contract.conftest import NOW, Known, key, new, shared_store
 
-PREFIX = b"{whole}:"
+PREFIX = b"{shared}:"
 TEXT = b"no value that we write"
 
 
 @pytest.fixture
-def known() -> Iterator[Known]:
+def known(shared: RedisStore) -> Known:
     """Two pages with one text, one of them named as canonical, a lone page, and links from it."""
-    emptied().close()
-    store = RedisStore(another_client(), "whole", sinks=SINKS)
-    known = Known(store)
+    known = Known(shared)
     known.discover("a.example/one", "a.example/two", new("a.example/lone", depth=5))
     known.record(
         known.page("a.example/one", "one", canonical=key("a.example/two")),
         known.page("a.example/two", "one"),
         known.page("a.example/lone", "lone", links=[key("a.example/one")], refused="d1", refused_links=[refused_on(3)]),
     )
-    yield known
-    store.close()
-
-
-@pytest.fixture
-def client() -> Iterator[Any]:
-    with another_client() as client:
-        yield client
+    return known
 
 
 def spoil(client: Any, kind: bytes) -> None:
@@ -135,7 +125,7 @@ CALLS: dict[str, Callable[[Known, Worker], object]] = {
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_of_another_type_changes_nothing(known: Known, client: Any, kind: str, call: str) -> None:
-    worker = Worker(RedisStore(another_client(), "whole", sinks=SINKS), timeout_s=1000)
+    worker = Worker(shared_store(), timeout_s=1000)
     worker.begin("rules")
     worker.ready()
     act_on = prepared(known, lambda known: CALLS[call](known, worker))

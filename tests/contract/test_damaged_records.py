@@ -17,7 +17,7 @@ from crawlspace.state.redis.workers import SiteRelease, Worker, workers
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
-from tests.contract.conftest import NOW, SINKS, Known, new
+from tests.contract.conftest import NOW, Known, new, shared_store
 from tests.servers import another_client, emptied
 
 DAMAGE: Mapping[str, Callable[[bytes], bytes]] = {
@@ -39,7 +39,7 @@ def client() -> Iterator[Any]:
 def collection(client: Any) -> Mapping[bytes, bytes]:
     """All keys of a small collection that a worker crawls and died of."""
     emptied().close()
-    store = RedisStore(another_client(), "damaged", sinks=SINKS)
+    store = shared_store()
     known = Known(store)
     fields = '{"colour":"red"}'
     known.discover(*PAGES, replaced("b.example/new", inherited=fields), new("c.example/", source=Source.USER))
@@ -77,7 +77,7 @@ def replaced(url: str, *, inherited: str) -> NewUrl:
 
 
 def kind_of(key: bytes) -> str:
-    return key.decode(errors="replace").removeprefix("{damaged}:").partition(":")[0]
+    return key.decode(errors="replace").removeprefix("{shared}:").partition(":")[0]
 
 
 def restore(client: Any, collection: Mapping[bytes, bytes]) -> None:
@@ -149,7 +149,7 @@ def test_no_damage_is_more_than_a_sentence(
     for key in sorted(collection):
         restore(client, collection)
         spoil(client, key, DAMAGE[damage])
-        store = RedisStore(another_client(), "damaged", sinks=SINKS)
+        store = shared_store()
         try:
             asked(store)
         except CrawlspaceError as error:
@@ -168,11 +168,8 @@ def test_the_kinds_of_keys_that_are_spoilt(collection: Mapping[bytes, bytes]) ->
     assert {"url", "site", "site_name", "links", "document", "robots", "health", "meta", "counters", "wait", "inherited"} <= kinds
 
 
-def test_a_number_that_is_none() -> None:
-    emptied().close()
-    store = RedisStore(another_client(), "damaged", sinks=SINKS)
-    set_generation(store, 2)
-    store.set_meta("rules_generation", "text that is no record")
+def test_a_number_that_is_none(shared: RedisStore) -> None:
+    set_generation(shared, 2)
+    shared.set_meta("rules_generation", "text that is no record")
     with pytest.raises(StoreDamaged, match="what the store keeps as rules_generation is damaged"):
-        generation(store)
-    store.close()
+        generation(shared)

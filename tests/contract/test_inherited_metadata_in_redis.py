@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,22 +14,20 @@ from crawlspace.errors import StoreAway
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
-from tests.contract.conftest import NOW, SINKS, Known, key, new
-from tests.servers import another_client, emptied
+from tests.contract.conftest import NOW, SINKS, Known, key, new, shared_store
+from tests.servers import another_client
 
 PAGE, TARGET = "a.example/", "b.example/target"
 RED, BLUE = '{"colour":"red"}', '{"colour":"blue"}'
 
 
 @pytest.fixture
-def known() -> Iterator[Known]:
+def known(shared: RedisStore) -> Known:
     """A page, and a document of the URL that it links to."""
-    emptied().close()
-    known = Known(RedisStore(another_client(), "shared", sinks=SINKS))
+    known = Known(shared)
     known.discover(PAGE, TARGET)
     known.record(known.page(TARGET, "x", fetched_at=NOW, next_fetch=NOW + 1000, rules=1))
-    yield known
-    known.store.close()
+    return known
 
 
 class Interrupted:
@@ -84,7 +82,7 @@ def test_a_killed_process_leaves_the_decision_to_the_next_run(known: Known) -> N
 
 def test_and_to_the_first_of_several_workers(known: Known) -> None:
     record_and_die(links(known, RED))
-    worker = Worker(RedisStore(another_client(), "shared", sinks=SINKS), timeout_s=1000)
+    worker = Worker(shared_store(), timeout_s=1000)
     assert worker.begin("rules") is None
     assert known.get(TARGET).inherited == RED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,7 @@ from crawlspace.errors import StoreVersionError
 from crawlspace.state.redis.encoding import FORMAT
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
-from tests.contract.conftest import NOW, SINKS, Known
-from tests.servers import another_client, emptied
+from tests.contract.conftest import NOW, Known
 
 OTHERS = [
     ("a later version", ("SET", "{shared}:format", FORMAT + 1), f"format {FORMAT + 1}, this one reads {FORMAT}"),
@@ -27,24 +27,18 @@ CALLS: dict[str, Callable[[RedisStore], object]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(("title", "command", "sentence"), OTHERS, ids=[row[0] for row in OTHERS])
-def test_another_version_is_refused(title: str, command: tuple[str, ...], sentence: str, call: str) -> None:
-    client = emptied()
-    store = RedisStore(another_client(), "shared", sinks=SINKS)
-    Known(store).discover("a.example/")
+def test_another_version_is_refused(
+    title: str, command: tuple[str, ...], sentence: str, call: str, shared: RedisStore, client: Any
+) -> None:
+    Known(shared).discover("a.example/")
     assert client.get("{shared}:format") == str(FORMAT).encode()
     client.execute_command(*command)
     before = sorted(client.scan_iter())
     with pytest.raises(StoreVersionError, match=sentence):
-        CALLS[call](store)
+        CALLS[call](shared)
     assert sorted(client.scan_iter()) == before
-    store.close()
-    client.close()
 
 
-def test_a_store_that_is_only_read_is_not_begun() -> None:
-    client = emptied()
-    store = RedisStore(another_client(), "shared", sinks=SINKS)
-    assert store.counts().by_state == {}
+def test_a_store_that_is_only_read_is_not_begun(shared: RedisStore, client: Any) -> None:
+    assert shared.counts().by_state == {}
     assert not list(client.scan_iter())
-    store.close()
-    client.close()

@@ -12,23 +12,21 @@ from crawlspace.errors import StoreError, StoreFull
 from crawlspace.state.redis.library import library
 from crawlspace.state.redis.store import RedisStore
 from tests.contract.conftest import NOW, SINKS, Known
-from tests.servers import another_client, emptied
+from tests.servers import another_client
 
 OTHER = "#!lua name=crawlspace_other\nredis.register_function('crawlspace_other_counts', function() return 'those of another version' end)"
 
 
 @pytest.fixture
 def client() -> Iterator[Any]:
-    with emptied() as client:
+    with another_client() as client:
         client.function_flush()
         yield client
 
 
 @pytest.fixture
-def known() -> Iterator[Known]:
-    known = Known(RedisStore(another_client(), "shared", sinks=SINKS))
-    yield known
-    known.store.close()
+def known(shared: RedisStore) -> Known:
+    return Known(shared)
 
 
 def libraries(client: Any) -> set[str]:

@@ -17,17 +17,18 @@ from crawlspace.state.sqlite import links, transaction
 from crawlspace.state.store import Store
 from crawlspace.state.views import Site
 from tests.contract.conftest import NOW, SEGMENT, Known, full, key, new, short, stores
+from tests.stores import KINDS
 
 SEGMENTED = "sqlite in segments"
 USER, REDIR, INDEX, FOLLOWED, REFRESH = Source.USER, Source.REDIR, Source.INDEX, Source.INDEX_FOLLOW, Source.REFRESH
 
 
-@pytest.fixture(params=["memory", "sqlite", SEGMENTED, "redis"])
+@pytest.fixture(params=[*KINDS, SEGMENTED])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Store]]:
     """As for the other contract tests, and SQLite with each discovery in a segment of its own: it keeps what is pending in such ones."""
     if request.param == SEGMENTED:
         monkeypatch.setattr(links, "take_numbers", in_a_segment_of_its_own)
-    with stores(request.param, tmp_path) as open_one:
+    with stores(request.param.split()[0], tmp_path) as open_one:
         yield open_one
 
 

@@ -7,7 +7,6 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
@@ -33,16 +32,9 @@ from crawlspace.state.dump import (
 )
 from tests.contract.conftest import NOW, Known, new
 from tests.contract.move.stores import KINDS, NAME, Stopping, Stores, all_of, fill, looking
-from tests.servers import emptied
 
 BOTH = [(here, there) for here in KINDS for there in KINDS]
 FIRST_LINE = len(b"crawlspace dump\n")
-
-
-@pytest.fixture
-def stores(tmp_path: Path) -> Stores:
-    emptied().close()
-    return Stores(tmp_path)
 
 
 def dumped(stores: Stores, kind: str) -> bytes:

@@ -8,31 +8,24 @@ import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.state.redis.store import RedisStore
-from tests.contract.conftest import NOW, SINKS, Known, new
+from tests.contract.conftest import NOW, Known, new
 from tests.contract.workers.crawler import PAGES, Crawler
-from tests.servers import another_client, emptied
 
 
 @pytest.fixture
-def store() -> Iterator[RedisStore]:
-    emptied().close()
-    store = RedisStore(another_client(), "shared", sinks=SINKS)
-    yield store
-    store.close()
+def store(shared: RedisStore) -> RedisStore:
+    return shared
 
 
 @pytest.fixture
-def known(store: RedisStore) -> Known:
-    return Known(store)
+def known(shared: RedisStore) -> Known:
+    return Known(shared)
 
 
 @pytest.fixture
-def crawlers(clock: FakeClock) -> Iterator[tuple[Crawler, Crawler]]:
+def crawlers(store: RedisStore, clock: FakeClock) -> Iterator[tuple[Crawler, Crawler]]:
     """Two; the first one has taken four sites, and then the second one came. From each site two pages are under way."""
-    emptied().close()
-    with_urls = RedisStore(another_client(), "shared", sinks=SINKS)
-    with_urls.discover([new(f"{host}.example/{number}") for number in range(PAGES) for host in "abcd"], now=NOW)
-    with_urls.close()
+    store.discover([new(f"{host}.example/{number}") for number in range(PAGES) for host in "abcd"], now=NOW)
     one = Crawler(clock)
     one.tick()
     assert sorted(one.ask()) == sorted("aabbccdd")

@@ -10,9 +10,8 @@ from crawlspace.clock import FakeClock
 from crawlspace.distributed.prefetch import LEAVING_S
 from crawlspace.model import Queue, Source
 from crawlspace.state.redis.store import RedisStore
-from tests.contract.conftest import NOW, SINKS, new
+from tests.contract.conftest import NOW, new
 from tests.contract.workers.crawler import PAGES, Crawler
-from tests.servers import another_client, emptied
 
 
 def test_a_site_goes_to_a_newcomer_as_soon_as_nothing_is_under_way_there(
@@ -187,13 +186,10 @@ def test_what_a_worker_has_given_up_itself_it_does_not_take_again(crawlers: tupl
     assert {state.site for state in one.in_flight} == {f"{host}.example:80" for host in "bcd"}
 
 
-def test_a_worker_picks_in_proportion_to_weight_at_one_site_too(clock: FakeClock) -> None:
+def test_a_worker_picks_in_proportion_to_weight_at_one_site_too(store: RedisStore, clock: FakeClock) -> None:
     """However much of a light source is buffered here, the heavier ones are fetched again before it is used up."""
-    emptied().close()
     full = [(Source.INDEX, 1_000), (Source.INDEX_FOLLOW, 100), (Source.FOLLOW, 60)]
-    store = RedisStore(another_client(), "shared", sinks=SINKS)
     store.discover([new(f"a.example/{source}/{n}", source=source) for source, count in full for n in range(count)], now=NOW)
-    store.close()
     worker = Crawler(clock)
     picked: Counter[Source] = Counter()
     while picked.total() < 999:
@@ -206,9 +202,9 @@ def test_a_worker_picks_in_proportion_to_weight_at_one_site_too(clock: FakeClock
     assert all(abs(picked[source] - share) <= 9 for source, share in shares.items()), picked
 
 
-def test_what_comes_in_at_a_site_that_is_held_goes_before_what_is_buffered_of_a_lighter_source(clock: FakeClock) -> None:
-    emptied().close()
-    store = RedisStore(another_client(), "shared", sinks=SINKS)
+def test_what_comes_in_at_a_site_that_is_held_goes_before_what_is_buffered_of_a_lighter_source(
+    store: RedisStore, clock: FakeClock
+) -> None:
     store.discover([new(f"a.example/{n}", source=Source.FOLLOW) for n in range(100)], now=NOW)
     worker = Crawler(clock)
     worker.tick()
@@ -222,5 +218,4 @@ def test_what_comes_in_at_a_site_that_is_held_goes_before_what_is_buffered_of_a_
         worker.ask(1)
         found += [state.url for state in worker.in_flight]
     worker.store.close()
-    store.close()
     assert len(found) <= 3, found

@@ -10,13 +10,10 @@ import pytest
 from crawlspace.admin.explain import Question, explain
 from crawlspace.admin.links import links_of
 from crawlspace.admin.refused import RefusedForReason, refused_by_reason
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
-from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import Store
 from crawlspace.status import Status
-from tests.contract.memory.store import MemoryStore
+from tests.stores import LOCAL, new_store
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 
 A, B = f"{HOME}a", f"{HOME}b"
@@ -25,19 +22,16 @@ SECRET = f"{HOME}private/x"
 RULES = f"allow domain a.example\nforbid domain *\nforbid prefix {HOME}private/\n"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=LOCAL)
 def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Web]:
     """Two pages with refused links, crawled once."""
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = Web(tmp_path, store)
-    made.pages = {HOME: "home", A: "a", B: "b", OTHER: "other"}
-    made.links = {HOME: [A, B], A: [OTHER, SECRET], B: [OTHER, THIRD]}
-    made.write(start=HOME, rules=RULES)
-    made.crawl()
-    yield made
-    store.close()
+    with new_store(request.param, tmp_path) as store:
+        made = Web(tmp_path, store)
+        made.pages = {HOME: "home", A: "a", B: "b", OTHER: "other"}
+        made.links = {HOME: [A, B], A: [OTHER, SECRET], B: [OTHER, THIRD]}
+        made.write(start=HOME, rules=RULES)
+        made.crawl()
+        yield made
 
 
 def answer(web: Web, **chosen: object) -> list[RefusedForReason]:

@@ -1,4 +1,4 @@
-"""A store of each kind in turn, whose orders go to an embedded index."""
+"""Stores of each kind in turn, whose orders go to an embedded index."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.config.sinks import EMBEDDED
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.contract.memory.store import MemoryStore
-from tests.servers import another_client, emptied
+from tests.stores import KINDS, LOCAL, new_store
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store
-    if request.param == "redis":
-        emptied().close()
-        made = RedisStore(another_client(), "demo", sinks=(EMBEDDED,))
-    elif request.param == "sqlite":
-        made = SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    else:
-        made = MemoryStore(sinks=(EMBEDDED,))
-    yield made
-    made.close()
+    with new_store(request.param, tmp_path) as store:
+        yield store
+
+
+@pytest.fixture(params=LOCAL)
+def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """In memory and in a file: for what the engine alone decides."""
+    with new_store(request.param, tmp_path) as store:
+        yield store

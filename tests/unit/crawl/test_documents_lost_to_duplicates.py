@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.clock import FakeClock
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.run import FetchPage
 from crawlspace.document import Document
 from crawlspace.model import Held
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 OTHER = "http://b.example/"
@@ -57,16 +53,12 @@ class TwoHosts(Web):
         return made.changed
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoHosts]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = TwoHosts(tmp_path, store)
+@pytest.fixture
+def web(local_store: Store, tmp_path: Path) -> TwoHosts:
+    made = TwoHosts(tmp_path, local_store)
     made.crawl()
     assert made.there == set(made.theirs)
-    yield made
-    store.close()
+    return made
 
 
 @pytest.mark.parametrize("names_itself", [False, True])

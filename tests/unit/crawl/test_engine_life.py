@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,6 @@ from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.conftest import assert_same
 from tests.contract.conftest import new
-from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
 DAY = 86_400
@@ -115,13 +113,9 @@ class Web:
         return {state.url.removeprefix(HOME): state.held for state in self.store.urls(held=True)}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    yield made
-    made.close()
+@pytest.fixture
+def store(local_store: Store) -> Store:
+    return local_store
 
 
 @pytest.fixture

@@ -6,23 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import State
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 from tests.unit.crawl.timed.test_cycles import work
 
 DEAD, LAST = f"{HOME}dead", f"{HOME}last"
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Web:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = Web(tmp_path, store)
+@pytest.fixture
+def web(local_store: Store, tmp_path: Path) -> Web:
+    made = Web(tmp_path, local_store)
     made.pages = {HOME: "home", DEAD: "alive", LAST: "last"}
     made.links = {HOME: [DEAD, LAST], LAST: [DEAD]}
     made.crawl()
@@ -35,7 +29,6 @@ def test_a_url_that_ended_in_a_run_is_not_entered_again_in_it(web: Web) -> None:
     assert sorted(url for url, _ in web.asked) == [HOME, DEAD, LAST]
     assert web.store.get(DEAD) is None
     assert web.indexed == {"", "last"}
-    web.store.close()
 
 
 def test_it_is_found_again_later(web: Web) -> None:
@@ -44,7 +37,6 @@ def test_it_is_found_again_later(web: Web) -> None:
     for _ in range(3):  # pages that have not changed are fetched whole, because a link of theirs is lost
         web.crawl(after=40)
     assert web.indexed == {"", "last", "dead"}
-    web.store.close()
 
 
 @pytest.mark.parametrize(("cycle", "days"), [("0", 1), ("30d", 30)])
@@ -66,7 +58,6 @@ def test_a_start_url_that_is_gone_is_fetched_again_in_a_continuous_crawl(web: We
     work(web, engine)
     engine.close()
     assert "" in web.indexed
-    web.store.close()
 
 
 def test_a_crawl_that_goes_on_enters_it_again(web: Web) -> None:
@@ -80,4 +71,3 @@ def test_a_crawl_that_goes_on_enters_it_again(web: Web) -> None:
     state = web.store.get(DEAD)
     assert state is not None
     assert state.state is State.GONE
-    web.store.close()

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sites import KEPT_OUT
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME
 from tests.unit.crawl.test_start_urls_lift_limits import Chain
 
 LIMIT: dict[str, object] = {"CRAWLSPACE_MAX_URLS_PER_HOST": 3, "CRAWLSPACE_MAX_DELETIONS": 100}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Chain]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = Chain(tmp_path, store)
+@pytest.fixture
+def web(local_store: Store, tmp_path: Path) -> Chain:
+    made = Chain(tmp_path, local_store)
     made.pages = {HOME: "home", **{f"{HOME}{name}": name for name in "abcd"}}
     made.links = {HOME: [f"{HOME}{name}" for name in "abcd"]}
-    yield made
-    store.close()
+    return made
 
 
 def gone(web: Chain, name: str) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from crawlspace.admin.report import known, known_urls, report
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Held, State
 from crawlspace.rules.exclusion import KnownUrlDecisions
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 MANY = 5
@@ -61,12 +57,9 @@ class TwoCollections(Web):
         return foretold.deletions, foretold.held, self.sales
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoCollections]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = TwoCollections(tmp_path, store)
+@pytest.fixture
+def web(local_store: Store, tmp_path: Path) -> TwoCollections:
+    made = TwoCollections(tmp_path, local_store)
     made.pages = {HOME: "home", **{url: f"sales {url}" for url in SALES}}
     made.links = {HOME: SALES}
     made.settings = {"CRAWLSPACE_MAX_DELETIONS": MANY}
@@ -74,8 +67,7 @@ def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TwoCollectio
     made.crawl()
     made.write(start=HOME, rules=FORBIDDEN)
     made.crawl()
-    yield made
-    store.close()
+    return made
 
 
 def test_documents_left_to_others_are_reported_and_counted(web: TwoCollections) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
@@ -12,16 +11,13 @@ import pytest
 from msgspec import structs
 
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, added_by
 from crawlspace.crawl.run import FetchPage
 from crawlspace.model import Held
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 ONCE, TWICE = 1, 2
@@ -82,15 +78,11 @@ class Linked(Web):
         return outcome
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Linked]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = Linked(tmp_path, store)
+@pytest.fixture
+def web(local_store: Store, tmp_path: Path) -> Linked:
+    made = Linked(tmp_path, local_store)
     made.moved = {}
-    yield made
-    store.close()
+    return made
 
 
 def test_a_change_of_other_rules_takes_no_field_away(web: Linked) -> None:

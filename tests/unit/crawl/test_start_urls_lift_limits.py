@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from msgspec import structs
 
 from crawlspace.admin.explain import Question, explain
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import FetchPage
@@ -19,11 +17,9 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.contract.conftest import new
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 A, B, C, D = (f"{HOME}{name}" for name in "abcd")
@@ -67,16 +63,12 @@ class Chain(Web):
         return None if state is None else (state.state, state.status)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Chain]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = Chain(tmp_path, store)
+@pytest.fixture
+def web(local_store: Store, tmp_path: Path) -> Chain:
+    made = Chain(tmp_path, local_store)
     made.pages = {HOME: "home", A: "a", B: "b", C: "c", D: "d", INTERNAL: "internal"}
     made.links = {HOME: [A, INTERNAL], A: [B], B: [C], C: [D]}
-    yield made
-    store.close()
+    return made
 
 
 LIMITS: list[tuple[str, dict[str, object], dict[str, object], str]] = [

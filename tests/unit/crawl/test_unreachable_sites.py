@@ -13,7 +13,6 @@ from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage, FetchRobots
 from crawlspace.model import State
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UnreachableSite, after_failed_run, cause_of
 from crawlspace.status import Status
@@ -93,13 +92,9 @@ class Sites(Web):
         return state.state, state.status, state.errors
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterable[Store]:
-    made: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    yield made
-    made.close()
+@pytest.fixture
+def store(local_store: Store) -> Store:
+    return local_store
 
 
 # --- one scheme of a site -----------------------------------------------------------------------------------------

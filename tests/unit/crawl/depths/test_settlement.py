@@ -17,14 +17,11 @@ from crawlspace.crawl.depths.settlement import ANY_GIVER, find, write
 from crawlspace.model import State
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, leads_on
-from crawlspace.state.redis.store import RedisStore
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.status import OUT_OF_SPACE
 from tests.contract.conftest import NOW, new
-from tests.contract.memory.store import MemoryStore
 from tests.quick import examples
-from tests.servers import another_client, emptied
+from tests.stores import KINDS, new_store
 
 START = "s"
 NAMES = (START, *"abcdefgh")
@@ -125,21 +122,14 @@ class LinkedPages:
 
 
 @contextmanager
-def store_of(kind: str) -> Iterator[Store]:
-    with tempfile.TemporaryDirectory() as folder:
-        made: Store
-        if kind == "redis":
-            emptied().close()
-            made = RedisStore(another_client(), "depths")
-        else:
-            made = MemoryStore() if kind == "memory" else SqliteStore(Path(folder) / "state.db")
-        yield made
-        made.close()
+def store_in_new_folder(kind: str) -> Iterator[Store]:
+    with tempfile.TemporaryDirectory() as folder, new_store(kind, Path(folder), sinks=()) as store:
+        yield store
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
-def web(request: pytest.FixtureRequest) -> Iterator[LinkedPages]:
-    with store_of(request.param) as store:
+@pytest.fixture(params=KINDS)
+def web(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LinkedPages]:
+    with new_store(request.param, tmp_path, sinks=()) as store:
         yield LinkedPages(store)
 
 
@@ -176,7 +166,7 @@ histories = st.lists(st.tuples(kinds, names, st.lists(names, max_size=4, unique=
 @given(history=histories)
 @settings(max_examples=examples(300))
 def test_depths_are_those_of_the_links(kind: str, history: list[tuple[str, str, str]]) -> None:
-    with store_of(kind) as store:
+    with store_in_new_folder(kind) as store:
         web = LinkedPages(store)
         for step, name, links in history:
             steps_of(web)[step](name, links)
@@ -190,7 +180,7 @@ def test_depths_are_those_of_the_links(kind: str, history: list[tuple[str, str, 
 @given(history=histories)
 @settings(max_examples=examples(40))
 def test_depths_are_those_of_the_links_in_redis(history: list[tuple[str, str, str]]) -> None:
-    with store_of("redis") as store:
+    with store_in_new_folder("redis") as store:
         web = LinkedPages(store)
         for step, name, links in history:
             steps_of(web)[step](name, links)

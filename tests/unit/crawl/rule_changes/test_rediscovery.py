@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.conditional import generation
 from crawlspace.crawl.depths.end_of_run import pending_depths
 from crawlspace.crawl.rule_changes.reconcile import plan
@@ -23,10 +21,8 @@ from crawlspace.crawl.startup import (
     open_engine,
 )
 from crawlspace.errors import SettingError
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import HOME, Web
 
 PAGES = [f"{HOME}{number}" for number in range(200)]
@@ -62,17 +58,13 @@ class Site(Web):
         return [url for url, _ in self.asked]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    made = Site(tmp_path, store)
+@pytest.fixture
+def site(local_store: Store, tmp_path: Path) -> Site:
+    made = Site(tmp_path, local_store)
     made.pages = {HOME: "home", OTHER: "other", **{page: page for page in PAGES}}
     made.links = {HOME: PAGES, **{page: [OTHER] for page in WITH_REFUSED}}
     made.write(start=HOME, rules=ONLY_HERE)
-    yield made
-    store.close()
+    return made
 
 
 def test_a_loosened_rule_costs_a_request_for_each_page_with_a_link_refused_by_it(site: Site) -> None:

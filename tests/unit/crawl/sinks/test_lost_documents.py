@@ -13,13 +13,13 @@ from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.sinks.repair import LostDocuments
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.memory.store import MemoryStore
 from tests.histories.fate import Countdown, Killed
-from tests.servers import another_client, emptied
+from tests.servers import emptied
+from tests.stores import KINDS, store_of
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 
 ONE, TWO = f"{HOME}1", f"{HOME}2"
@@ -54,21 +54,14 @@ class Side(Web):
         return {state.url for state in self.store.urls() if state.indexed}
 
 
-@pytest.fixture(params=["memory", "sqlite", "redis"])
+@pytest.fixture(params=KINDS)
 def sides(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Side, Side]]:
     with ExitStack() as stack:
         if request.param == "redis":
             emptied().close()
         made = []
         for name in ("a", "b"):
-            store: Store
-            if request.param == "memory":
-                store = MemoryStore(sinks=(EMBEDDED,))
-            elif request.param == "sqlite":
-                store = SqliteStore(tmp_path / f"{name}.db", sinks=(EMBEDDED,))
-            else:
-                store = RedisStore(another_client(), name, sinks=(EMBEDDED,))
-            stack.callback(store.close)
+            store = stack.enter_context(closing(store_of(request.param, tmp_path / f"{name}.db", name=name)))
             index = stack.enter_context(closing(EmbeddedIndex(tmp_path / "index.db", owner=name)))
             made.append(Side(tmp_path / name, store, index))
         yield made[0], made[1]

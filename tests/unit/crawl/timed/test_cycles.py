@@ -8,29 +8,23 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.refreshes import CYCLE_BEGAN
 from crawlspace.model import State
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import AT_ONCE
-from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.conftest import new
-from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine_life import DAY, HOME, Web
 
 PAGES = AT_ONCE + 200
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def web(request: pytest.FixtureRequest, tmp_path: Path) -> Web:
-    store: Store = (
-        MemoryStore(sinks=(EMBEDDED,)) if request.param == "memory" else SqliteStore(tmp_path / "state.db", sinks=(EMBEDDED,))
-    )
-    return Web(tmp_path, store, CRAWLSPACE_CONTINUOUS=True, CRAWLSPACE_REFRESH_CYCLE="10d")
+@pytest.fixture
+def web(local_store: Store, tmp_path: Path) -> Web:
+    return Web(tmp_path, local_store, CRAWLSPACE_CONTINUOUS=True, CRAWLSPACE_REFRESH_CYCLE="10d")
 
 
 def crawled(web: Web, pages: int = PAGES) -> Engine:

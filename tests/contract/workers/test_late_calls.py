@@ -13,18 +13,9 @@ from crawlspace.errors import StoreAway, StoreError
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import SiteRelease, Worker, workers
 from crawlspace.state.views import RobotsEntry
-from tests.contract.conftest import NOW, SINKS, Known, new
-from tests.servers import another_client, emptied
+from tests.contract.conftest import NOW, Known, new, shared_store
 
 SITE = "a.example:80"
-
-
-@pytest.fixture
-def store() -> Iterator[RedisStore]:
-    emptied().close()
-    store = RedisStore(another_client(), "shared", sinks=SINKS)
-    yield store
-    store.close()
 
 
 @pytest.fixture
@@ -37,7 +28,7 @@ def known(store: RedisStore) -> Known:
 
 @pytest.fixture
 def worker() -> Iterator[Worker]:
-    store = RedisStore(another_client(), "shared", sinks=SINKS)
+    store = shared_store()
     worker = Worker(store, timeout_s=1000)
     yield worker
     store.close()
