@@ -18,6 +18,7 @@ from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, Known, new, shared_store
+from tests.quick import some
 from tests.servers import another_client, emptied
 
 DAMAGE: Mapping[str, Callable[[bytes], bytes]] = {
@@ -139,7 +140,7 @@ def look(store: RedisStore) -> None:
     workers(store)
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("damage", some(DAMAGE, 2))
 @pytest.mark.parametrize("asked", [crawl, look])
 def test_no_damage_is_more_than_a_sentence(
     client: Any, collection: Mapping[bytes, bytes], asked: Callable[[RedisStore], None], damage: str

@@ -46,6 +46,7 @@ def test_so_they_are_over_redis(folder: Path, seed: int) -> None:
     assert report.checks >= 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", some(range(4), 1))
 def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
     emptied().close()
@@ -54,6 +55,7 @@ def test_so_they_are_with_several_workers(folder: Path, seed: int) -> None:
     assert report.checks >= 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", some(["file", "redis", "team"], 2))
 def test_so_is_a_search_server_that_fails(folder: Path, kind: str) -> None:
     if kind != "file":

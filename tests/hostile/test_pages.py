@@ -144,6 +144,7 @@ def test_every_fetch_ends_in_its_outcome(crawled: tuple[Project, Server, str]) -
     assert_same(found, {(path, state, code) for path, _, state, code, _ in TABLE})
 
 
+@pytest.mark.full
 def test_a_page_that_was_cut_short_is_no_document(crawled: tuple[Project, Server, str]) -> None:
     paths = {path for path, *_ in TABLE}
     assert_same(paths & set(indexed(crawled[0])), [path for path, _, _, _, wanted in TABLE if wanted])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 from contextlib import ExitStack
 
+import pytest
+
 from tests.conftest import MakeProject
 from tests.hostile.replies import OK, Raw, bomb, chunked, headers
 from tests.http import Reply
@@ -57,6 +59,7 @@ MEMUSAGE_CHECK_INTERVAL_SECONDS = 0.2
 """
 
 
+@pytest.mark.full
 def test_robots_files(project: MakeProject) -> None:
     with ExitStack() as stack:
         servers: dict[str, Server] = {}

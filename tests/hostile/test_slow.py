@@ -33,6 +33,7 @@ SETTINGS = "DOWNLOAD_DELAY = 0\nRETRY_TIMES = 0\nDOWNLOAD_TIMEOUT = 2.5\nDOWNLOA
 """Nothing but what is slow is asked for: another answer might come too late, too."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("is_secure", [False, True])
 def test_each_ends_with_the_time_out(project: MakeProject, tmp_path: Path, *, is_secure: bool) -> None:
     context = None

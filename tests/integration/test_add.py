@@ -10,6 +10,7 @@ from crawlspace.model import Source, State
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.conftest import Run
 from tests.integration.stored import shared, states
+from tests.quick import some
 from tests.sites import Site, page, redirect, serve, status
 
 FILES = {
@@ -131,7 +132,7 @@ CHOSEN = Site(
 
 
 @pytest.mark.parametrize("kind", ["file", "server"])
-@pytest.mark.parametrize("archive", [True, False])
+@pytest.mark.parametrize("archive", some([True, False], 1))
 def test_the_links_of_a_page_are_listed_to_choose_from(project: MakeProject, kind: str, archive: bool) -> None:
     with serve(CHOSEN) as server:
         settings = f"DOWNLOAD_DELAY = 0\nDEPTH_LIMIT = 1\nCRAWLSPACE_ARCHIVE = {archive}\n"

@@ -151,6 +151,7 @@ def test_a_folder_that_goes_while_it_is_written_stops_the_crawl(project: MakePro
         assert {path: state.status for path, state in states(demo).items()} == {"/": 200, "/a": None}
 
 
+@pytest.mark.full
 def test_a_disk_that_fills_while_the_archive_is_written_stops_the_crawl(project: MakeProject) -> None:
     """A file size limit is met as a full disk is. What the pages are is random, so that the archive meets it first."""
     noise = random.Random(0)

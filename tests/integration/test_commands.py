@@ -270,6 +270,7 @@ def looked_at(demo: Project, run: Run) -> None:
     assert as_json(run("explain", "demo", f"{HOME}/b", "--depth", "6", "--json"))["reason"] == "link_depth"
 
 
+@pytest.mark.full
 def test_a_reader_that_has_had_enough(demo: Project) -> None:
     folder = demo.data / "demo"
     folder.mkdir()
@@ -301,6 +302,7 @@ def test_a_store_that_is_none(demo: Project, run: Run) -> None:
         assert "is damaged or not a state file" in ended.stderr
 
 
+@pytest.mark.full
 def test_who_does_not_share_a_store_does_not_wait_for_its_client(demo: Project) -> None:
     code = "import sys; from scrapy.cmdline import execute\ntry: execute(['scrapy', 'status', 'demo'])\nfinally: print('redis' in sys.modules)"
     done = subprocess.run(
@@ -309,6 +311,7 @@ def test_who_does_not_share_a_store_does_not_wait_for_its_client(demo: Project) 
     assert done.stdout.splitlines()[-1] == "False", done.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("module", "packages"),
     [

@@ -46,6 +46,7 @@ DAMAGED = [
 ]
 
 
+@pytest.mark.full
 def test_a_crawl_with_damaged_records_ends_by_itself(demo: Project) -> None:
     with serve(Site(PAGES)) as server, another_client() as client:
         demo.write(collection(server.url(), settings=FAST + f"CRAWLSPACE_STORE_URL = {demo.store_url!r}\n"))

@@ -134,6 +134,7 @@ def test_explain_says_why_a_file_has_no_text(crawled: tuple[Project, Server, str
     assert answer["state"]["text_status"] == "damaged"
 
 
+@pytest.mark.full
 def test_a_file_whose_converter_hangs_is_given_up(project: MakeProject) -> None:
     hangs = f"CRAWLSPACE_FILE_TIMEOUT = 1\nCRAWLSPACE_CONVERTERS = {{'application/x-hang': {HANGS!r}}}\n"
     with serve(Site({"/hang": binary(b"x", "application/x-hang")})) as server:

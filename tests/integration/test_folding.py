@@ -47,6 +47,7 @@ def test_known_urls_are_folded_and_no_document_is_lost(project: MakeProject, pla
         assert "/c" not in states(demo)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", ["file", "redis"])
 def test_the_index_follows_from_the_archive_where_a_site_does_not_answer(project: MakeProject, place: str) -> None:
     paths = [f"/p{number}/" for number in range(15)]

@@ -50,7 +50,7 @@ FORBIDDEN: list[tuple[str, dict[str, Reply], str, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("forbidden", "more", "how"), [row[1:] for row in FORBIDDEN], ids=[row[0] for row in FORBIDDEN])
+@pytest.mark.parametrize(("forbidden", "more", "how"), some([row[1:] for row in FORBIDDEN], 2), ids=[row[0] for row in FORBIDDEN])
 def test_what_is_forbidden_concerns_its_own_page_alone(
     project: MakeProject, forbidden: dict[str, Reply], more: str, how: list[str]
 ) -> None:
@@ -98,6 +98,7 @@ def test_a_page_that_becomes_forbidden(project: MakeProject) -> None:
         assert_same(there, [path for path in SHOWN if path in known])  # held, or gone where the retry came after other pages
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("more", some(["", ONE_BY_ONE], 1), ids=["at once", "at a delay"])
 @pytest.mark.parametrize("forbidden", [status(403), redirect("/login?next=/secret")], ids=["403", "redirect"])
 def test_a_home_page_for_everybody_tells_nothing(project: MakeProject, more: str, forbidden: Reply) -> None:
@@ -117,6 +118,7 @@ def test_a_home_page_for_everybody_tells_nothing(project: MakeProject, more: str
         assert_same(indexed(demo), SHOWN)
 
 
+@pytest.mark.full
 def test_a_page_that_is_named_to_find_out_by(project: MakeProject) -> None:
     door = wiki({"/secret": status(403)}, how=["401"])
     door.site["/"] = page("Home", text="the home page", links=["/secret", *SHOWN[1:]])
@@ -140,6 +142,7 @@ def test_a_start_url_that_is_forbidden(project: MakeProject) -> None:
         assert_same(indexed(demo), SHOWN)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", some(["", "env:SESSION_KEY"], 1))
 def test_workers_that_meet_forbidden_pages(team: MakeTeam, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     monkeypatch.setenv("SESSION_KEY", "a key")

@@ -100,6 +100,7 @@ class History:
         return list(Oracle(self.web, self.configuration).differences(has, memory, Past()))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", some([1, 2, 3], 1))
 def test_after_real_crawls_the_index_is_as_the_oracle_says(project: MakeProject, seed: int) -> None:
     chance = random.Random(seed)

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import pytest
+
 from tests.conftest import MakeProject
 from tests.http import Connection, Reply, Request
 from tests.integration.stored import collection, indexed, statuses
@@ -36,6 +38,7 @@ class ClosesAfter:
         await self.then.send(request, connection)
 
 
+@pytest.mark.full
 def test_a_request_on_a_connection_that_is_being_closed_has_another_turn(project: MakeProject) -> None:
     closing = ClosesAfter(5, page("Page", links=[f"/{number}" for number in range(PAGES - 1)]))
     site = Site({"/robots.txt": ClosesAfter(5, text(""))}, otherwise=lambda request: numbered(closing, request))

@@ -97,6 +97,7 @@ PLACES = pytest.mark.parametrize("place", ["file", "redis"])
 EQUAL = {"documents": 3, "missing": 0, "extra": 0, "left_out": 3}
 
 
+@pytest.mark.full
 @PLACES
 def test_a_crawl_and_all_that_sends_again_leave_them_out(project: MakeProject, place: str) -> None:
     with scene(project, place) as made:
@@ -178,6 +179,7 @@ def test_they_come_and_leave_with_a_log_in(project: MakeProject, place: str) -> 
         assert made.audit() == {"documents": 5, "missing": 0, "extra": 0, "left_out": 0}
 
 
+@pytest.mark.full
 @PLACES
 def test_what_was_fetched_with_a_log_in_stays_out_when_the_log_in_is_gone(project: MakeProject, place: str) -> None:
     with scene(project, place) as made:

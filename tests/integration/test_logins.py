@@ -182,6 +182,7 @@ def test_wrong_use_of_the_command(project: MakeProject, arguments: tuple[str, ..
     assert "Traceback" not in crawled.stderr
 
 
+@pytest.mark.full
 def test_several_workers_try_a_wrong_log_in_twice_at_most(team: MakeTeam, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WIKI_PASSWORD", "wrong")
     hosts = [f"127.0.0.{number}" for number in (2, 3, 4)]

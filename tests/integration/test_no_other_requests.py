@@ -88,6 +88,7 @@ def test_each_command_is_run() -> None:
     assert {arguments[0] for arguments in COMMANDS} == {path.stem for path in (ROOT / "crawlspace/commands").glob("[!_]*.py")}
 
 
+@pytest.mark.full
 def test_nothing_but_pages_is_asked_for(project: MakeProject, server: Server, tmp_path: Path) -> None:
     entry = {
         "login": {

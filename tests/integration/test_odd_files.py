@@ -76,6 +76,7 @@ def test_a_log_on_a_full_disk_is_reported_once(project: MakeProject) -> None:
     assert "in the index: 2 documents" in run.stderr
 
 
+@pytest.mark.full
 def test_a_state_file_that_another_program_has_locked(project: MakeProject) -> None:
     with serve(Site({"/": page("Home")})) as server:
         made = project(stored.collection(server.url("/")))

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import MakeProject, Project
 from tests.integration.stored import FAST, collection
+from tests.quick import some
 from tests.sites import Server, Site, held, page, serve, status
 
 SITE = {"/": page("Home", links=["/a", "/missing"]), "/a": page("A"), "/missing": status(404)}
@@ -64,6 +65,7 @@ def test_it_gets_the_summary(keeping: Project, tmp_path: Path) -> None:
     assert summary["index"] == {"documents": 2, "duplicates": 0, "pushed": 2, "deleted": 0, "outbox": 0, "parked": 0}
 
 
+@pytest.mark.full
 def test_it_hears_of_a_crawl_that_failed(keeping: Project, tmp_path: Path) -> None:
     ended = keeping.crawl("demo")
     assert ended.returncode == 1
@@ -116,7 +118,7 @@ FAILURES: list[tuple[str, list[str] | str, int, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("what", "command", "timeout_s", "sentence"), FAILURES, ids=[row[0] for row in FAILURES])
+@pytest.mark.parametrize(("what", "command", "timeout_s", "sentence"), some(FAILURES, 2), ids=[row[0] for row in FAILURES])
 def test_its_failure_is_a_sentence(
     project: MakeProject, what: str, command: list[str] | str, timeout_s: int, sentence: str
 ) -> None:

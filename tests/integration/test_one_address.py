@@ -25,6 +25,7 @@ def two_sites() -> Iterator[tuple[Server, Server]]:
         yield first, second
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_request_waits_for_the_last_one_to_the_neighbour(project: MakeProject, *, shared: bool) -> None:
     with two_sites() as (first, second):

@@ -109,6 +109,7 @@ def test_the_form_of_django(project: MakeProject, application: Application, monk
 CLIENTS = (("header", "client-secret.1"), ("body", "client & secret + 1"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("client_in", "secret"), some(CLIENTS, 1))
 def test_the_oauth2_server_of_authlib(
     project: MakeProject, application: Application, monkeypatch: pytest.MonkeyPatch, client_in: str, secret: str

@@ -162,6 +162,7 @@ def test_a_page_is_requested_once_and_a_failure_three_times(crawled: tuple[Proje
     assert asked == {"/": 1, "/page": 1, "/missing": 1, "/moved": 1, "/broken": 3, "/busy": 3, "/twice": 2}
 
 
+@pytest.mark.full
 def test_a_page_without_an_answer_is_given_up_three_times(project: MakeProject) -> None:
     """By a time-out so short that other answers would fail by it, too; it may end while the connection is made."""
     with serve(Site({"/hang": hang()})) as server:

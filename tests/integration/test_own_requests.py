@@ -202,6 +202,7 @@ def test_a_log_in_comes_before_the_pages(project: MakeProject) -> None:
     assert "an item of start() or its callbacks belongs to no page" in logged
 
 
+@pytest.mark.full
 def test_delay_and_number_of_requests_hold_for_pages_and_requests_together(project: MakeProject) -> None:
     site = Site({"/price": slow(PRICE, 0.05)})
     with serve(site) as server:
@@ -259,6 +260,7 @@ def test_a_page_has_a_limited_number_of_requests(project: MakeProject) -> None:
     assert indexed(made, "many") == ["/"]
 
 
+@pytest.mark.full
 def test_a_page_is_recorded_when_its_lease_ends(project: MakeProject) -> None:
     settings = "CRAWLSPACE_LEASE_S = 10\nDOWNLOAD_TIMEOUT = 12\nRETRY_TIMES = 0\n"
     with serve(Site({"/": priced("/price"), "/price": hang()})) as server:

@@ -29,6 +29,7 @@ def test_a_secret_is_found_however_it_is_written(written: str) -> None:
     assert count({"log": [f"DEBUG: {written} …".encode()]}, {"it": SECRET, "another": "b" + SECRET}) == {("log", "it"): 1}
 
 
+@pytest.mark.full
 def test_none_is_found(project: MakeProject) -> None:
     with planted(project({}), shares=False, is_brief=True) as scene:
         assert scene.unwanted() == {}

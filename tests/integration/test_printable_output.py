@@ -111,6 +111,7 @@ def everywhere(line: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("line", some([MALFORMED[0], STEERING, *MALFORMED[1:], "redi://:SECRET@h/"], 2))
 def test_no_command_prints_what_is_in_files_as_it_is(demo: Project, run: Run, line: str) -> None:
     fill(demo)

@@ -94,6 +94,7 @@ def test_back_to_the_previous_one_with_all_that_has_changed_since(crawled: Rebui
     assert there(crawled.search) == {"/", "/b", "/c"}
 
 
+@pytest.mark.full
 def test_the_mark_of_the_last_batch_comes_along(crawled: Rebuilding) -> None:
     """Else each crawl would take the index for an older copy."""
 
@@ -124,6 +125,7 @@ def test_older_ones_are_deleted(crawled: Rebuilding) -> None:
     assert FIRST not in crawled.search.ask("GET", "/_alias")
 
 
+@pytest.mark.full
 def test_while_it_is_built_all_goes_to_both(crawled: Rebuilding) -> None:
     crawled.begin()
     crawled.server.site["/b"] = page("Page b", text="it has changed")
@@ -144,6 +146,7 @@ def test_what_has_no_record_is_copied(crawled: Rebuilding) -> None:
     assert crawled.server.paths() == []
 
 
+@pytest.mark.full
 def test_documents_of_other_collections_are_carried_over(crawled: Rebuilding) -> None:
     url = "http://other.example/"
     place = f"/{INDEX}/_doc/{document_id(url)}?version=7&version_type=external&refresh=true"

@@ -50,6 +50,7 @@ def test_a_socket_and_a_user(project: MakeProject, site: Server, tmp_path: Path)
         assert (refused.returncode, refused.stderr.count("Redis refuses the user or the password")) == (1, 1)
 
 
+@pytest.mark.full
 def test_a_server_that_cannot_write_to_its_disk(project: MakeProject, site: Server, tmp_path: Path) -> None:
     site.site["/3"] = third = held(page("Page 3", text="text of 3", links=["/4"]))
     folder = tmp_path / "server"
@@ -70,6 +71,7 @@ def test_a_server_that_cannot_write_to_its_disk(project: MakeProject, site: Serv
         assert set(site.counts().values()) == {1}, "nothing was fetched twice"
 
 
+@pytest.mark.full
 def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: Server, tmp_path: Path) -> None:
     site.site["/3"] = third = held(page("Page 3", text="text of 3", links=["/4"]))
     with ExitStack() as stack:
@@ -98,6 +100,7 @@ def test_a_server_that_is_overtaken_by_its_replica(project: MakeProject, site: S
         assert replica.hlen("{demo}:url:0") == PAGES + 1
 
 
+@pytest.mark.full
 def test_a_cluster(project: MakeProject, site: Server, tmp_path: Path) -> None:
     with ExitStack() as stack:
         nodes = [

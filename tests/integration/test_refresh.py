@@ -31,6 +31,7 @@ OTHERS: Mapping[str, Reply] = {
 GONE = "forgotten"
 
 
+@pytest.mark.full
 def test_a_run_fetches_each_page_once_however_short_its_interval(project: MakeProject) -> None:
     links = [f"/{n}" for n in range(8)]
     site = Site(
@@ -131,7 +132,7 @@ def outage(site: Site, server: Server, demo: Project, reply: Reply, *, rounds: i
 
 
 @pytest.mark.parametrize(
-    "reply", some([status(500), drop(), status(503), drop(reset=True)], 2), ids=["500", "closed", "503", "reset"]
+    "reply", some([status(500), drop(), status(503), drop(reset=True)], 1), ids=["500", "closed", "503", "reset"]
 )
 def test_an_outage_costs_no_document_and_what_has_gone_meanwhile_leaves(project: MakeProject, reply: Reply) -> None:
     site = Site({**OTHERS, "/changes": BEFORE})
@@ -204,7 +205,7 @@ SHOWN_BY = [
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-@pytest.mark.parametrize(("what", "with_title", "after"), SHOWN_BY, ids=[f"{row[0]}-{row[1]}" for row in SHOWN_BY])
+@pytest.mark.parametrize(("what", "with_title", "after"), some(SHOWN_BY, 1), ids=[f"{row[0]}-{row[1]}" for row in SHOWN_BY])
 def test_what_a_document_is_shown_by_follows_the_next_fetch(
     project: MakeProject, what: str, after: Answer, *, with_title: bool, is_shared: bool
 ) -> None:

@@ -100,6 +100,7 @@ def _described(reply: Reply) -> str:
     return f"{getattr(reply, 'code', '')} {getattr(reply, 'headers', {}).get('Location')}"
 
 
+@pytest.mark.full
 def test_a_host_with_the_robots_txt_of_many_others_is_requested_at_its_delay(project: MakeProject) -> None:
     delay_s = 0.3
     with ExitStack() as stack:

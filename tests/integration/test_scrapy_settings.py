@@ -9,6 +9,7 @@ import pytest
 
 from tests.conftest import MakeProject, assert_same
 from tests.integration.stored import FAST, collection, indexed, statuses
+from tests.quick import some
 from tests.sites import Answer, Site, page, redirect, serve, slow, status, text
 
 META_REFRESH = '<meta http-equiv="refresh" content="0; url=/next">'
@@ -27,7 +28,7 @@ FETCHED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("settings", "counts"), FETCHED, ids=[row[0] for row in FETCHED])
+@pytest.mark.parametrize(("settings", "counts"), some(FETCHED, 2), ids=[row[0] for row in FETCHED])
 def test_which_errors_are_tried_again(project: MakeProject, settings: str, counts: dict[str, int]) -> None:
     with serve(Site({"/": page("Home", links=list(CODES)), **CODES, **ROBOTS})) as server:
         project(collection(server.url("/"), settings=f"{FAST}{settings}\n")).crawl("demo").succeeded()
@@ -72,6 +73,7 @@ def test_meta_refreshes_that_are_not_followed(project: MakeProject) -> None:
         assert server.counts()["/next"] == 1
 
 
+@pytest.mark.full
 def test_autothrottle_keeps_each_site_at_its_latency(project: MakeProject) -> None:
     """Two hosts: the delay of the slow one is never below its latency, and that of the fast one follows its own."""
     paths = [f"/{n}" for n in range(6)]
@@ -108,7 +110,7 @@ CLOSED = [
 ]
 
 
-@pytest.mark.parametrize(("setting", "reason", "least"), CLOSED)
+@pytest.mark.parametrize(("setting", "reason", "least"), some(CLOSED, 2))
 def test_a_crawl_is_closed_as_in_scrapy_and_continued_by_the_next_start(
     project: MakeProject, setting: str, reason: str, least: int
 ) -> None:

@@ -189,6 +189,7 @@ def test_what_a_log_in_cannot_go_on_with(project: MakeProject, login: dict[str, 
         assert sentence in demo.scrapy("status", "demo").succeeded().stdout
 
 
+@pytest.mark.full
 def test_a_log_in_server_that_is_away_is_waited_for(project: MakeProject) -> None:
     door = wiki(3)
     form, failed = door.site["/login"], 0
@@ -342,6 +343,7 @@ def test_a_token_is_renewed(project: MakeProject, monkeypatch: pytest.MonkeyPatc
     assert PASSWORD not in crawled.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", some(["", "env:SESSION_KEY"], 1))
 def test_workers_share_a_session_that_is_encrypted_or_log_in_each(
     team: MakeTeam, monkeypatch: pytest.MonkeyPatch, key: str
@@ -364,6 +366,7 @@ def test_workers_share_a_session_that_is_encrypted_or_log_in_each(
     assert (is_readable, PASSWORD.encode() in found, b'"number"' in found) == (False, False, True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", some(["", "env:SESSION_KEY"], 1))
 def test_a_wrong_password_is_tried_twice_at_most_by_all_workers(
     team: MakeTeam, monkeypatch: pytest.MonkeyPatch, key: str

@@ -36,6 +36,7 @@ def rows(shown: str) -> list[list[str]]:
     return [line.replace("not started", "not-started").split()[:5] for line in table]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("arguments", some([["--all"], ["broken", "one", "two"]], 1), ids=["all", "by name"])
 def test_a_fault_in_one_does_not_stop_the_next(project: MakeProject, tmp_path: Path, arguments: list[str]) -> None:
     with serve(Site(SITE)) as server:

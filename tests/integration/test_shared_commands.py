@@ -345,6 +345,7 @@ def test_lint_reports_rules_whatever_the_server_does(demo: Project, run: Run) ->
     assert "error: CRAWLSPACE_STORE_URL is 'http://127.0.0.1/'" in wrong.stdout
 
 
+@pytest.mark.full
 def test_garbage_under_any_key_is_a_sentence_at_worst(team: object, key: RedisStore, run: Run) -> None:
     with closing(another_client()) as client:
         everything = {name: client.dump(name) for name in client.keys("*")}

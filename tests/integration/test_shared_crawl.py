@@ -18,6 +18,7 @@ from tests.conftest import MakeProject, assert_same
 from tests.http import Reply, Request
 from tests.integration import stored
 from tests.integration.workers import MakeTeam, all_of, fetched, hold, tree
+from tests.quick import some
 from tests.servers import another_client, redis_server
 from tests.sites import Server, Site, held, page, redirect, serve, status
 
@@ -75,6 +76,7 @@ def test_orders_of_an_expired_worker_are_sent_before_the_end(team: MakeTeam) -> 
         assert "left for" not in shared.output()
 
 
+@pytest.mark.full
 def test_a_document_that_another_collection_deleted_is_sent_again(team: MakeTeam) -> None:
     with serve(tree(20)) as server:
         shared = team(server.url("/"))
@@ -118,7 +120,7 @@ def test_begun_with_a_file_and_finished_by_two(team: MakeTeam, project: MakeProj
 
 
 @pytest.mark.parametrize(
-    "settings", ["", "CRAWLSPACE_REFRESH_MIN = 1\nCRAWLSPACE_REFRESH_MAX = 1\n"], ids=["once", "due again at once"]
+    "settings", some(["", "CRAWLSPACE_REFRESH_MIN = 1\nCRAWLSPACE_REFRESH_MAX = 1\n"], 1), ids=["once", "due again at once"]
 )
 def test_two_workers_fetch_each_page_once(team: MakeTeam, four: list[Server], settings: str) -> None:
     shared = team(*(server.url("/") for server in four), settings=settings)
@@ -157,6 +159,7 @@ def test_a_killed_worker_costs_no_page(team: MakeTeam, four: list[Server]) -> No
     assert shared.indexed(0) == all_of(four)
 
 
+@pytest.mark.full
 def test_the_index_moves_to_another_machine(team: MakeTeam, four: list[Server]) -> None:
     """As docs/machines.md says it is done."""
     shared = team(*(server.url("/") for server in four))
@@ -172,6 +175,7 @@ def test_the_index_moves_to_another_machine(team: MakeTeam, four: list[Server]) 
     assert shared.indexed(0) == sent
 
 
+@pytest.mark.full
 def test_a_document_that_cannot_be_stored_costs_no_other(team: MakeTeam, four: list[Server]) -> None:
     """Those of its transaction are recorded one by one, while the worker says that it is alive, and takes and lets go of sites."""
     odd = ("/3", "/17", "/30", "/44")
@@ -221,6 +225,7 @@ def test_the_scheduler_of_scrapy_redis_is_refused(team: MakeTeam) -> None:
     )
 
 
+@pytest.mark.full
 def test_what_is_fed_to_a_running_crawl(team: MakeTeam, four: list[Server]) -> None:
     shared = team(four[0].url("/"), rules="forbid domain elsewhere.example\n")
     four[0].site["/fed"] = page("Fed", text="fed")
@@ -250,6 +255,7 @@ def test_what_is_fed_to_a_running_crawl(team: MakeTeam, four: list[Server]) -> N
     assert "Traceback" not in reported
 
 
+@pytest.mark.full
 def test_what_is_fed_when_all_else_is_done(team: MakeTeam) -> None:
     """In the last moment, between two looks at what is fed."""
     client = another_client()

@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from crawlspace.clock import SystemClock
 from tests.integration.workers import Growing, MakeTeam, Team, all_of, fetched, tree
 from tests.sites import Server, Site, redirect, serve, slow, status, text
@@ -48,6 +50,7 @@ def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
         assert "done." in shared.output(2)
 
 
+@pytest.mark.full
 def test_each_worker_throttles_the_sites_it_has(team: MakeTeam) -> None:
     latency_s = 0.2
     throttled = "DOWNLOAD_DELAY = 0\nAUTOTHROTTLE_ENABLED = True\nAUTOTHROTTLE_START_DELAY = 0.2\n"
@@ -66,6 +69,7 @@ def test_each_worker_throttles_the_sites_it_has(team: MakeTeam) -> None:
         assert set(fetched(servers)) == all_of(servers)
 
 
+@pytest.mark.full
 def test_a_delay_holds_where_the_robots_txt_of_others_lie(team: MakeTeam) -> None:
     """Many hosts have their robots.txt on one of them, and several workers ask for it there while one of them crawls it."""
     with ExitStack() as stack:
@@ -85,6 +89,7 @@ def test_a_delay_holds_where_the_robots_txt_of_others_lie(team: MakeTeam) -> Non
         assert set(fetched([common, *others])) == all_of([common, *others]) - {common.url("/13")}
 
 
+@pytest.mark.full
 def test_delays_are_kept_when_an_expired_worker_comes_back(team: MakeTeam, tmp_path: Path) -> None:
     """As a machine that was suspended, or cut off: others have its sites by then."""
     with growing() as (pages, servers):

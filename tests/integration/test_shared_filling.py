@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from crawlspace.crawl.sinks.deliveries import lacks_documents
 from tests.conftest import MakeProject
 from tests.integration.stored import collection, opened, shared
@@ -13,6 +15,7 @@ ALL = {"/", "/a", "/b", "/c"}
 MOST_WAITING = 100
 
 
+@pytest.mark.full
 def test_on_request(project: MakeProject) -> None:
     with search_server() as search, serve(three_pages()) as server:
         demo = shared(project(collection(server.url("/"), settings=sinks(local=LOCAL, search=search.options()))))
@@ -37,6 +40,7 @@ def test_a_new_one(project: MakeProject) -> None:
         assert server.paths() == []
 
 
+@pytest.mark.full
 def test_one_whose_pushes_were_dropped(project: MakeProject) -> None:
     names = [f"/{number}" for number in range(MOST_WAITING)]
     site = Site({"/": page("Home", links=names), **{name: page(f"Page {name}", text=f"text of {name}") for name in names}})

@@ -15,6 +15,7 @@ from tests.servers import another_client, redis_server, started
 from tests.sites import Server
 
 
+@pytest.mark.full
 def test_a_full_server_is_waited_for(team: MakeTeam, four: list[Server]) -> None:
     shared = team(*(server.url("/") for server in four))
     release = hold(four, 43)
@@ -118,6 +119,7 @@ def test_an_unreachable_server_is_waited_for(team: MakeTeam, four: list[Server],
     assert "Redis answers again" in shared.output()
 
 
+@pytest.mark.full
 def test_a_worker_that_is_stopped_while_the_server_is_unreachable_ends(
     team: MakeTeam, four: list[Server], tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def settings(server: Server, **files: Path) -> str:
     return f"{FAST}DOWNLOAD_VERIFY_CERTIFICATES = True\nCRAWLSPACE_SITES = {{{server.netloc!r}: {entry!r}}}\n"
 
 
+@pytest.mark.full
 def test_a_site_that_asks_for_a_certificate(project: MakeProject, tmp_path: Path) -> None:
     own, other = certificate(tmp_path / "own.pem"), certificate(tmp_path / "other.pem")
     key, alone = tmp_path / "key.pem", tmp_path / "alone.pem"

@@ -122,7 +122,7 @@ def test_the_four_cases(
 
 
 @pytest.mark.parametrize("on_redis", some([False, True], 1), ids=["sqlite", "redis"])
-@pytest.mark.parametrize(("rules", "setting", "is_shared", "status"), GIVEN_AWAY)
+@pytest.mark.parametrize(("rules", "setting", "is_shared", "status"), some(GIVEN_AWAY, 3))
 def test_a_host_with_a_private_address_is_given_away(
     project: MakeProject,
     servers: tuple[Server, Server],

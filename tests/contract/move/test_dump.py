@@ -189,6 +189,7 @@ def broken(stores: Stores, packed: bytes, *sentences: str) -> None:
                 refuse_unfinished_copy(copy, NAME)
 
 
+@pytest.mark.full
 def test_one_that_is_cut_off(stores: Stores, filled: bytes) -> None:
     ends = {FIRST_LINE, len(filled) - 1}
     at = FIRST_LINE
@@ -256,6 +257,7 @@ class Nowhere(io.RawIOBase):
         return len(packed)  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_does_not_grow_with_the_urls(stores: Stores, kind: str) -> None:
     peaks = []

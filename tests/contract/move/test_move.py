@@ -10,6 +10,7 @@ from crawlspace.errors import StoreError
 from crawlspace.state.dump import BYTES, CopyMark, Record, encode, refuse_unfinished_copy
 from tests.contract.conftest import NOW, Known, new
 from tests.contract.move.stores import NAME, PLACES, WAYS, Stopping, Stores, all_of, fill, looking, seen
+from tests.quick import some
 
 
 @pytest.mark.parametrize(("here", "there"), WAYS)
@@ -44,7 +45,7 @@ def test_what_was_leased_is_pending_or_due_again(stores: Stores, here: str, ther
         assert all_of(stores, there) == seen(store)
 
 
-@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("late", some([False, True], 1))
 @pytest.mark.parametrize(("here", "there"), WAYS)
 def test_a_move_that_was_killed_goes_on_where_it_was(stores: Stores, here: str, there: str, *, late: bool) -> None:
     with looking(stores, here) as store:

@@ -144,7 +144,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield made
 
 
-@pytest.mark.parametrize("seed", some(range(12), 3))
+@pytest.mark.parametrize("seed", some(range(12), 2))
 def test_after_kills_and_changes_the_new_index_is_equal_to_the_store(tmp_path: Path, server: Any, seed: int) -> None:
     with ExitStack() as stack:
         scene = Scene(tmp_path, server.options(), seed)

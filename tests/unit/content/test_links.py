@@ -11,6 +11,7 @@ from crawlspace.content.html import LINK_TAGS, extract
 from crawlspace.content.links import LinkAttributes, with_queries_in
 from crawlspace.content.page import Page
 from tests.growth import is_linear
+from tests.quick import some
 from tests.unit.content.test_html import MARKUP, URL, shown
 
 DOMS = (
@@ -130,7 +131,18 @@ def test_both_readings_of_markup_agree(pieces: list[str], pairs: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["<p data-url=x>", "<p data-url=", "<script data-url=x>", "data-url", "<a href=x>", "<p data-url='", "<template data-url=x>"],
+    some(
+        [
+            "<p data-url=x>",
+            "<p data-url=",
+            "<script data-url=x>",
+            "data-url",
+            "<a href=x>",
+            "<p data-url='",
+            "<template data-url=x>",
+        ],
+        2,
+    ),
 )
 def test_a_megabyte_of_one_piece_takes_no_more_than_its_length(piece: str) -> None:
     assert is_linear(lambda size: page(f"<p data-url=y>{piece * (size // len(piece))}", "*@data-url a@data-url"), 250_000)

@@ -52,7 +52,7 @@ WHOLE_SITE = [
 
 
 @pytest.mark.parametrize("pages", some([FEW, PAGES], 1))
-@pytest.mark.parametrize(("title", "status", "has_home", "most"), WHOLE_SITE, ids=[row[0] for row in WHOLE_SITE])
+@pytest.mark.parametrize(("title", "status", "has_home", "most"), some(WHOLE_SITE, 3), ids=[row[0] for row in WHOLE_SITE])
 def test_a_site_that_answers_so_to_everything(
     tmp_path: Path, title: str, status: int, has_home: bool, most: int, pages: int
 ) -> None:
@@ -76,7 +76,7 @@ def test_a_site_that_answers_so_to_everything(
 SECTION = [(first, share) for first in (0, 400, 908) for share in ("in a row", "here and there")]
 
 
-@pytest.mark.parametrize(("first", "share"), SECTION)
+@pytest.mark.parametrize(("first", "share"), some(SECTION, 2))
 def test_a_section_that_is_really_gone_leaves_within_two_runs(tmp_path: Path, first: int, share: str) -> None:
     web = site(tmp_path, 1_000)
     names = sorted(web.pages)[1:]

@@ -20,6 +20,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.render_learning import MAX_GROUPS, Needs, Rendered, Turn
 from crawlspace.state.store import MetaStore
 from tests.contract.memory.store import MemoryStore
+from tests.quick import some
 from tests.unit.config.collection_files import settings
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 
@@ -240,7 +241,7 @@ LAYOUTS: dict[str, Callable[[int, random.Random], str]] = {
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02], ids=["clear", "with noise"])
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", some(LAYOUTS, 2))
 def test_of_a_site_with_a_tenth_of_script_pages_few_others_are_rendered(tmp_path: Path, layout: str, noise: float) -> None:
     """`noise`: the share of complete pages that gain something in a browser, such as a list of latest comments."""
     found, drawn = auto(tmp_path, MemoryStore()), random.Random(7)

@@ -54,6 +54,7 @@ CROWDS = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("sites", "count"), some(CROWDS, 1))
 def test_sites_used_in_turn_stay_in_memory(sites: int, count: int, read: list[str]) -> None:
     names = [f"{number}.example:80" for number in range(sites)]
@@ -103,6 +104,7 @@ class StoreOfNothing(MemoryStore):
 SIZES = ["Disallow: /section{}/some-folder/", "Disallow: /s{}", "Disallow: /section{}/some-folder/*x$", "Disallow: /*{}"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", some(SIZES, 2))
 def test_memory_is_bounded(rule: str) -> None:
     body = "User-agent: *\n" + "\n".join(rule.format(number) for number in range(500))

@@ -72,6 +72,7 @@ def searched(tmp_path: Path) -> Iterator[Searched]:
         yield made
 
 
+@pytest.mark.full
 def test_a_search_server_takes_forty_megabytes(searched: Searched, tmp_path: Path) -> None:
     with closing(sink_of(tmp_path, searched.search.options(timeout=600))) as sink:
         sent = sink.send([LARGE, SMALL])

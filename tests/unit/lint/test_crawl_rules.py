@@ -226,6 +226,7 @@ def test_parts_of_a_url_give_no_warning(text: str) -> None:
     assert [f.message for f in lint_values(rules)] == []
 
 
+@pytest.mark.full
 def test_looking_at_rules_takes_time_by_their_number() -> None:
     def look_at(number: int) -> None:
         lines = [f"forbid domain www{n}.example.com" for n in range(number // 2)]

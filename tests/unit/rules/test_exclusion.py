@@ -182,6 +182,7 @@ def test_a_global_check_that_breaks_keeps_nothing(monkeypatch: pytest.MonkeyPatc
     assert exclusion.status is Status.EXCLUDED
 
 
+@pytest.mark.full
 def test_hosts_are_not_remembered_without_bound() -> None:
     decisions = KnownUrlDecisions(space_of(LOCAL), None)
 

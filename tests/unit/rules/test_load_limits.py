@@ -131,6 +131,7 @@ def test_load_and_lint_grow_as_the_file_does(text_of: Callable[[int], str], size
     assert is_linear(work, size)
 
 
+@pytest.mark.full
 def test_lint_of_rules_inside_others_grows_as_the_file_does() -> None:
     def text_of(size: int) -> bytes:
         wide = "".join(f'<Rule><Or><Host val="h"/><Host val="g{n}"/></Or><NoIndex/></Rule>' for n in range(size))

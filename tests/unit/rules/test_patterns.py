@@ -118,6 +118,7 @@ LARGE = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", some(LARGE, 3))
 def test_loading_takes_time_by_the_number_of_rules(rule: str) -> None:
     def load(number: int) -> None:

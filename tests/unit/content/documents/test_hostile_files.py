@@ -11,6 +11,7 @@ from crawlspace.content.documents.contents import TextStatus
 from crawlspace.content.documents.kinds import CSV, EPUB, PDF, RTF
 from crawlspace.content.mime import DOCX, XLSX
 from tests.growth import is_linear
+from tests.quick import some
 from tests.unit.content.documents.made_files import (
     OFFICE,
     P,
@@ -83,7 +84,7 @@ HOSTILE: list[tuple[str, Callable[[int], bytes], int, str, TextStatus | None]] =
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("what", "made", "size", "text", "status"), HOSTILE, ids=[row[0] for row in HOSTILE])
+@pytest.mark.parametrize(("what", "made", "size", "text", "status"), some(HOSTILE, 6), ids=[row[0] for row in HOSTILE])
 def test_a_hostile_file_is_read_in_proportion_to_its_size(
     what: str, made: Callable[[int], bytes], size: int, text: str, status: TextStatus | None
 ) -> None:

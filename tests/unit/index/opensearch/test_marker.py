@@ -15,6 +15,7 @@ from crawlspace.index.opensearch.mapping import MARK
 from tests.contract.conftest import full
 from tests.fault_proxy import Fault, answers, error
 from tests.notifications import LONGEST_WAIT_S
+from tests.quick import some
 from tests.search_server import INDEX
 from tests.unit.index.marked import BEHIND, marked, warnings
 from tests.unit.index.marked import MarkedScene as Scene
@@ -94,7 +95,7 @@ def failed(body: dict[str, Any], number: int, kind: str, status: int) -> object:
 
 
 @pytest.mark.parametrize(
-    ("fault", "times"), [(name, times) for name in FAULTS for times in (1, 3) if times == 1 or "alone" not in name]
+    ("fault", "times"), some([(name, times) for name in FAULTS for times in (1, 3) if times == 1 or "alone" not in name], 4)
 )
 def test_after_faults_it_is_that_of_the_last_batch(
     scene: Scene, fault: str, times: int, caplog: pytest.LogCaptureFixture

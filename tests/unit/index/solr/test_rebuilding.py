@@ -102,6 +102,7 @@ def test_building_killed_at_any_request_goes_on(scene: Scene) -> None:
     pytest.fail("it is never done")
 
 
+@pytest.mark.full
 def test_a_switch_killed_at_any_request_is_done_or_not(scene: Scene) -> None:
     scene.sink().send([push("a", 1)])
     scene.rebuilt("b", 2)
@@ -128,6 +129,7 @@ def test_a_switch_killed_at_any_request_is_done_or_not(scene: Scene) -> None:
     assert set(outcomes) == {False, True}
 
 
+@pytest.mark.full
 def test_the_way_back_killed_at_any_request(scene: Scene) -> None:
     scene.sink().send([push("a", 1)])
     scene.rebuilt("b", 2)

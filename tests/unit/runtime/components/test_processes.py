@@ -20,6 +20,7 @@ from crawlspace.runtime.components import files as module
 from crawlspace.runtime.components.files import COMMAND, FileProcesses
 from tests.memory import folder_in_memory
 from tests.notifications import LONGEST_WAIT_S
+from tests.quick import some
 from tests.unit.content.documents.made_files import docx, para, xlsx
 
 READABLE = FileJob(None, data=docx(para("Hello")))
@@ -150,15 +151,18 @@ async def converted(files: Path, fifo: Path, *, then: str, ends: str, timeout_s:
 
 @pytest.mark.parametrize(
     ("then", "ends", "status", "detail"),
-    [
-        ("echo words", "", None, ""),
-        ("exit 3", "", TextStatus.DAMAGED, "sh ended with exit status 3"),
-        (f"echo words; exec 1>&-; {PAUSES}", "the time-out", TextStatus.TIMED_OUT, ""),
-        (PAUSES, "the time-out", TextStatus.TIMED_OUT, ""),
-        (f"kill -9 $PPID; {PAUSES}", "", TextStatus.CRASHED, "by signal 9"),
-        (PAUSES, "the alarm", TextStatus.CRASHED, "by signal 9"),
-        (PAUSES, "the crawl ends", None, ""),
-    ],
+    some(
+        [
+            ("echo words", "", None, ""),
+            ("exit 3", "", TextStatus.DAMAGED, "sh ended with exit status 3"),
+            (f"echo words; exec 1>&-; {PAUSES}", "the time-out", TextStatus.TIMED_OUT, ""),
+            (PAUSES, "the time-out", TextStatus.TIMED_OUT, ""),
+            (f"kill -9 $PPID; {PAUSES}", "", TextStatus.CRASHED, "by signal 9"),
+            (PAUSES, "the alarm", TextStatus.CRASHED, "by signal 9"),
+            (PAUSES, "the crawl ends", None, ""),
+        ],
+        3,
+    ),
 )
 def test_nothing_is_left_of_a_converter(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: str, ends: str, status: TextStatus | None, detail: str

@@ -58,6 +58,7 @@ def store(settings: dict[str, object], collection: Collection) -> Iterator[Sqlit
         yield opened
 
 
+@pytest.mark.full
 def test_an_archive_is_small_while_it_is_written(
     store: SqliteStore | RedisStore, collection: Collection, settings: dict[str, object]
 ) -> None:

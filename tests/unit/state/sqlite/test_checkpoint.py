@@ -105,6 +105,7 @@ class NeverCatchesUp:
     def end(self) -> None: ...
 
 
+@pytest.mark.full
 def test_where_the_copying_never_catches_up_the_writer_copies_too(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "Copier", NeverCatchesUp)
     assert MOST <= write(store, 0, 300) < MOST + LOG

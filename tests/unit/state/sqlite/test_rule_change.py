@@ -43,6 +43,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_documents_that_wait_are_kept_a_few_at_a_time(tmp_path: Path, change: Callable[[list[int]], Reclassified]) -> None:
     few, many = (peak_when_changed(tmp_path / f"{pages}.db", change, pages) for pages in (500, 2_000))
