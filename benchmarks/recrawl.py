@@ -21,7 +21,7 @@ from benchmarks.collection import NAME, BenchCollection
 from benchmarks.measure import SCRAPY, BenchmarkFailed, Cost, Row, finish, in_turn, median_ratio, run, tail
 from benchmarks.whole_crawl import Ground, site_served
 from crawlspace.state.sqlite.store import SqliteStore
-from tests.due_times import hasten_all
+from tests.due_times import make_all_due_by
 
 _NAME = "recrawl"
 _WITHOUT, _FIRST, _REFRESH, _REINDEX, _EXTRACT = "crawl without archive", "first crawl", "refresh", "reindex", "reindex --extract"
@@ -73,7 +73,7 @@ def _crawl(collection: BenchCollection, ground: Ground, *, archive: bool) -> Cos
 
 def _refresh(collection: BenchCollection, ground: Ground) -> Cost:
     with contextlib.closing(SqliteStore(collection.store_file)) as store:
-        hasten_all(store, 0)
+        make_all_due_by(store, 0)
     if ground.log.exists():
         ground.log.write_bytes(b"")
     cost = collection.crawl()

@@ -79,14 +79,14 @@ class State(Labelled):
     """Not indexed because of robots.txt, noindex, its type, or the rules."""
 
 
-class Asked(IntEnum):
-    """Who has a known URL fetched before it is due, until its next fetch is complete. The numbers are stored."""
+class Requester(IntEnum):
+    """Who requested that a known URL is fetched before it is due; until its next fetch is complete. The numbers are stored."""
 
-    NO = 0
-    BY_PERSON = 1
-    """It waits in source user."""
-    BY_SCHEDULE = 2
-    """A scheduled refresh: it waits in source index."""
+    NOBODY = 0
+    PERSON = 1
+    """The URL waits in source user."""
+    SCHEDULE = 2
+    """A scheduled refresh: the URL waits in source index."""
 
 
 class Held(Labelled):
@@ -195,7 +195,7 @@ class UrlState(Struct, gc=False):
     """Why the deletion of its document, or of the URL itself, is held; the stored state is kept meanwhile."""
     held_mark: int = 0
     """HOST: the site's count of normal responses then. RULES, 1: they take out the document, not its URL. MANY, 1: as an orphan."""
-    asked: Asked = Asked.NO
+    requested_by: Requester = Requester.NOBODY
     inherited: str | None = None
     """Metadata for its document, inherited from the source page, as a JSON object."""
     fields_mark: int = 0
@@ -207,11 +207,11 @@ class UrlState(Struct, gc=False):
     orphaned: int | None = None
     """Number of the run since which no way leads to it from a start URL; None: one does."""
     archived: int | None = None
-    """The place of its records in the archive (`archive.files`): of its document while it has one, else of its last response."""
+    """The location of its records in the archive (`archive.files`): of its document while it has one, else of its last response."""
     ordered: int = 0
-    """Number of the last order to push its document that all sinks were given; 0: none was. Given by the store."""
+    """Number of the last order to push its document to all sinks; 0: none. Set by the store."""
     detail: str | None = None
-    """What is known of an error beside its status; None unless its state is GONE or FAILED, see `lifecycle.kept_detail`."""
+    """Details of an error in addition to its status; None unless its state is GONE or FAILED, see `lifecycle.kept_detail`."""
 
     @property
     def queue(self) -> Queue:
@@ -220,6 +220,6 @@ class UrlState(Struct, gc=False):
         The stores that change many URLs in one statement repeat this; `tests/contract/test_which_queue.py` holds them to it."""
         if self.state is State.PENDING:
             return Queue(self.source, self.shift)
-        if self.asked:
-            return Queue(Source.USER if self.asked == Asked.BY_PERSON else Source.INDEX, self.shift)
+        if self.requested_by:
+            return Queue(Source.USER if self.requested_by == Requester.PERSON else Source.INDEX, self.shift)
         return Queue(self.source if self.retries > 0 else Source.REFRESH, self.shift)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from crawlspace.config.refresh import SCHEDULE, SMART, RefreshTimes
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
-from crawlspace.model import Asked, State, UrlState
+from crawlspace.model import Requester, State, UrlState
 from crawlspace.state.due_times import real_time
 from crawlspace.state.store import MetaStore, Store
 
@@ -27,7 +27,7 @@ class Refreshing:
     @property
     def is_plain(self) -> bool:
         """Whether pages are fetched again after their own intervals, and for nothing else."""
-        return self.times.by_age and self.times.cycle is None and self.times.schedule is None
+        return self.times.due_by_age and self.times.cycle is None and self.times.schedule is None
 
     def sentence(self, now: float) -> str:
         """Return what has pages fetched again; empty where each has its own interval, and nothing else."""
@@ -35,7 +35,7 @@ class Refreshing:
             return ""
         if self.times.cycle is not None:
             return f"everything known is fetched once in each cycle, {_when('the next', self.next_at, now)}"
-        own = "each page is fetched again after its own interval, and" if self.times.by_age else "smart refresh is off:"
+        own = "each page is fetched again after its own interval, and" if self.times.due_by_age else "smart refresh is off:"
         if self.times.schedule is None:
             return (
                 f"{own} pages that were fetched are not fetched again, except those that failed ({SMART}; there is no {SCHEDULE})"
@@ -47,10 +47,10 @@ class Refreshing:
         """Return when a known URL is fetched next, and what for; empty where that is never, or as soon as may be."""
         if state.state is State.PENDING or state.next_fetch is None:
             return ""
-        if state.asked == Asked.BY_SCHEDULE:
+        if state.requested_by == Requester.SCHEDULE:
             return f"next as the schedule wants it, since {_local(state.next_fetch)}"
         own = real_time(state.next_fetch)
-        if self.next_at is not None and (own is None or self.next_at < own) and not state.asked:
+        if self.next_at is not None and (own is None or self.next_at < own) and not state.requested_by:
             return f"next {'in the cycle' if self.times.cycle is not None else 'by the schedule'} of {_local(self.next_at)}"
         if own is None:
             return f"not again by its age: smart refresh is off ({SMART}), and there is no schedule ({SCHEDULE})"
@@ -66,7 +66,7 @@ def refreshing(times: RefreshTimes, store: MetaStore | None, *, now: float) -> R
     elif times.schedule is not None:
         until = settled_until(settled, times.schedule, now=now)
         next_at = times.schedule.next_after(now if until is None else until)
-    is_switched = (age or ON).partition(" ")[0] != (ON if times.age_counts else OFF)
+    is_switched = (age or ON).partition(" ")[0] != (ON if times.due_by_age else OFF)
     return Refreshing(
         times, next_at, is_running=bool(running) and times.schedule is not None, is_switched=store is not None and is_switched
     )

@@ -117,10 +117,14 @@ def known(state: UrlState, store: Store, sites: Mapping[str, SiteReport] = _NONE
     """Return the report of a URL, with the URL that represents it. `sites` are the unreachable ones; `imported_at` is read if it is None."""
     if imported_at is None:
         imported_at = Origins(store).of(state.id).indexed_at
-    winner = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
+    representative = None if state.duplicate_of is None else store.get_by_id(state.duplicate_of)
     left = state.checksum is None and stays_in_index(state) and bool(store.left_to_others([state.id]))
     return UrlReport(
-        state, None if winner is None else winner.url, sites.get(state.site), left_to_others=left, imported_at=imported_at
+        state,
+        None if representative is None else representative.url,
+        sites.get(state.site),
+        left_to_others=left,
+        imported_at=imported_at,
     )
 
 

@@ -24,7 +24,7 @@ from crawlspace.crawl.rule_changes.reconcile import RULES_HASH
 from crawlspace.crawl.run import describe_refusal
 from crawlspace.decision import Reason
 from crawlspace.errors import CrawlspaceError, UsageError
-from crawlspace.model import Asked, Candidate, Held, Source, State, UrlState
+from crawlspace.model import Candidate, Held, Requester, Source, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
@@ -195,7 +195,7 @@ class UrlChanges:
                 return Left.OUTSIDE
             if state.state is State.PENDING:
                 return Left.PENDING if state.source is Source.USER else Change(structs.replace(state, source=Source.USER))
-            return Change(structs.replace(state, rules=0, next_fetch=self._now, asked=Asked.BY_PERSON))
+            return Change(structs.replace(state, rules=0, next_fetch=self._now, requested_by=Requester.PERSON))
 
         return self._revise(ids, due)
 

@@ -35,7 +35,7 @@ _EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"
 def _index_places(paths: CollectionPaths, source: SqliteSide | RedisSide) -> dict[str, str]:
     """Where the indexes of the collection are, by sink."""
     if not isinstance(source, SqliteSide):
-        return source.index_places()
+        return source.index_locations()
     return {EMBEDDED: index_place(paths.index_file)} if paths.index_file.exists() else {}
 
 
@@ -64,7 +64,7 @@ class Command(CollectionCommand):
                     names = source.name, target.name
                     places = _index_places(paths, source)
                     if not isinstance(target, SqliteSide):
-                        target.keep_index_places(places)
+                        target.keep_index_locations(places)
         except KeyboardInterrupt:
             raise Stopped("stopped: what was copied stays, and the same command continues there") from None
         print(

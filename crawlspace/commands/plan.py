@@ -129,7 +129,7 @@ def _of_refresh(collection: Collection, store: Store) -> Iterator[str]:
     now = time.time()
     found = refreshing(collection.refresh, store, now=now)
     known = f"{sum(store.counts().by_state.values()):,} known URLs"
-    if found.is_switched and found.times.age_counts:
+    if found.is_switched and found.times.has_due_times:
         yield f"Smart refresh is on again: those of the {known} whose interval is over are due."
     elif found.is_switched:
         yield f"Smart refresh is off now: none of the {known} is due by its age, and those that failed still are."

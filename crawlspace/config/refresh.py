@@ -41,25 +41,25 @@ class CycleTimes:
 
 @dataclass(frozen=True, slots=True)
 class RefreshTimes:
-    """What has known pages fetched again. `by_age`: smart refresh, each after its own interval."""
+    """When known pages are fetched again. `due_by_age`: smart refresh, each after its own interval."""
 
-    by_age: bool
+    due_by_age: bool
     cycle: CycleTimes | None
     schedule: Cron | None
 
     @property
-    def age_counts(self) -> bool:
-        """Whether pages are due by a time of their own. In cycles they are, should a cycle not begin."""
-        return self.by_age or self.cycle is not None
+    def has_due_times(self) -> bool:
+        """Whether pages have due times. In cycles they do, in case a cycle does not begin."""
+        return self.due_by_age or self.cycle is not None
 
     @property
     def is_ever(self) -> bool:
         """Whether a page that was fetched is fetched again without anybody's doing."""
-        return self.age_counts or self.schedule is not None
+        return self.has_due_times or self.schedule is not None
 
 
 def read_refresh(settings: Mapping[str, object]) -> RefreshTimes:
-    """Return what has known pages fetched again. Raises SettingError."""
+    """Return when known pages are fetched again. Raises SettingError."""
     zone = read_zone(_ZONE, settings[_ZONE])
     given = read(LifecycleSection, settings)
     value, schedule = given.CRAWLSPACE_REFRESH_CYCLE, given.CRAWLSPACE_REFRESH_SCHEDULE
@@ -74,7 +74,7 @@ def read_refresh(settings: Mapping[str, object]) -> RefreshTimes:
             f"{SCHEDULE} is {quoted(schedule)}, and {CYCLE} is {quoted(value)}: both have all known pages fetched again; keep one of them"
             f' (a cycle may begin at a time of day, too: {CYCLE} = "0 2 * * *")'
         )
-    return RefreshTimes(by_age=given.CRAWLSPACE_SMART_REFRESH, cycle=cycle, schedule=cron)
+    return RefreshTimes(due_by_age=given.CRAWLSPACE_SMART_REFRESH, cycle=cycle, schedule=cron)
 
 
 def read_policy(settings: Mapping[str, object], refresh: RefreshTimes) -> RecrawlPolicy:
@@ -89,7 +89,7 @@ def read_policy(settings: Mapping[str, object], refresh: RefreshTimes) -> Recraw
         refresh_min_s=low,
         refresh_max_s=high,
         start_refresh_s=start,
-        age_counts=refresh.age_counts,
+        due_by_age=refresh.has_due_times,
         retry_times=bounds.RETRY_TIMES if read(OfScrapySection, settings).RETRY_ENABLED else 0,
         retry_wait_s=given.CRAWLSPACE_RETRY_WAIT,
         max_temporary_errors=given.CRAWLSPACE_MAX_TEMPORARY_ERRORS,

@@ -159,7 +159,7 @@ class Target:
     state: UrlState | None = None
     """What is stored of it; None: it is unknown, or the rules refuse it."""
     is_refused: bool = False
-    is_aside: bool = False
+    is_alternate: bool = False
     """It is not in the index, because it names a canonical page, which may have another text."""
 
     @property
@@ -173,7 +173,7 @@ class Target:
         if state is None or state.checksum is None or state.state is not State.DONE:
             return False
         if state.checksum == page.checksum:
-            return not self.is_aside
+            return not self.is_alternate
         return self.is_same_path and (state.indexed or state.duplicate_of == page.id)
 
 
@@ -373,10 +373,10 @@ class Redirects:
 
     def _at(self, url: Url, asked: Url, state: UrlState | None) -> Target:
         is_same_path = (url.path, url.query, url.fragment) == (asked.path, asked.query, asked.fragment)
-        is_aside = state is not None and self._is_aside(state)
-        return Target(url.text, _signature(url.text), is_same_path=is_same_path, state=state, is_aside=is_aside)
+        is_alternate = state is not None and self._is_alternate(state)
+        return Target(url.text, _signature(url.text), is_same_path=is_same_path, state=state, is_alternate=is_alternate)
 
-    def _is_aside(self, state: UrlState) -> bool:
+    def _is_alternate(self, state: UrlState) -> bool:
         """Return whether a URL is not in the index for the canonical page that it names.
 
         It is not where a page with its own text is known to stand for it.

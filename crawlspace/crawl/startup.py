@@ -39,7 +39,7 @@ class Startup:
     engine: Engine
     refused_starts: list[Refused]
     plan: Plan | None
-    hastened: int
+    due_earlier: int
     """Number of URLs made due earlier, because the clock was set back or the longest interval was reduced."""
 
 
@@ -161,7 +161,7 @@ def open_engine(
     if plan is not None:
         _forget_sites_outside(store, space)
         engine.count_written(pushes=plan.pushed, deletes=plan.deletions - plan.held + plan.replaced)
-    return Startup(engine, engine.seed(), plan, engine.hastened)
+    return Startup(engine, engine.seed(), plan, engine.due_earlier)
 
 
 def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:

@@ -272,7 +272,7 @@ class Prefetch:
             self._crawl.store_changed()
         if cluster.broken > (0 if before is None else before.broken):
             logger.warning(
-                "%d records of this collection in Redis are not ours, or of a newer version: they were put aside (%s), and their URLs"
+                "%d records of this collection in Redis are not ours, or of a newer version: they were quarantined (%s), and their URLs"
                 " are entered again where a link or start URL leads to them",
                 cluster.broken,
                 self._worker.broken_key,

@@ -54,7 +54,7 @@ class WorkerStore:
             self._robots.put((entry.site, entry.scheme), entry)
 
     def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
-        """Begin the run of all workers; the first of them has made URLs that an earlier run set aside available again."""
+        """Begin the run of all workers; the first of them has released the URLs that an earlier run deferred."""
         if resumes:
             self._background.do(lambda: self.worker.begin_run(at))
         else:

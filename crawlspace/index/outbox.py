@@ -45,7 +45,7 @@ class OrderSource(NoteStore, Protocol):
         """Remove orders that are done."""
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
-        """Put an order aside permanently, with the reason."""
+        """Park an order, with the reason."""
 
     def backlog(self, sink: str) -> int:
         """Return the number of orders not done yet, without parked ones."""

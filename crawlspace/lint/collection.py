@@ -226,7 +226,7 @@ def lint_refresh(collection: Collection) -> Iterator[Finding]:
             f"{SMART} is False, and there is neither {SCHEDULE} nor {CYCLE}: pages that were fetched are not fetched again, except those that"
             " failed; the index will have them as they were"
         )
-    elif not times.by_age and times.cycle is not None:
+    elif not times.due_by_age and times.cycle is not None:
         message = f"{SMART} has no effect: with {CYCLE} everything known is fetched once in each cycle"
     else:
         return

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from crawlspace.document import Document
-from crawlspace.model import Asked, Held, NewUrl, Queue, State, UrlState
+from crawlspace.model import Held, NewUrl, Queue, Requester, State, UrlState
 from crawlspace.state.refused_links import RefusedLink
 
 NOWHERE = 0
-"""No place in an archive."""
+"""No location in an archive."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Change:
     refused_links: Sequence[RefusedLink] = ()
     """Those of its refused links that are for the sample; only with `links`, and where `state.refused` counts them."""
     archived: int | None = None
-    """The place of new records of the URL in the archive; None: the stored one stays; NOWHERE: it has none any more."""
+    """The location of new records of the URL in the archive; None: the stored one stays; NOWHERE: it has none any more."""
     together_with: int | None = None
     """Id of a URL whose change is recorded in the same batch before this one. A worker that does not hold that URL any more changes neither."""
 
@@ -80,7 +80,7 @@ class Effects:
     """Orders given to each sink, after those of one URL have replaced each other."""
     deletes: int = 0
     displaced: int = 0
-    """Documents that left the index because another page stands for their group now."""
+    """Documents that left the index because another page represents their group now."""
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class Reclassified:
     forgotten: Sequence[int] = ()
     """Are removed; their documents leave the index."""
     held_folded: Sequence[int] = ()
-    """As `held`, for Held.FOLDED; their documents go on standing for equal ones."""
+    """As `held`, for Held.FOLDED; their documents stay in their groups."""
     due: Sequence[int] = ()
     """Known URLs that are due at once, with an unconditional GET, unless they are pending or never due."""
     moved: Sequence[tuple[int, Queue]] = ()
@@ -127,7 +127,7 @@ EXCLUDED: Values = {
     "canonical": None,
     "held": None,
     "held_mark": 0,
-    "asked": Asked.NO,
+    "requested_by": Requester.NOBODY,
     "fields_mark": 0,
     "refused": None,
     "detail": None,

@@ -32,7 +32,7 @@ from crawlspace.state.store import MetaStore
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 
-FORMAT = 2
+FORMAT = 3
 """Of the records: another number whenever a kind or a field is added, changed or taken out."""
 NOT_KEPT = ("moving", "born", "durable", "sessions")
 """Names of metadata about a store and not about what is in it; sessions are kept otherwise in each kind of store."""
@@ -68,11 +68,11 @@ class UrlRecord(UrlState, array_like=True, tag="URLs"):
     document: Document | None = None
     """Without URL, text and duplicates."""
     text: str | None = None
-    """Of its checksum; where several URLs have that checksum, it is with the one that stands for their group."""
-    aside_in: bytes | None = None
-    """The group of the canonical page for which it stands aside."""
-    incumbent: bool = False
-    """It stands for its group although another URL has a better rank."""
+    """Of its checksum; where several URLs share that, stored with the representative of their group."""
+    alternate_in: bytes | None = None
+    """The group of the canonical page of which it is an alternate."""
+    representative: bool = False
+    """It represents its group although another URL has a better rank."""
     left: bool = False
     """Its document was left in the index for another collection."""
     link_metadata: str | None = None
@@ -82,7 +82,7 @@ class UrlRecord(UrlState, array_like=True, tag="URLs"):
 
 
 class RefusedLinksRecord(msgspec.Struct, array_like=True, tag="refused links"):
-    """The entries that the sample of refused links has of a host: URL, page, and the place of the rule; the oldest first."""
+    """The entries that the sample of refused links has of a host: URL, page, and where the rule is; the oldest first."""
 
     letter: str
     host: str
@@ -351,7 +351,7 @@ def dump(source: CopySource, file: BinaryIO, collection: str) -> Moved:
 
 
 class DumpReader:
-    """A dump as the source of a move. The file must be seekable; `name` is its place for messages."""
+    """A dump as the source of a move. The file must be seekable; `name` is its path for messages."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         """Raises StoreDamaged for what is no dump, and StoreVersionError for one of another format."""

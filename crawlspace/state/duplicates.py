@@ -1,17 +1,17 @@
-"""Which of several URLs with equal documents is in the index: the winner of the group.
+"""Which of several URLs with equal documents is in the index: the representative of the group.
 
-A page that names another one as its canonical page stands aside for it, as long as that one has a document and names no other page
-itself. A page that stands aside never is the one that others stand aside for, so the winner always has the group's own checksum. The other
-members with that checksum are noted on its document; a page with another text is no duplicate of it, although it is not indexed.
+A page that names another one as its canonical page is an alternate of it, as long as that one has a document and names no other page itself.
+An alternate is never the canonical page of others, so the representative always has the group's own checksum. The other members with that
+checksum are noted on its document; an alternate with another text is no duplicate of it, although it is not indexed.
 
-Within a host the smallest rank wins: https before http, whichever was found first, then fewer redirects and shorter paths. Between hosts the indexed one stays: a page of another host replaces it only when it has left the
-group (gone, redirected, another text, excluded) or stands aside itself. So copies on one host never push the documents of another host
-out of the index, whatever their addresses are and whatever they name as canonical.
+Within a host the smallest rank wins: https before http, whichever was found first, then fewer redirects and shorter paths. Between hosts the
+indexed one stays: a page of another host replaces it only when it has left the group (gone, redirected, another text, excluded) or becomes
+an alternate. So copies on one host never displace the documents of another host, whatever their addresses and canonical pages are.
 
-A document that is held because the rules exclude it, or because its page is gone, redirects or is no document any more, is in no group:
-it has a checksum of its own (`held_checksum`). It stays in the index as it is, never wins and is not pushed again.
+A document that is held because the rules exclude it, or because its page is gone, redirects or is no document any more, is in no group: it
+has a unique checksum (`held_checksum`). It stays in the index unchanged, represents no group and is not pushed again.
 
-Pure functions: a store passes in the standings of groups before and after a batch, and `settle` returns the orders for the index.
+Pure functions: a store passes in the rankings of groups before and after a batch, and `settle` returns the orders for the index.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from crawlspace.model import Held, State, UrlState
 from crawlspace.status import Status
 
 NOTED = 100
-"""Members that are noted on the winner's document at most, so that a large group stays cheap."""
+"""Maximal members noted on the representative's document, so that a large group stays cheap."""
 
 NO_PAGE = -1
-"""The canonical key of a document that has left its group because it is held: no page stands aside for it then."""
+"""The canonical key of a document that has left its group because it is held: it has no alternates then."""
 
 GroupOrder = tuple[bool, bool, int, int]
 
 MAX_PATH_LENGTH = 999_999
-"""The length of longer paths, where they are compared."""
+"""Longer paths compare as if they had this length."""
 MAX_REDIRECTS = 499
 HTTP = (MAX_REDIRECTS + 1) * (MAX_PATH_LENGTH + 1)
-"""Added to the rank of an http URL. Ranks have nine digits at most: so long they are in a group's places in Redis."""
+"""Added to the rank of an http URL. Ranks have nine digits at most, as in the members of a group in Redis."""
 
 
 def rank_of(redirects: int, url: str) -> int:
@@ -52,44 +52,46 @@ def with_scheme(rank: int, url: str) -> int:
 
 
 def canonical_page(named: Iterable[UrlState]) -> UrlState | None:
-    """Return the page that others stand aside for, of the stored URLs with the key that they name; None where there is none."""
+    """Return the canonical page of alternates, of the stored URLs with the key that they name; None where there is none."""
     return min((page for page in named if page.checksum is not None and page.canonical is None), key=_id, default=None)
 
 
-def group_order(member: UrlState, named: Collection[int], *, aside: bool = False) -> GroupOrder:
+def group_order(member: UrlState, named: Collection[int], *, alternate: bool = False) -> GroupOrder:
     """Return the sort key of a URL in its group; the smallest wins.
 
-    `named` are the keys of the canonical URLs that the pages of the group name. Members that stand aside are last; of the others a named
-    one is first, then the one with the smallest stored rank (`rank_of`), then the first discovered.
+    `named` are the keys of the canonical URLs that the pages of the group name. Alternates are last; of the others a named one is first, then
+    the one with the smallest stored rank (`rank_of`), then the first discovered.
     """
-    return (aside, member.key not in named, member.rank, member.id)
+    return (alternate, member.key not in named, member.rank, member.id)
 
 
-class Standing(NamedTuple):
-    """The winner of a group, and the members that are noted as duplicates, by rank."""
+class GroupRanking(NamedTuple):
+    """The representative of a group, and the members noted as duplicates, by rank."""
 
-    winner: int | None
+    representative: int | None
     noted: tuple[int, ...]
 
 
-NOBODY = Standing(None, ())
+NO_MEMBERS = GroupRanking(None, ())
 
 
-def standing(members: Iterable[UrlState], aside: Collection[int] = (), *, incumbent: int | None = None) -> Standing:
-    """Return the standing of a group with these members; `aside` are the ids of those that stand aside.
+def rank_members(
+    members: Iterable[UrlState], alternates: Collection[int] = (), *, representative: int | None = None
+) -> GroupRanking:
+    """Return the ranking of a group with these members; `alternates` are the ids of alternates.
 
-    `incumbent` is the id of the winner up to now, whether it is still a member or not.
+    `representative` is the id of the present one, whether it is still a member or not.
     """
     group = list(members)
     named = {member.canonical for member in group if member.canonical is not None}
-    group.sort(key=lambda member: group_order(member, named, aside=member.id in aside))
+    group.sort(key=lambda member: group_order(member, named, alternate=member.id in alternates))
     own = [member for member in group if member.checksum == group[0].checksum]
-    return ranked([member.id for member in own], winner=_winner(own, aside, incumbent))
+    return ranking_of([member.id for member in own], representative=_representative(own, alternates, representative))
 
 
-def _winner(ranking: Sequence[UrlState], aside: Collection[int], incumbent: int | None) -> int | None:
-    """Return the winner where it isn't the member with the smallest rank."""
-    stays = next((member for member in ranking if member.id == incumbent and member.id not in aside), None)
+def _representative(ranking: Sequence[UrlState], alternates: Collection[int], representative: int | None) -> int | None:
+    """Return the representative where it isn't the member with the smallest rank."""
+    stays = next((member for member in ranking if member.id == representative and member.id not in alternates), None)
     if stays is None:
         return None
     return next(member.id for member in ranking if host_of(member.site) == host_of(stays.site))
@@ -100,15 +102,15 @@ def host_of(site: str) -> str:
     return site.rpartition(":")[0]
 
 
-def ranked(ids: Sequence[int], *, winner: int | None = None) -> Standing:
-    """Return the standing of a group whose first members with its own checksum are these, by rank; NOTED + 1 of them are enough.
+def ranking_of(ids: Sequence[int], *, representative: int | None = None) -> GroupRanking:
+    """Return the ranking of a group whose first members with its own checksum are these, by rank; NOTED + 1 of them are enough.
 
-    `winner` is given where it isn't the first of them.
+    `representative` is given where it isn't the first of them.
     """
     if not ids:
-        return NOBODY
-    stands = ids[0] if winner is None else winner
-    return Standing(stands, tuple(id for id in ids if id != stands)[:NOTED])
+        return NO_MEMBERS
+    stands = ids[0] if representative is None else representative
+    return GroupRanking(stands, tuple(id for id in ids if id != stands)[:NOTED])
 
 
 def held_checksum(id: int) -> bytes:
@@ -117,9 +119,9 @@ def held_checksum(id: int) -> bytes:
 
 
 def leaves_group(state: UrlState) -> bool:
-    """Whether the deletion of a document is held and its page is no document any more, by the rules or its own response.
+    """Return whether the deletion of a document is held and its page is no document any more, by the rules or its own response.
 
-    The document of a folded URL stands for its group as before, until the other URL has one.
+    The document of a folded URL stays in its group until the other URL has one.
     """
     return state.held is Held.RULES or (state.held is Held.MANY and state.state in _NO_DOCUMENT)
 
@@ -130,7 +132,7 @@ _NO_DOCUMENT = frozenset({State.REDIRECTED, State.GONE, State.EXCLUDED})
 def stored_checksum(state: UrlState, checksum: bytes | None, *, indexed: bool, new: bool) -> bytes | None:
     """Return the checksum that is stored for a URL whose document has the checksum given.
 
-    If the document leaves its group, that is its own one when the document is in the index or will be, and None otherwise.
+    If the document leaves its group, that is a unique one when the document is in the index or will be, and None otherwise.
     """
     if not leaves_group(state) or checksum in (None, held_checksum(state.id)):
         return checksum
@@ -146,26 +148,28 @@ class Settlement(NamedTuple):
     """How many of the deleted still have a document, and lost to another member of the group."""
 
 
-def settle(before: Mapping[bytes, Standing], after: Mapping[bytes, Standing], changed: Collection[int]) -> Settlement:
-    """Return the orders for the index that follow from the standings of groups before and after a batch, by checksum.
+def settle(before: Mapping[bytes, GroupRanking], after: Mapping[bytes, GroupRanking], changed: Collection[int]) -> Settlement:
+    """Return the orders for the index that follow from the rankings of groups before and after a batch, by checksum.
 
-    `changed` are the ids whose document is new or changed. A winner is pushed when it is new in its group, changed, or has other
-    duplicates than before; a former winner that wins in no group any more is deleted.
+    `changed` are the ids whose document is new or changed. A representative is pushed when it is new,
+    changed, or has other duplicates than before; one that represents no group any more is deleted.
     """
-    won = {group.winner for group in before.values()}
+    won = {group.representative for group in before.values()}
     wins: set[int | None] = set()
     push = []
     for checksum, now in after.items():
         then = before[checksum]
-        wins.add(now.winner)
-        if now.winner is not None and (now.winner != then.winner or now.winner in changed or set(now.noted) != set(then.noted)):
-            push.append(now.winner)
+        wins.add(now.representative)
+        if now.representative is not None and (
+            now.representative != then.representative or now.representative in changed or set(now.noted) != set(then.noted)
+        ):
+            push.append(now.representative)
     delete = [id for id in won - wins if id is not None]
     return Settlement(sorted(push), sorted(delete))
 
 
 def stays_in_index(state: UrlState) -> bool:
-    """Whether a document that a URL left in the index for another collection stays there.
+    """Return whether a document that a URL left in the index for another collection stays there.
 
     It stays until the page has answered, or until no collection is left that may have it. An error that may be the host's is no answer.
     """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from crawlspace.document import Op
-from crawlspace.model import Asked, Held, State, UrlState
+from crawlspace.model import Held, Requester, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import DUE, EXCLUDED
 from crawlspace.state.recrawl import RecrawlPolicy, error_wait, first_interval, interval_of, next_fetch, next_refresh, retry_wait
@@ -109,7 +109,7 @@ def rebuilt(state: UrlState, transition: Transition) -> Transition:
         retries=state.retries,
         errors=state.errors,
         lease_until=state.lease_until,
-        asked=state.asked,
+        requested_by=state.requested_by,
         etag=None if after.etag is None else state.etag,
         last_modified=None if after.last_modified is None else state.last_modified,
         detail=state.detail if failed else after.detail,
@@ -186,7 +186,7 @@ def imported_error(state: UrlState) -> UrlState:
         lease_until=None,
         etag=None,
         last_modified=None,
-        asked=Asked.NO,
+        requested_by=Requester.NOBODY,
         detail=None,
     )
 
@@ -343,7 +343,7 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
         lease_until=None,
         held=None,
         held_mark=0,
-        asked=Asked.NO,
+        requested_by=Requester.NOBODY,
         detail=None,
     )
 

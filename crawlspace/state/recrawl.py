@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import ldexp
 
 from crawlspace.model import UrlState
-from crawlspace.state.due_times import NOT_BY_AGE
+from crawlspace.state.due_times import NOT_DUE_BY_AGE
 from crawlspace.state.error_policy import ErrorRules
 
 
@@ -37,7 +37,7 @@ class RecrawlPolicy:
     """The interval of start URLs; None: as that of other pages."""
     cycle_s: int = 0
     """The length of a cycle."""
-    age_counts: bool = True
+    due_by_age: bool = True
     """Pages are due again after their interval, or in the next cycle. Otherwise only what failed is (CRAWLSPACE_SMART_REFRESH = False)."""
 
     def most_errors(self, status: int) -> int | None:
@@ -79,7 +79,7 @@ def next_fetch(now: int, interval_s: int, policy: RecrawlPolicy) -> int:
 def next_refresh(now: int, interval_s: int, policy: RecrawlPolicy) -> int:
     """When a page is due by its age, after a round that ended now without an error. What else makes it due writes a time of its own."""
     due = next_fetch(now, interval_s, policy)
-    return due if policy.age_counts else due + NOT_BY_AGE
+    return due if policy.due_by_age else due + NOT_DUE_BY_AGE
 
 
 def error_wait(errors: int, *, interval_s: int, policy: RecrawlPolicy) -> int:

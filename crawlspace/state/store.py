@@ -7,7 +7,7 @@ must hold in the same transaction:
   gave it. A page that does not lead there any more leaves a mark (`depths.py`); no depth goes up before it is settled.
 * **Duplicates.** URLs with one checksum are a group, and a page that names another page as its canonical one is in that page's group, as
   long as that page has a document and names no other page itself. Exactly one of a group is indexed: within a host the one with the
-  smallest rank, between hosts the one that was first (`standing` in `duplicates.py`); those with the same checksum are noted on its
+  smallest rank, between hosts the one that was first (`rank_members` in `duplicates.py`); those with the same checksum are noted on its
   document. When a group changes, the store gives the orders that keep the index right (`settle` in `duplicates.py`).
 
 What follows for **inherited metadata** is decided in `inherited_metadata.py` and written by the store: all URLs that a page links to, new or
@@ -31,7 +31,7 @@ from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth, PageLinks, UrlDepth
-from crawlspace.state.due_times import AT_ONCE, Hastened
+from crawlspace.state.due_times import AT_ONCE, DueChanges
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
@@ -71,7 +71,7 @@ class RunStore(Protocol):
     def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
         """Have no known URL be leased that was fetched from that time on, except as in `due_times.py`; None: there is no such bound.
 
-        Where several workers crawl, the earliest of their times holds. URLs that were set aside in the last run may be leased again;
+        Where several workers crawl, the earliest of their times holds. URLs that were deferred in the last run may be leased again;
         that takes many transactions, and may be interrupted. The waits of sites that gave no answer in the last run end.
         `resumes`: the same run, which turns out to have begun then.
         """
@@ -141,26 +141,26 @@ class RuleChangeStore(Protocol):
         The documents and redirects that had it are due at once.
         """
 
-    def hasten(
+    def make_due_by(
         self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None, until: int | None = None
-    ) -> Hastened:
-        """Have up to `limit` known URLs that are due later be due at that time, in order of discovery, from the one after that id on.
+    ) -> DueChanges:
+        """Make up to `limit` known URLs that are due later due at `latest`, in order of discovery, after the id `after`.
 
         `fetched_by`: only those that were fetched at that time or before, or never; `until`: only those that are due before that time.
         """
 
-    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> DueChanges:
         """Have up to `limit` known URLs that are ever due wait in source index, due at that time, in the same order.
 
         Without those fetched between `fetched_by` and then, those that somebody asks for already, and those that are being retried. What was
         fetched more than a minute after that time was fetched before the clock was set back.
         """
 
-    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
-        """Have up to `limit` known URLs not be due by their age (`due_times.py`), or be it again, at `latest` at the latest; in the same order."""
+    def set_due_by_age(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> DueChanges:
+        """Make up to `limit` known URLs never due by age (`due_times.py`), or due again, by `latest`; in the same order."""
 
-    def hasten_retries(self, latest: int) -> int:
-        """Do the same for all unleased URLs that wait in another source than refresh, for a retry or because a person asked for them."""
+    def make_retries_due_by(self, latest: int) -> int:
+        """Do the same for all unleased URLs that wait in another source than refresh, for a retry or at a person's request."""
 
 
 class DepthStore(Protocol):
@@ -284,7 +284,7 @@ class OrderStore(Protocol):
     """For the index: the outbox."""
 
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
-        """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now, and the place
+        """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now, and the location
         of its records in the archive while its URL has a document.
 
         There are fewer than the limit where their documents, as they are stored, have more than so many bytes; but always one.
@@ -297,7 +297,7 @@ class OrderStore(Protocol):
         """Remove orders that the sink has made durable. One that was replaced by a newer one meanwhile stays."""
 
     def park(self, sink: str, order: IndexOrder, reason: str) -> None:
-        """Put an order aside that the index refuses; a newer order of the same URL replaces it."""
+        """Park an order that the index refuses; a newer order of the same URL replaces it."""
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         """Return the parked orders of a sink, oldest first: op, URL and reason."""
@@ -334,7 +334,7 @@ class ArchiveStore(Protocol):
         """Return the number of a file, which is a new one for a new name."""
 
     def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
-        """Set the places of URLs: id, the place up to now, the new one. A URL that has another place by now keeps it."""
+        """Set the locations of URLs in the archive: id, the old one, the new one. A URL that has another one by now keeps it."""
 
     def link_metadata(self, ids: Sequence[int]) -> Mapping[int, str]:
         """Return the metadata that links of pages inherit, a JSON object, for those that pass some on."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from crawlspace.model import Asked, State, UrlState
+from crawlspace.model import Requester, State, UrlState
 from crawlspace.state.lifecycle import kept_detail
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.status import Status
@@ -107,4 +107,4 @@ def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: 
     again_s = 1 if run_ends else round(min(policy.refresh_min_s, policy.retry_after_max_s))
     status = int(Status.NOT_RENDERED)
     failed = structs.replace(state, state=State.FAILED, status=status, fetched_at=now, next_fetch=now + again_s)
-    return structs.replace(failed, retries=0, lease_until=None, asked=Asked.NO, detail=kept_detail(detail))
+    return structs.replace(failed, retries=0, lease_until=None, requested_by=Requester.NOBODY, detail=kept_detail(detail))

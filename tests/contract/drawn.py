@@ -119,7 +119,7 @@ def edits(draw: st.DrawFn) -> dict[str, object]:
         "rules": draw(st.integers(0, 2)),
         "errors": draw(st.integers(0, 2)),
         "shift": draw(st.integers(-1, 1)),
-        "asked": draw(st.booleans()),
+        "requested_by": draw(st.booleans()),
         "fields_mark": draw(st.integers(0, 2)),
         "refused": draw(st.sampled_from([None, None, "d3", "d1e12", "l2"])),
         "archived": draw(new_places),

@@ -1,4 +1,4 @@
-"""The steps of a random walk that concern the sinks: orders that are done, put aside, and sent again."""
+"""The steps of a random walk that concern the sinks: orders that are done, parked, and sent again."""
 
 from __future__ import annotations
 

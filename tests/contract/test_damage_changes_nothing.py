@@ -178,14 +178,14 @@ def test_orders_are_all_acknowledged_or_none(known: Known, client: Any) -> None:
 
 
 def test_a_group_whose_next_page_has_no_record_goes_on_without_it(known: Known, client: Any) -> None:
-    """A record that cannot be read is put aside; its URL is entered again by the next link to it."""
+    """A record that cannot be read is quarantined; its URL is entered again by the next link to it."""
     known.acknowledge_all()
     one, two = known.get("a.example/one"), known.get("a.example/two")
-    winner, next_ = (one, two) if one.indexed else (two, one)
-    change = known.change(winner.url.removeprefix("http://"), status=404, checksum=None)
+    representative, next_ = (one, two) if one.indexed else (two, one)
+    change = known.change(representative.url.removeprefix("http://"), status=404, checksum=None)
     client.hset(PREFIX + b"url:0", str(next_.id), TEXT)
     known.record(change)
-    assert known.orders() == [("delete", winner.url.removeprefix("http://"))]
+    assert known.orders() == [("delete", representative.url.removeprefix("http://"))]
     assert known.store.get(next_.url) is None
     known.discover(next_.url.removeprefix("http://"))
     assert known.get(next_.url.removeprefix("http://")).id not in (one.id, two.id)

@@ -1,4 +1,4 @@
-"""What is in Redis and was not written by any version of ours: it is put aside, or ends in a sentence, whatever is asked of the store."""
+"""What is in Redis and was not written by any version of ours: it is quarantined, or ends in a sentence, whatever is called."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def indexed(store: Store) -> dict[str, str]:
 
 
 # pages as (URL, checksum, canonical) -> who stands for each
-STANDINGS = [
+REPRESENTATIVES = [
     ("another text", [(A, "one", C), (C, "two", None)], {A: C, C: C}),
     ("the same text", [(A, "one", C), (C, "one", None)], {A: C, C: C}),
     ("it has no document", [(A, "one", C), (C, None, None)], {A: A}),
@@ -39,15 +39,20 @@ STANDINGS = [
     ("a chain", [(A, "one", B), (B, "two", C), (C, "three", None)], {A: A, B: C, C: C}),
     ("it isn't the best of its group", [(A, "one", C), (B, "two", None), (C, "two", None)], {A: C, B: C, C: C}),
     ("two that are named", [(A, "one", B), (D, "two", C), (B, "same", None), (C, "same", None)], {A: B, D: B, B: B, C: B}),
-    ("one of a group stands aside", [(A, "one", C), (B, "one", None), (C, "two", None)], {A: C, B: B, C: C}),
+    ("one of a group is an alternate", [(A, "one", C), (B, "one", None), (C, "two", None)], {A: C, B: B, C: C}),
     ("itself", [(A, "one", A), (B, "one", None)], {A: A, B: A}),
 ]
 
 
 @pytest.mark.parametrize("order", ["at once", "one by one", "backwards"])
-@pytest.mark.parametrize(("title", "pages", "standing"), STANDINGS, ids=[row[0] for row in STANDINGS])
+@pytest.mark.parametrize(("title", "pages", "representatives"), REPRESENTATIVES, ids=[row[0] for row in REPRESENTATIVES])
 def test_which_page_represents_a_page(
-    known: Known, store: Store, title: str, pages: list[tuple[str, str | None, str | None]], standing: dict[str, str], order: str
+    known: Known,
+    store: Store,
+    title: str,
+    pages: list[tuple[str, str | None, str | None]],
+    representatives: dict[str, str],
+    order: str,
 ) -> None:
     known.discover(*(url for url, _, _ in pages))
     changes = [
@@ -57,9 +62,12 @@ def test_which_page_represents_a_page(
     for batch in [changes] if order == "at once" else [[change] for change in changes[:: -1 if order == "backwards" else 1]]:
         known.record(*batch)
         known.acknowledge_all()
-    assert indexed(store) == standing
+    assert indexed(store) == representatives
     counts = store.counts()
-    assert (counts.indexed, counts.duplicates) == (len(set(standing.values())), len(standing) - len(set(standing.values())))
+    assert (counts.indexed, counts.duplicates) == (
+        len(set(representatives.values())),
+        len(representatives) - len(set(representatives.values())),
+    )
 
 
 def test_one_that_is_named_names_another_while_who_named_it_goes(known: Known, store: Store) -> None:
@@ -72,13 +80,13 @@ def test_one_that_is_named_names_another_while_who_named_it_goes(known: Known, s
 
 
 def pair(known: Known) -> None:
-    """A stands aside for C, whose text is another one."""
+    """A is an alternate of C, whose text is another one."""
     known.discover(A, C)
     known.record(known.page(A, "one", canonical=key(C)), known.page(C, "two"))
     known.acknowledge_all()
 
 
-# what becomes of C, for which A stands aside -> orders, who stands for each
+# what becomes of C, of which A is an alternate -> orders, the representative of each
 WHEN_IT_GOES = [
     ("forgotten", {"forget": True}, [("delete", C), ("push", A)], {A: A}),
     ("gone", {"checksum": None, "state": State.GONE}, [("delete", C), ("push", A)], {A: A}),
@@ -94,13 +102,18 @@ WHEN_IT_GOES = [
 ]
 
 
-@pytest.mark.parametrize(("title", "fields", "orders", "standing"), WHEN_IT_GOES, ids=[row[0] for row in WHEN_IT_GOES])
+@pytest.mark.parametrize(("title", "fields", "orders", "representatives"), WHEN_IT_GOES, ids=[row[0] for row in WHEN_IT_GOES])
 def test_when_the_canonical_page_goes(
-    known: Known, store: Store, title: str, fields: dict[str, object], orders: list[tuple[str, str]], standing: dict[str, str]
+    known: Known,
+    store: Store,
+    title: str,
+    fields: dict[str, object],
+    orders: list[tuple[str, str]],
+    representatives: dict[str, str],
 ) -> None:
     pair(known)
     known.record(known.change(C, **fields))
-    assert (known.orders(), indexed(store)) == (orders, standing)
+    assert (known.orders(), indexed(store)) == (orders, representatives)
 
 
 def test_who_comes_back_has_its_text(known: Known, store: Store) -> None:
@@ -175,9 +188,11 @@ def test_of_two_urls_with_one_key_the_first_with_a_document_is_meant(known: Know
 
 
 def test_many_move_along(known: Known, store: Store) -> None:
-    aside = [f"a.example/{number:03}" for number in range(150)]
-    known.discover(C, *aside)
-    known.record(*(known.page(url, f"text {number}", canonical=key(C)) for number, url in enumerate(aside)), known.page(C, "one"))
+    alternate = [f"a.example/{number:03}" for number in range(150)]
+    known.discover(C, *alternate)
+    known.record(
+        *(known.page(url, f"text {number}", canonical=key(C)) for number, url in enumerate(alternate)), known.page(C, "one")
+    )
     known.acknowledge_all()
     assert store.counts().indexed == 1
     effects = known.record(Change(structs.replace(known.get(C), checksum=None)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.model import Asked, Queue, Source, State
+from crawlspace.model import Queue, Requester, Source, State
 from crawlspace.state.changes import Reclassified
-from crawlspace.state.due_times import NOT_BY_AGE, is_by_age, real_time
+from crawlspace.state.due_times import NOT_DUE_BY_AGE, is_due_by_age, real_time
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, new
 
@@ -23,21 +23,21 @@ def filled(known: Known, *fields: dict[str, object]) -> list[int]:
     return [known.get(url).id for url in urls]
 
 
-WHO: list[tuple[dict[str, object], Asked | None]] = [
+WHO: list[tuple[dict[str, object], Requester | None]] = [
     # a URL, and who asks for it after a scheduled refresh that began at NOW + 5; None: as before
-    (DONE, Asked.BY_SCHEDULE),
-    ({**DONE, "next_fetch": NOW - 9}, Asked.BY_SCHEDULE),
-    ({**DONE, "next_fetch": NOW + NOT_BY_AGE}, Asked.BY_SCHEDULE),
-    ({**DONE, "state": State.REDIRECTED}, Asked.BY_SCHEDULE),
-    ({**DONE, "state": State.EXCLUDED, "status": 2004}, Asked.BY_SCHEDULE),
-    ({**DONE, "state": State.GONE, "status": 404}, Asked.BY_SCHEDULE),
-    ({**DONE, "state": State.FAILED, "status": 500}, Asked.BY_SCHEDULE),
-    ({**DONE, "fetched_at": None}, Asked.BY_SCHEDULE),
-    ({**DONE, "fetched_at": NOW + 4}, Asked.BY_SCHEDULE),
+    (DONE, Requester.SCHEDULE),
+    ({**DONE, "next_fetch": NOW - 9}, Requester.SCHEDULE),
+    ({**DONE, "next_fetch": NOW + NOT_DUE_BY_AGE}, Requester.SCHEDULE),
+    ({**DONE, "state": State.REDIRECTED}, Requester.SCHEDULE),
+    ({**DONE, "state": State.EXCLUDED, "status": 2004}, Requester.SCHEDULE),
+    ({**DONE, "state": State.GONE, "status": 404}, Requester.SCHEDULE),
+    ({**DONE, "state": State.FAILED, "status": 500}, Requester.SCHEDULE),
+    ({**DONE, "fetched_at": None}, Requester.SCHEDULE),
+    ({**DONE, "fetched_at": NOW + 4}, Requester.SCHEDULE),
     ({**DONE, "fetched_at": NOW + 5}, None),
     ({**DONE, "fetched_at": NOW + 5 + 60}, None),
-    ({**DONE, "fetched_at": NOW + 5 + 61}, Asked.BY_SCHEDULE),  # before the clock was set back
-    ({**DONE, "asked": Asked.BY_PERSON}, None),
+    ({**DONE, "fetched_at": NOW + 5 + 61}, Requester.SCHEDULE),  # before the clock was set back
+    ({**DONE, "requested_by": Requester.PERSON}, None),
     ({**DONE, "state": State.FAILED, "retries": 1}, None),
     ({**DONE, "state": State.EXCLUDED, "status": 760, "next_fetch": None}, None),
     ({}, None),
@@ -53,7 +53,7 @@ def test_who_is_put_into_source_index(known: Known, store: Store) -> None:
         if asked is None:
             assert new_ == old
         else:
-            assert (new_.asked, new_.next_fetch, new_.queue) == (asked, NOW + 5, INDEX)
+            assert (new_.requested_by, new_.next_fetch, new_.queue) == (asked, NOW + 5, INDEX)
     assert store.schedule(NOW + 5, fetched_by=NOW + 4) == (0, 0, [])
 
 
@@ -72,7 +72,7 @@ def test_they_are_leased_from_source_index_and_no_other(known: Known, store: Sto
 def test_it_ends_with_the_next_fetch(known: Known, store: Store) -> None:
     filled(known, DONE)
     store.schedule(NOW + 5, fetched_by=NOW + 4)
-    known.record(known.change("a.example/0", asked=Asked.NO, fetched_at=NOW + 6, next_fetch=NOW + 900))
+    known.record(known.change("a.example/0", requested_by=Requester.NOBODY, fetched_at=NOW + 6, next_fetch=NOW + 900))
     assert store.due(SITE) == [(REFRESH, NOW + 900)]
 
 
@@ -82,7 +82,7 @@ def test_a_url_that_is_leased_meanwhile_is_not_lost(known: Known, store: Store) 
     assert store.schedule(NOW + 5, fetched_by=NOW + 4).number == 1
     assert store.lease(SITE, 9, now=NOW + 5, until=NOW + 60) == []
     store.release([id])
-    assert [state.asked for state in store.lease(SITE, 9, now=NOW + 5, until=NOW + 60)] == [Asked.BY_SCHEDULE]
+    assert [state.requested_by for state in store.lease(SITE, 9, now=NOW + 5, until=NOW + 60)] == [Requester.SCHEDULE]
 
 
 def test_a_call_is_bounded_and_says_where_it_stopped(known: Known, store: Store) -> None:
@@ -90,7 +90,7 @@ def test_a_call_is_bounded_and_says_where_it_stopped(known: Known, store: Store)
     assert store.schedule(NOW, fetched_by=NOW, limit=2)[:2] == (2, ids[1])
     assert store.schedule(NOW, fetched_by=NOW, after=ids[1], limit=2)[:2] == (2, ids[3])
     assert store.schedule(NOW, fetched_by=NOW, after=ids[3], limit=2)[:2] == (1, 0)
-    assert store.set_age_counts(counts=False, latest=NOW, limit=2)[:2] == (0, 0)
+    assert store.set_due_by_age(counts=False, latest=NOW, limit=2)[:2] == (0, 0)
 
 
 AGE: list[tuple[dict[str, object], bool]] = [
@@ -102,8 +102,8 @@ AGE: list[tuple[dict[str, object], bool]] = [
     ({**DONE, "state": State.GONE, "status": 404}, True),
     ({**DONE, "state": State.FAILED, "status": 500}, False),
     ({**DONE, "next_fetch": NOW}, False),  # due at once, for a change
-    ({**DONE, "asked": Asked.BY_PERSON}, False),
-    ({**DONE, "asked": Asked.BY_SCHEDULE}, False),
+    ({**DONE, "requested_by": Requester.PERSON}, False),
+    ({**DONE, "requested_by": Requester.SCHEDULE}, False),
     ({**DONE, "retries": 1}, False),
     ({**DONE, "next_fetch": None}, False),
     ({**DONE, "fetched_at": None}, False),
@@ -114,40 +114,40 @@ AGE: list[tuple[dict[str, object], bool]] = [
 def test_smart_refresh_is_turned_off_and_on(known: Known, store: Store) -> None:
     ids = filled(known, *(fields for fields, _ in AGE))
     before = store.get_by_ids(ids)
-    assert [is_by_age(state) for state in before] == [by_age for _, by_age in AGE]
-    off = store.set_age_counts(counts=False, latest=NOW + 999)
-    assert off == (sum(by_age for _, by_age in AGE), 0, [(SITE, REFRESH, NOW + 1 + NOT_BY_AGE)])
+    assert [is_due_by_age(state) for state in before] == [by_age for _, by_age in AGE]
+    off = store.set_due_by_age(counts=False, latest=NOW + 999)
+    assert off == (sum(by_age for _, by_age in AGE), 0, [(SITE, REFRESH, NOW + 1 + NOT_DUE_BY_AGE)])
     for old, state, (_, by_age) in zip(before, store.get_by_ids(ids), AGE, strict=True):
         assert real_time(state.next_fetch) == (None if by_age else old.next_fetch)
-        assert state.next_fetch == (old.next_fetch + NOT_BY_AGE if by_age and old.next_fetch else old.next_fetch)
-    assert store.set_age_counts(counts=False, latest=NOW + 999) == (0, 0, [])
-    assert store.set_age_counts(counts=True, latest=NOW + 999) == (off[0], 0, [(SITE, REFRESH, NOW + 1)])
+        assert state.next_fetch == (old.next_fetch + NOT_DUE_BY_AGE if by_age and old.next_fetch else old.next_fetch)
+    assert store.set_due_by_age(counts=False, latest=NOW + 999) == (0, 0, [])
+    assert store.set_due_by_age(counts=True, latest=NOW + 999) == (off[0], 0, [(SITE, REFRESH, NOW + 1)])
     assert store.get_by_ids(ids) == before
 
 
 def test_what_is_due_again_is_due_within_the_longest_interval(known: Known, store: Store) -> None:
     """The clock may have been set back while smart refresh was off."""
     filled(known, DONE, {**DONE, "next_fetch": NOW + 3})
-    store.set_age_counts(counts=False, latest=NOW)
-    assert store.set_age_counts(counts=True, latest=NOW + 5)[2] == [(SITE, REFRESH, NOW + 3)]
+    store.set_due_by_age(counts=False, latest=NOW)
+    assert store.set_due_by_age(counts=True, latest=NOW + 5)[2] == [(SITE, REFRESH, NOW + 3)]
     assert [state.next_fetch for state in store.urls()] == [NOW + 5, NOW + 3]
 
 
 def test_what_is_not_due_by_its_age_is_leased_never_and_counts_for_nothing(known: Known, store: Store) -> None:
     filled(known, DONE)
-    store.set_age_counts(counts=False, latest=NOW)
+    store.set_due_by_age(counts=False, latest=NOW)
     assert store.lease(SITE, 9, now=NOW + 1_000_000_000, until=NOW + 2_000_000_000) == []
-    assert store.hasten(NOW + 5, until=NOT_BY_AGE) == (0, 0, [])
-    assert store.hasten(NOW + 5) == (1, 0, [(SITE, REFRESH, NOW + 5)])
+    assert store.make_due_by(NOW + 5, until=NOT_DUE_BY_AGE) == (0, 0, [])
+    assert store.make_due_by(NOW + 5) == (1, 0, [(SITE, REFRESH, NOW + 5)])
 
 
-def test_what_is_set_aside_for_the_next_run_is_concerned_too(known: Known, store: Store) -> None:
+def test_deferred_urls_are_changed_too(known: Known, store: Store) -> None:
     ids = filled(known, {**DONE, "next_fetch": NOW + 5})
     store.begin_run(NOW)
     assert store.lease(SITE, 9, now=NOW + 9, until=NOW + 60) == []
-    assert store.set_age_counts(counts=False, latest=NOW).number == 1
+    assert store.set_due_by_age(counts=False, latest=NOW).number == 1
     store.begin_run(NOW + 10)
-    assert [state.next_fetch for state in store.get_by_ids(ids)] == [NOW + 5 + NOT_BY_AGE]
+    assert [state.next_fetch for state in store.get_by_ids(ids)] == [NOW + 5 + NOT_DUE_BY_AGE]
     assert store.lease(SITE, 9, now=NOW + 20, until=NOW + 60) == []
 
 
@@ -159,4 +159,4 @@ def test_what_a_change_of_the_rules_makes_due_is_not_due_by_its_age(
     store.reclassify(Reclassified(due=ids[:1], unindexed=ids[1:2], returned=ids[2:]), now=NOW + 7)
     states = store.get_by_ids(ids)
     assert [state.next_fetch for state in states] == [NOW if fields["fetched_at"] else NOW + 7] * 3
-    assert not any(map(is_by_age, states))
+    assert not any(map(is_due_by_age, states))

@@ -207,7 +207,7 @@ def test_a_redirect_that_passes_on_the_same_metadata_is_not_due(known: Known) ->
 
 def test_requested_urls_and_retries_are_due_in_their_queue(known: Known) -> None:
     known.discover(ONE, structs.replace(new(X), shift=-2))
-    known.record(page_x(known, asked=True))
+    known.record(page_x(known, requested_by=True))
     assert known.record(red(known, ONE)).due == [("a.example:80", Queue(Source.USER, -2), NOW)]
 
 

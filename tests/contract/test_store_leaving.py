@@ -17,7 +17,7 @@ from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
 from crawlspace.status import Status
 from tests.contract.conftest import NOW, Known, full, key, new, short
-from tests.due_times import hasten_all
+from tests.due_times import make_all_due_by
 
 A, B, C, D = "a.example/", "a.example/bb", "a.example/ccc", "b.example/"
 HERE = {"checksum": None, "keep_in_index": True, "state": State.EXCLUDED, "status": Status.EXCLUDED_HERE}
@@ -250,7 +250,7 @@ def test_what_is_given_up_twice_can_still_be_deleted(known: Known) -> None:
 def test_hasten(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
     known.record(*(known.change(url, next_fetch=due) for url, due in ((A, NOW + 9), (B, NOW + 1), (C, None))))
-    assert (hasten_all(store, NOW + 5), hasten_all(store, NOW + 5)) == (1, 0)
+    assert (make_all_due_by(store, NOW + 5), make_all_due_by(store, NOW + 5)) == (1, 0)
     assert [known.get(url).next_fetch for url in (A, B, C, D)] == [NOW + 5, NOW + 1, None, None]
 
 
@@ -261,22 +261,26 @@ def test_hasten_some(known: Known, store: Store) -> None:
     known.record(*(known.change(url, next_fetch=due, fetched_at=at) for url, (due, at) in dues.items()))
     due = [(known.get(A).site, Queue(Source.REFRESH), NOW + 5)]
     ids = {url: known.get(url).id for url in dues}
-    assert store.hasten(NOW + 5, limit=1, fetched_by=NOW + 1) == (1, ids[A], due)
-    assert store.hasten(NOW + 5, after=ids[A], limit=1, fetched_by=NOW + 1) == (1, ids[C], due)
-    assert store.hasten(NOW + 5, after=ids[C], limit=9, fetched_by=NOW + 1)[:2] == (1, 0)
+    assert store.make_due_by(NOW + 5, limit=1, fetched_by=NOW + 1) == (1, ids[A], due)
+    assert store.make_due_by(NOW + 5, after=ids[A], limit=1, fetched_by=NOW + 1) == (1, ids[C], due)
+    assert store.make_due_by(NOW + 5, after=ids[C], limit=9, fetched_by=NOW + 1)[:2] == (1, 0)
     assert [known.get(url).next_fetch for url in dues] == [NOW + 5, NOW + 9, NOW + 5, NOW + 5]
-    assert store.hasten(NOW + 5) == (1, 0, due)
-    assert store.hasten(NOW + 5, after=ids[D]) == (0, 0, [])
+    assert store.make_due_by(NOW + 5) == (1, 0, due)
+    assert store.make_due_by(NOW + 5, after=ids[D]) == (0, 0, [])
 
 
 def test_hasten_retries(known: Known, store: Store) -> None:
     known.discover(A, B, C, D)
-    waits = {A: {"retries": 1, "next_fetch": NOW + 9}, B: {"next_fetch": NOW + 9}, C: {"asked": True, "next_fetch": NOW + 9}}
+    waits = {
+        A: {"retries": 1, "next_fetch": NOW + 9},
+        B: {"next_fetch": NOW + 9},
+        C: {"requested_by": True, "next_fetch": NOW + 9},
+    }
     known.record(*(known.change(url, **fields) for url, fields in waits.items()))
-    assert (store.hasten_retries(NOW + 5), store.hasten_retries(NOW + 5)) == (2, 0)
+    assert (store.make_retries_due_by(NOW + 5), store.make_retries_due_by(NOW + 5)) == (2, 0)
     assert [known.get(url).next_fetch for url in (A, B, C, D)] == [NOW + 5, NOW + 9, NOW + 5, None]
     leased = store.lease(known.get(A).site, 9, now=NOW + 5, until=NOW + 60)
-    assert (len(leased), store.hasten_retries(NOW + 1)) == (2, 0), "what is leased is not concerned"
+    assert (len(leased), store.make_retries_due_by(NOW + 1)) == (2, 0), "what is leased is not concerned"
 
 
 def test_pages_that_lead_to_what_was_forgotten(known: Known, store: Store) -> None:

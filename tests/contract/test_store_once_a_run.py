@@ -10,7 +10,7 @@ from crawlspace.model import Queue, Source, State
 from crawlspace.state.store import Store
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, Known
-from tests.due_times import hasten_all
+from tests.due_times import make_all_due_by
 
 LATER = NOW + 1_000
 REFRESH = Queue(Source.REFRESH)
@@ -22,7 +22,7 @@ DUE = [
     ("fetched in the second in which it began", {"fetched_at": NOW, "next_fetch": NOW + 1}, False),
     ("never fetched", {"fetched_at": None, "next_fetch": NOW + 9}, True),
     ("a retry", {"fetched_at": NOW + 5, "next_fetch": NOW + 9, "retries": 1, "state": State.FAILED}, True),
-    ("asked for by a person", {"fetched_at": NOW + 5, "next_fetch": NOW + 9, "asked": True}, True),
+    ("asked for by a person", {"fetched_at": NOW + 5, "next_fetch": NOW + 9, "requested_by": True}, True),
     ("due no later than it was fetched", {"fetched_at": NOW + 5, "next_fetch": NOW + 5}, True),
     ("a redirect", {"fetched_at": NOW + 5, "next_fetch": NOW + 6, "state": State.REDIRECTED}, False),
 ]
@@ -40,7 +40,7 @@ def test_what_is_due_again_in_a_run(known: Known, name: str, fields: dict[str, o
 
 
 @pytest.mark.parametrize("began", [None, NOW + 100], ids=["a run without an end", "the next run"])
-def test_what_was_set_aside_is_due_as_it_was(known: Known, began: int | None) -> None:
+def test_deferred_urls_are_due_as_before(known: Known, began: int | None) -> None:
     known.discover("a.example/1", "a.example/2")
     known.record(*(known.change(f"a.example/{n}", fetched_at=NOW + n, next_fetch=NOW + 10 - n) for n in (1, 2)))
     known.store.begin_run(NOW)
@@ -50,7 +50,7 @@ def test_what_was_set_aside_is_due_as_it_was(known: Known, began: int | None) ->
     assert known.leased("a.example", now=LATER) == ["a.example/2", "a.example/1"]
 
 
-def test_a_killed_run_loses_nothing_that_was_set_aside(open_store: Callable[[], Store], request: pytest.FixtureRequest) -> None:
+def test_a_killed_run_loses_no_deferred_urls(open_store: Callable[[], Store], request: pytest.FixtureRequest) -> None:
     known = Known(open_store())
     known.discover("a.example/")
     known.record(known.change("a.example/", fetched_at=NOW, next_fetch=NOW + 10))
@@ -96,18 +96,18 @@ def test_a_clock_that_was_set_back_in_a_run(known: Known) -> None:
     known.record(known.change("a.example/", fetched_at=NOW - 400, next_fetch=NOW - 300))
     assert known.leased("a.example", now=LATER) == []
     known.store.begin_run(NOW - 600, resumes=True)
-    assert known.store.due("a.example:80") == [], "it stays set aside"
+    assert known.store.due("a.example:80") == [], "it stays deferred"
 
 
-def test_what_was_set_aside_is_due_no_later_than_a_clock_that_was_set_back_allows(known: Known) -> None:
+def test_deferred_urls_are_due_no_later_than_a_clock_that_was_set_back_allows(known: Known) -> None:
     known.discover("a.example/", "a.example/soon")
     known.record(known.change("a.example/", fetched_at=NOW, next_fetch=NOW + 500))
     known.record(known.change("a.example/soon", fetched_at=NOW, next_fetch=NOW + 90))
     known.store.begin_run(NOW)
     assert known.leased("a.example", now=LATER, queue=REFRESH) == []
-    assert hasten_all(known.store, NOW + 100) == 1
+    assert make_all_due_by(known.store, NOW + 100) == 1
     assert [known.get(url).next_fetch for url in ("a.example/", "a.example/soon")] == [NOW + 100, NOW + 90]
-    assert known.store.due("a.example:80") == [(REFRESH, NOW + 100)], "what is not late stays set aside"
+    assert known.store.due("a.example:80") == [(REFRESH, NOW + 100)], "URLs that are not late stay deferred"
     assert known.leased("a.example", now=LATER) == [], "it was fetched in this run"
     known.store.begin_run(NOW + 50)
     assert known.leased("a.example", now=NOW + 101) == ["a.example/soon", "a.example/"]

@@ -151,7 +151,7 @@ def test_a_url_requested_by_a_person_waits_in_source_user(known: Known, store: S
     known.discover("a.example/1", "a.example/2", new("a.example/3", shift=-1))
     known.record(
         known.change("a.example/1", next_fetch=NOW - 9),
-        known.change("a.example/2", next_fetch=NOW, asked=True),
+        known.change("a.example/2", next_fetch=NOW, requested_by=True),
         known.change("a.example/3", next_fetch=NOW - 1),
     )
     assert store.due("a.example:80") == [(Queue(USER), NOW), (Queue(REFRESH, -1), NOW - 1), (Queue(REFRESH), NOW - 9)]

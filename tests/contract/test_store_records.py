@@ -151,22 +151,22 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one after the other"])
-@pytest.mark.parametrize(("title", "members", "winner"), GROUPS, ids=[row[0] for row in GROUPS])
+@pytest.mark.parametrize(("title", "members", "representative"), GROUPS, ids=[row[0] for row in GROUPS])
 def test_one_of_a_group(
-    known: Known, store: Store, title: str, members: list[tuple[str, int, str | None]], winner: str, at_once: bool
+    known: Known, store: Store, title: str, members: list[tuple[str, int, str | None]], representative: str, at_once: bool
 ) -> None:
     known.discover(*(new(url, redirects=redirects) for url, redirects, _ in members), "b/other")
     changes = [known.page(url, "same", canonical=key(named) if named else None) for url, _, named in members]
     for batch in [changes] if at_once else [[change] for change in changes]:
         known.record(*batch)
         known.acknowledge_all()
-    best = known.get(winner)
+    best = known.get(representative)
     assert {short(state.url): (state.indexed, state.duplicate_of) for state in store.urls() if state.checksum} == {
-        url: (True, None) if url == winner else (False, best.id) for url, _, _ in members
+        url: (True, None) if url == representative else (False, best.id) for url, _, _ in members
     }
 
 
-def test_the_next_one_takes_the_place_of_a_winner_that_goes(known: Known) -> None:
+def test_the_next_one_takes_the_place_of_a_representative_that_goes(known: Known) -> None:
     known.crawled(("a.example/", "one"), ("a.example/b", "one"), ("a.example/cc", "one"))
     assert known.get("a.example/").indexed
     known.record(known.page("a.example/", "two"))
@@ -211,7 +211,7 @@ def test_the_document_as_it_is_now(known: Known, store: Store) -> None:
     assert pushed(known).title == "new"
 
 
-def test_duplicates_are_noted_on_the_winner(known: Known) -> None:
+def test_duplicates_are_noted_on_the_representative(known: Known) -> None:
     known.crawled(("a.example/", "one"))
     known.discover("a.example/long", "a.example/b")
     known.record(known.page("a.example/long", "one", text="their text"), known.page("a.example/b", "one"))

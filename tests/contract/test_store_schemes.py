@@ -42,7 +42,7 @@ def test_https_stands_for_equal_pages(known: Known, pages: list[str], expected: 
     for url in pages:
         known.discover(url)
         known.record(known.page(url, "one"))
-    assert winners(known) == expected
+    assert representatives(known) == expected
     known.store.check()
 
 
@@ -50,7 +50,7 @@ def test_a_redirect_on_the_way_to_it_changes_nothing(known: Known) -> None:
     known.discover(PLAIN, new(SECURE, redirects=3))
     for url in (PLAIN, SECURE):
         known.record(known.page(url, "one"))
-    assert winners(known) == [SECURE]
+    assert representatives(known) == [SECURE]
 
 
 def test_http_stands_for_them_again_when_https_is_gone(known: Known) -> None:
@@ -58,17 +58,17 @@ def test_http_stands_for_them_again_when_https_is_gone(known: Known) -> None:
     for url in (PLAIN, SECURE):
         known.record(known.page(url, "one"))
     known.record(known.page(SECURE, "two"))
-    assert winners(known) == [PLAIN, SECURE]
+    assert representatives(known) == [PLAIN, SECURE]
 
 
 def test_an_http_page_of_an_earlier_version_gives_way_to_a_new_https_page(known: Known) -> None:
     known.discover(of_earlier_version(known, PLAIN))
     known.record(known.page(PLAIN, "one"))
     known = upgraded(known)
-    assert winners(known) == [PLAIN]
+    assert representatives(known) == [PLAIN]
     known.discover(SECURE)
     known.record(known.page(SECURE, "one"))
-    assert winners(known) == [SECURE]
+    assert representatives(known) == [SECURE]
     known.store.check()
 
 
@@ -82,12 +82,12 @@ def test_pages_of_an_earlier_version_stay_as_they_are_until_one_changes(known: K
         db.execute("UPDATE url SET indexed = url LIKE 'http:%'")
         db.close()
         known = upgraded(known)
-        assert winners(known) == [PLAIN]
+        assert representatives(known) == [PLAIN]
         assert known.get(SECURE).duplicate_of == known.get(PLAIN).id
         known.store.check()
     for url in (PLAIN, SECURE):
         known.record(known.page(url, "two"))
-    assert winners(known) == [SECURE]
+    assert representatives(known) == [SECURE]
     known.store.check()
 
 
@@ -110,5 +110,5 @@ def upgraded(known: Known) -> Known:
     return Known(SqliteStore(path, sinks=("index", "log")))
 
 
-def winners(known: Known) -> list[str]:
+def representatives(known: Known) -> list[str]:
     return [full(state.url) for state in known.store.urls() if state.indexed]

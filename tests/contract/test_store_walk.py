@@ -216,17 +216,17 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         self.both(lambda store: store.drop_inherited())
 
     @rule(latest=times, after=st.integers(0, 8), limit=st.integers(1, 9), fetched_by=st.none() | times)
-    def hasten(self, latest: int, after: int, limit: int, fetched_by: int | None) -> None:
-        self.both(lambda store: store.hasten_retries(latest))
-        self.both(lambda store: store.hasten(latest, after=after, limit=limit, fetched_by=fetched_by).due)
+    def make_due_by(self, latest: int, after: int, limit: int, fetched_by: int | None) -> None:
+        self.both(lambda store: store.make_retries_due_by(latest))
+        self.both(lambda store: store.make_due_by(latest, after=after, limit=limit, fetched_by=fetched_by).due)
 
     @rule(at=times, after=st.integers(0, 8), limit=st.integers(1, 9), fetched_by=times)
     def schedule(self, at: int, after: int, limit: int, fetched_by: int) -> None:
         self.both(lambda store: store.schedule(at, after=after, limit=limit, fetched_by=fetched_by))
 
     @rule(counts=st.booleans(), latest=times, after=st.integers(0, 8), limit=st.integers(1, 9))
-    def set_age_counts(self, counts: bool, latest: int, after: int, limit: int) -> None:
-        self.both(lambda store: store.set_age_counts(counts=counts, latest=latest, after=after, limit=limit))
+    def set_due_by_age(self, counts: bool, latest: int, after: int, limit: int) -> None:
+        self.both(lambda store: store.set_due_by_age(counts=counts, latest=latest, after=after, limit=limit))
 
     @rule(
         urls=st.lists(places, min_size=2, max_size=6, unique=True),
@@ -300,10 +300,10 @@ class StoreWalk(ArchiveSteps, SinkSteps):
         for state in states.values():
             assert (state.checksum is not None) == (state.indexed or state.duplicate_of is not None)
             if state.duplicate_of is not None:
-                winner = states[state.duplicate_of]
-                assert winner.indexed
+                representative = states[state.duplicate_of]
+                assert representative.indexed
                 named = {page.checksum for page in states.values() if page.key == state.canonical and page.canonical is None}
-                assert winner.checksum in {state.checksum, *named}
+                assert representative.checksum in {state.checksum, *named}
 
     @invariant()
     def nothing_is_left_lying(self) -> None:

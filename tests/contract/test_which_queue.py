@@ -8,13 +8,13 @@ from itertools import product
 import pytest
 from msgspec import structs
 
-from crawlspace.model import SHIFTS, Asked, Queue, Source, State, UrlState
+from crawlspace.model import SHIFTS, Queue, Requester, Source, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.store import Store
 from tests.contract.conftest import NOW, Known, new
 
 SITE = "a.example:80"
-CASES = list(product(State, Asked, [0, 2], [Source.USER, Source.REDIR, Source.INDEX_FOLLOW], [-2, 1]))
+CASES = list(product(State, Requester, [0, 2], [Source.USER, Source.REDIR, Source.INDEX_FOLLOW], [-2, 1]))
 """State, asked, retries, source and shift."""
 
 
@@ -23,7 +23,7 @@ def fill(known: Known) -> list[int]:
     urls = [f"a.example/{number}" for number in range(len(CASES))]
     known.discover(*(new(url) for url in urls))
     for url, (state, asked, retries, source, shift) in zip(urls, CASES, strict=True):
-        given = structs.replace(known.get(url), state=state, asked=asked, retries=retries, source=source, shift=shift)
+        given = structs.replace(known.get(url), state=state, requested_by=asked, retries=retries, source=source, shift=shift)
         given.next_fetch = None if state is State.PENDING else NOW
         known.record(Change(given))
     return [known.get(url).id for url in urls]

@@ -18,7 +18,7 @@ from crawlspace.state.redis.workers import Worker
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import Project
-from tests.due_times import hasten_all
+from tests.due_times import make_all_due_by
 from tests.servers import another_client, emptied, redis_server
 
 FAST = "DOWNLOAD_DELAY = 0\nCRAWLSPACE_RETRY_WAIT = 0.1\nCRAWLSPACE_BACKOFF_MAX = 0.2\nDOWNLOAD_TIMEOUT = 300\nCRAWLSPACE_ARCHIVE = False\n"
@@ -95,7 +95,7 @@ def indexed(project: Project, name: str = "demo") -> list[str]:
 def make_due(project: Project, name: str = "demo") -> None:
     """Have everything known be due now, as after its interval."""
     with opened(project, name) as store:
-        hasten_all(store, 0)
+        make_all_due_by(store, 0)
 
 
 def refusals(project: Project, name: str = "demo") -> dict[str, int]:

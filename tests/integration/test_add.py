@@ -59,7 +59,7 @@ def test_an_imported_error_is_added_again(demo: Project, run: Run) -> None:
     file.write_text("http://a.example/x R 2\n")
     run("import-pending", "demo", str(file)).succeeded()
     assert run("add", "demo", "http://a.example/x").succeeded().stdout == "1 URL is due now: the next crawl fetches it\n"
-    assert states(demo)["/x"].asked
+    assert states(demo)["/x"].requested_by
 
 
 def test_what_has_no_effect_is_named(demo: Project, run: Run) -> None:
@@ -168,8 +168,8 @@ def test_the_links_of_a_page_are_listed_to_choose_from(project: MakeProject, kin
         assert "1 URL is due now: the next crawl fetches it\n" in taken.stdout
         assert f"taken: {server.url('/a')}\n" in taken.stdout
         assert f"{server.url('/private/x')} is refused: a prefix rule" in taken.stderr
-        assert states(demo)["/a"].asked
-        assert not states(demo)["/gone"].asked
+        assert states(demo)["/a"].requested_by
+        assert not states(demo)["/gone"].requested_by
         beyond = demo.scrapy("add", "demo", server.url("/"), "--take", "2-7")
         assert (beyond.returncode, beyond.stderr) == (2, "--take has 7, and the page has 6 links: --list shows them\n")
 

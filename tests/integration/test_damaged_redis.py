@@ -39,8 +39,8 @@ DAMAGED = [
     ("site_name", no_record, "what Redis keeps of this collection is damaged"),
     ("health", no_text, "what Redis keeps of this collection is damaged"),
     ("meta", no_record, "is damaged"),
-    ("url:0", no_text, "they were put aside"),
-    ("url:0", no_url, "they were put aside"),
+    ("url:0", no_text, "they were quarantined"),
+    ("url:0", no_url, "they were quarantined"),
     ("document", no_record, ""),
     ("links", no_text, ""),
 ]

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from crawlspace.crawl.timed.refreshes import RUNNING, SETTLED
-from crawlspace.model import Asked
+from crawlspace.model import Requester
 from crawlspace.state.changes import Change
 from tests.conftest import MakeProject, Project, assert_same
 from tests.integration.killed_at_commit import crawl_killed
@@ -67,14 +67,17 @@ def test_kill_9_within_each_transaction_of_a_refresh(project: MakeProject) -> No
             process = crawl_killed(kills + 1, output=demo.folder / "output.txt", env=demo.env)
             status = process.wait()
             with opened(demo, "demo") as store:
-                seen.add((store.get_meta(RUNNING) or "", sum(state.asked is Asked.BY_SCHEDULE for state in store.urls())))
+                seen.add((store.get_meta(RUNNING) or "", sum(state.requested_by is Requester.SCHEDULE for state in store.urls())))
             if status != -signal.SIGKILL:
                 break
             kills += 1
         assert status == 0, process.output()
         assert len(seen) > 2, "some were killed when a refresh had begun, and when a part was fetched"
         assert seen >= {("", 0)}
-        assert all(state.asked is Asked.NO and (state.fetched_at or 0) > before[path] for path, state in states(demo).items())
+        assert all(
+            state.requested_by is Requester.NOBODY and (state.fetched_at or 0) > before[path]
+            for path, state in states(demo).items()
+        )
         assert set(server.paths()) == set(PAGES)
         server.forget()
         demo.crawl("demo").succeeded()

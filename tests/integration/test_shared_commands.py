@@ -225,7 +225,7 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()
     assert (again.stdout, again.stderr) == ("1 URL is due now\n", LEFT_ALONE)
     assert worker.heartbeat().edition != edition, "the workers hear of it"
-    assert worker.drains(EMBEDDED, place_of_index(demo))[0]
+    assert worker.drains(EMBEDDED, location_of_index(demo))[0]
     forgotten = run("forget", "demo", f"{HOME}/").succeeded()
     assert forgotten.stderr == CRAWL_UPDATES_INDEX
     with opened(demo) as store:
@@ -234,14 +234,14 @@ def test_what_is_fetched_now_is_left_alone(demo: Project, run: Run) -> None:
     assert run("recrawl", "demo", f"{HOME}/b").succeeded().stdout == "1 URL is due now: the next crawl fetches it\n"
 
 
-def place_of_index(demo: Project) -> str:
+def location_of_index(demo: Project) -> str:
     return f"{HOST}:{(demo.data / 'demo' / 'index.db').resolve()}"
 
 
 def test_urls_of_an_expired_worker_are_not_being_fetched(now_ms: int, demo: Project, key: RedisStore, run: Run) -> None:
     worker = worker_of(demo)
     worker.take(refill={}, new=9, limit=9, now=NOW, until=NOW + 600)
-    assert worker.drains(EMBEDDED, place_of_index(demo))[0]
+    assert worker.drains(EMBEDDED, location_of_index(demo))[0]
     aged(key, worker, now_ms, since_s=60, unseen_s=31, received="")
     again = run("recrawl", "demo", f"{HOME}/").succeeded()
     assert (again.stdout, again.stderr) == ("1 URL is due now: the next crawl fetches it\n", "")
@@ -251,7 +251,7 @@ def test_urls_of_an_expired_worker_are_not_being_fetched(now_ms: int, demo: Proj
 
 
 def test_while_a_command_sends_to_the_index_no_worker_does(demo: Project, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    here, send, seen = place_of_index(demo), EmbeddedIndex.send, []
+    here, send, seen = location_of_index(demo), EmbeddedIndex.send, []
     other, late = worker_of(demo), Worker(RedisStore(another_client(), "demo", crawls=True), timeout_s=30)
 
     def watched(index: EmbeddedIndex, orders: Sequence[IndexOrder], mark: BatchMark | None = None) -> object:
@@ -378,9 +378,9 @@ def looked_at(run: Run, name: bytes | str) -> None:
 @pytest.mark.parametrize(
     ("row", "says"),
     [
-        ([1, f"{HOME}/", "k" * 8, 1, "done"], ""),
-        ([1, f"{HOME}/", "k" * 8, 1, 99, None, 0, 0, 0, 0, 1, NOW], "what Redis keeps of this collection is damaged (URL 1: "),
-        ([2, "of a later version"], ""),
+        ([2, f"{HOME}/", "k" * 8, 1, "done"], ""),
+        ([2, f"{HOME}/", "k" * 8, 1, 99, None, 0, 0, 0, 0, 1, NOW], "what Redis keeps of this collection is damaged (URL 1: "),
+        ([3, "of a later version"], ""),
     ],
 )
 def test_a_record_that_is_not_ours(demo: Project, key: RedisStore, run: Run, row: list[object], says: str) -> None:

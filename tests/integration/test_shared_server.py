@@ -81,7 +81,7 @@ def test_a_server_that_cannot_be_used(team: MakeTeam, url: str, reported: str) -
     assert len(run.stderr.splitlines()) == 1
 
 
-def test_records_that_are_not_ours_are_put_aside(team: MakeTeam, four: list[Server]) -> None:
+def test_records_that_are_not_ours_are_quarantined(team: MakeTeam, four: list[Server]) -> None:
     garbage = [b"\x00garbage", b"\x93\x63\x01\x02", b"cos\nsystem\n(S'true'\ntR.", b""]
     release = hold(four, 4)  # none of the records is that of a page that was fetched before they are written
     shared = team(four[0].url("/"))

@@ -28,7 +28,7 @@ from crawlspace.model import NewUrl, Source
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.status import Status
 from crawlspace.urls import parse, url_key
-from tests.due_times import hasten_all
+from tests.due_times import make_all_due_by
 from tests.http import Reply, Request
 from tests.sites import Site, drop, page, serve, status
 from tests.unit.crawl.test_engine_life import HOME, Web
@@ -237,7 +237,7 @@ class _Outage:
         say(f"a day on which the site is {how}" if how == "well" else f"a day on which the site {how}")
         if self._collection.store_file.exists():
             with contextlib.closing(SqliteStore(self._collection.store_file)) as store:
-                hasten_all(store, 0)
+                make_all_due_by(store, 0)
         with self._answering(how):
             self._collection.crawl(may_fail=how != "well")
 

@@ -108,7 +108,7 @@ def _rows(told: Sequence[Told], server: str) -> list[Row]:
         Row(_NAME, "bulk requests, of which something happened to", f"{happened.total():,}, {happened.total() - happened['']:,}"),
         Row(_NAME, "what happened", faults),
         Row(_NAME, "kills of the process that sends", f"{sum(one.kills for one in told):,}"),
-        Row(_NAME, "orders, documents put aside, orders sent", f"{orders:,}, {sum(one.parked for one in told):,}, {sent:,}"),
+        Row(_NAME, "orders, parked orders, orders sent", f"{orders:,}, {sum(one.parked for one in told):,}, {sent:,}"),
         Row(_NAME, "seeds with a difference", f"{wrong}", "0", wrong == 0),
     ]
 

@@ -27,9 +27,9 @@ from crawlspace.config.collection import Collection, RefreshMode
 from crawlspace.crawl.conditional import begin_generation
 from crawlspace.crawl.timed.steps import SharedPass, Steps, TimedStep
 from crawlspace.cron import Cron
-from crawlspace.model import Asked, Queue, Source, State, UrlState
+from crawlspace.model import Queue, Requester, Source, State, UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.due_times import CLOCKS_DIFFER_S, NOT_BY_AGE, Hastened, is_by_age
+from crawlspace.state.due_times import CLOCKS_DIFFER_S, NOT_DUE_BY_AGE, DueChanges, is_due_by_age
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.store import Store
@@ -50,7 +50,7 @@ RUNNING = "refresh_running"
 _CLAIM = "refresh begins"
 _CLAIM_S = 30
 """A worker that was killed while it began keeps the others from it for so long at most."""
-AGE = "age_counts"
+AGE = "due_by_age"
 """Meta: ON or OFF; while that is being changed, what it will be, and the last id that this has come to."""
 ON, OFF = "on", "off"
 
@@ -131,7 +131,7 @@ class Cycles:
         after = 0
         # Another worker's cycle may have begun before a URL was forgotten here that it had found.
         while forgets or not self._has_begun_elsewhere():
-            step = self._store.hasten(now, after=after, fetched_by=fetched_by)
+            step = self._store.make_due_by(now, after=after, fetched_by=fetched_by)
             after = step.last
             if not after:
                 self._store.set_meta(CYCLE_BEGAN, str(now))
@@ -227,7 +227,7 @@ class ScheduledRefresh:
         while (what := self._pass.what()) is not None and what.isdigit():
             yield from self._pass.steps(what, partial(self._step, int(what)), done="")
 
-    def _step(self, began: int, after: int) -> Hastened:
+    def _step(self, began: int, after: int) -> DueChanges:
         return self._store.schedule(
             int(self._clock.now()), fetched_by=began - 1, after=after
         )  # what was fetched in that second is new enough
@@ -277,19 +277,19 @@ class SmartRefresh:
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
         """Have a leased URL not be due by its age, if it is only due by that and nothing is any more; return whether it was."""
-        if self._counts or not self._steps.has_remaining or not is_by_age(state) or state.next_fetch is None:
+        if self._counts or not self._steps.has_remaining or not is_due_by_age(state) or state.next_fetch is None:
             return False
-        changes.append(Change(structs.replace(state, next_fetch=state.next_fetch + NOT_BY_AGE)))
+        changes.append(Change(structs.replace(state, next_fetch=state.next_fetch + NOT_DUE_BY_AGE)))
         return True
 
-    def _step(self, after: int) -> Hastened:
-        return self._store.set_age_counts(counts=self._counts, latest=int(self._clock.now()) + self._longest_s, after=after)
+    def _step(self, after: int) -> DueChanges:
+        return self._store.set_due_by_age(counts=self._counts, latest=int(self._clock.now()) + self._longest_s, after=after)
 
 
 def _first(state: UrlState, now: int) -> Change | None:
     if state.next_fetch is None or state.lease_until is not None:
         return None
-    return Change(structs.replace(state, asked=Asked.BY_PERSON, next_fetch=min(state.next_fetch, now)))
+    return Change(structs.replace(state, requested_by=Requester.PERSON, next_fetch=min(state.next_fetch, now)))
 
 
 def _forgotten(state: UrlState) -> Change | None:

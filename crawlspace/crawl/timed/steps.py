@@ -12,7 +12,7 @@ from math import inf
 from typing import Generic, TypeVar
 
 from crawlspace.clock import Clock
-from crawlspace.state.due_times import Due, Hastened
+from crawlspace.state.due_times import Due, DueChanges
 from crawlspace.state.store import MetaStore
 
 STEP_EVERY_S = 0.1
@@ -84,7 +84,7 @@ class SharedPass:
         what, _, after = (self._store.get_meta(self._name) or "").rpartition(" ")
         return what if what and after.isdigit() else None
 
-    def steps(self, what: str, change: Callable[[int], Hastened], *, done: str) -> Iterator[TimedStep]:
+    def steps(self, what: str, change: Callable[[int], DueChanges], *, done: str) -> Iterator[TimedStep]:
         """Make the steps that are this worker's; `change` makes the one behind an id, `done` is the value afterwards."""
         while (after := self._position(what)) is not None:
             if not self._takes_turn():

@@ -14,7 +14,7 @@ from crawlspace.crawl.timed.refreshes import Cycles, ScheduledRefresh, SmartRefr
 from crawlspace.crawl.timed.steps import Steps, TimedStep
 from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
-from crawlspace.state.due_times import NOT_BY_AGE, Due, Hastened
+from crawlspace.state.due_times import NOT_DUE_BY_AGE, Due, DueChanges
 from crawlspace.state.metadata import get_integer
 from crawlspace.state.recrawl import RecrawlPolicy, retry_wait
 from crawlspace.state.store import Store
@@ -37,14 +37,14 @@ class PassingTime:
         longest_retry_s = retry_wait(max(1, collection.policy.retry_times), retry_after_s=None, policy=collection.policy)
         self._continuous = collection.continuous
         self._watch = ClockWatch(store, clock, longest_s=longest_s)
-        self.hastened = self._watch.start(longest_retry_s=longest_retry_s)
+        self.due_earlier = self._watch.start(longest_retry_s=longest_retry_s)
         """Number of URLs made due earlier, because the clock was set back or the longest interval was reduced."""
         counts = store.counts()
         self.retries_until = clock.now() + longest_retry_s if counts.retrying else 0.0
         """Time until which retries of earlier runs are outstanding."""
         self._cycles = Cycles(collection, store, clock)
         self._cycles.start(has_work=counts.has_work)
-        self._smart = SmartRefresh(store, clock, counts=refresh.age_counts, longest_s=longest_s)
+        self._smart = SmartRefresh(store, clock, counts=refresh.has_due_times, longest_s=longest_s)
         self._schedule = ScheduledRefresh(refresh.schedule, store, clock, continuous=collection.continuous)
 
     def policy(self) -> RecrawlPolicy:
@@ -87,7 +87,7 @@ class ClockWatch:
         self._clock = clock
         self._longest_s = longest_s
         self._checked_at = clock.monotonic()
-        self._steps: Steps[Hastened] = Steps(clock)
+        self._steps: Steps[DueChanges] = Steps(clock)
 
     def start(self, *, longest_retry_s: int) -> int:
         """Make the first check, and make the retries of earlier runs due within the longest wait for a retry.
@@ -95,7 +95,7 @@ class ClockWatch:
         A longer wait that a site requested (Retry-After) is stored with the site.
         """
         if self._store.counts().retrying:
-            self._store.hasten_retries(int(self._clock.now()) + longest_retry_s)
+            self._store.make_retries_due_by(int(self._clock.now()) + longest_retry_s)
         return self.check()
 
     def check(self) -> int:
@@ -114,7 +114,7 @@ class ClockWatch:
         step = self._steps.next()
         return () if step is None else step.due
 
-    def _all_steps(self) -> Iterator[Hastened]:
+    def _all_steps(self) -> Iterator[DueChanges]:
         now = int(self._clock.now())
         seen_at, longest = get_integer(self._store, SEEN_AT), get_integer(self._store, LONGEST)
         set_back = seen_at is not None and now < seen_at - _SET_BACK_S
@@ -123,7 +123,7 @@ class ClockWatch:
             self._store.forget_robots(read_after=now)
         has_more, after = set_back or shortened, 0
         while has_more:
-            step = self._store.hasten(now + self._longest_s, after=after, until=NOT_BY_AGE)
+            step = self._store.make_due_by(now + self._longest_s, after=after, until=NOT_DUE_BY_AGE)
             after = step.last
             has_more = after > 0
             yield step

@@ -193,11 +193,11 @@ class Session:
                 self.collection.max_deletions_percent,
                 name,
             )
-        if self.startup.hastened:
+        if self.startup.due_earlier:
             logger.warning(
                 "due within CRAWLSPACE_REFRESH_MAX from now: %s that would have been due later, because the clock was set back or the"
                 " setting made shorter",
-                counted(self.startup.hastened, "URL"),
+                counted(self.startup.due_earlier, "URL"),
             )
 
     def guard_connections(self, wake: Callable[[], None]) -> None:

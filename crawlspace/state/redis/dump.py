@@ -148,12 +148,12 @@ class RedisSide:
 
     def _whole(self, states: Sequence[UrlState]) -> Iterator[UrlRecord]:
         ids = [state.id for state in states]
-        links, documents, asides, link_metadata, pages, marks = (
-            self._get(key, ids) for key in (Key.LINKS, Key.DOCUMENT, Key.ASIDE, Key.LINK_METADATA, Key.BY, Key.MARK)
+        links, documents, alternates, link_metadata, pages, marks = (
+            self._get(key, ids) for key in (Key.LINKS, Key.DOCUMENT, Key.ALTERNATE, Key.LINK_METADATA, Key.BY, Key.MARK)
         )
         left = self._store.left_to_others(ids)
-        groups = {state.id: asides.get(state.id, state.checksum) for state in states if state.checksum is not None}
-        incumbents = self._get(Key.INCUMBENT, list(groups.values()))
+        groups = {state.id: alternates.get(state.id, state.checksum) for state in states if state.checksum is not None}
+        representatives = self._get(Key.REPRESENTATIVE, list(groups.values()))
         brings = {one.id: one.checksum for one in states if one.checksum and (one.indexed or groups[one.id] != one.checksum)}
         texts = self._get(Key.TEXT, list(brings.values()))
         for state in states:
@@ -165,8 +165,8 @@ class RedisSide:
                 links.get(id, b""),
                 document,
                 _text(texts.get(brings.get(id, b""))),
-                asides.get(id),
-                state.indexed and incumbents.get(groups[id]) == str(id).encode(),
+                alternates.get(id),
+                state.indexed and representatives.get(groups[id]) == str(id).encode(),
                 id in left,
                 _text(link_metadata.get(id)),
                 int(pages[id]) if id in pages else None,
@@ -224,7 +224,7 @@ class RedisSide:
             "move_part",
             before=self._mark,
             mark=now,
-            urls=[(one.id, _row(one), one.site, one.aside_in and raw(one.aside_in), one.indexed) for one in urls],
+            urls=[(one.id, _row(one), one.site, one.alternate_in and raw(one.alternate_in), one.indexed) for one in urls],
             waits=[(one.site, one.wait_until, one.wait_s) for one in sites],
             commands=list(_commands(batch)),
         ):
@@ -233,13 +233,13 @@ class RedisSide:
             )
         self._mark = now
 
-    def index_places(self) -> dict[str, str]:
+    def index_locations(self) -> dict[str, str]:
         """Return where the indexes are that the sinks send to, by sink, among all machines."""
-        return {sink.decode(): place.decode() for sink, place in self._hash(Key.INDEX).items()}
+        return {sink.decode(): location.decode() for sink, location in self._hash(Key.INDEX).items()}
 
-    def keep_index_places(self, places: Mapping[str, str]) -> None:
-        for sink, place in places.items():
-            self._command("HSET", Key.INDEX, sink, place)
+    def keep_index_locations(self, locations: Mapping[str, str]) -> None:
+        for sink, location in locations.items():
+            self._command("HSET", Key.INDEX, sink, location)
 
     def clear(self) -> None:
         """Remove all of an unfinished copy, last of all its mark."""
@@ -290,7 +290,7 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
                 put(Key.DOCUMENT, id, one.document and raw(written(one.document)))
                 put(Key.FIELDS, id, raw(written(one.document.fields)) if one.document and one.document.fields else None)
                 put(Key.TEXT, checksum, one.text)
-                put(Key.INCUMBENT, checksum, id if one.incumbent else None)  # it does not stand aside
+                put(Key.REPRESENTATIVE, checksum, id if one.representative else None)  # it is no alternate
                 put(Key.INHERITED, id, one.inherited)
                 put(Key.LINK_METADATA, id, one.link_metadata)
                 put(Key.MARK, id, None if one.inherited_mark is None else str(one.inherited_mark))
@@ -329,7 +329,7 @@ def _row(url: UrlRecord) -> list[object]:
     """Return a URL as `lua/records.lua` has it; its site has no number yet."""
     row: dict[str, object] = {name: getattr(url, name, None) for name in Row.__struct_fields__}
     row.update(
-        asked=int(url.asked) or False,
+        requested_by=int(url.requested_by) or False,
         version=FORMAT,
         site=0,
         key=number(url.key),

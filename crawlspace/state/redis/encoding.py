@@ -20,7 +20,7 @@ from msgspec.structs import astuple
 
 from crawlspace.document import Document
 from crawlspace.errors import StoreDamaged
-from crawlspace.model import Asked, Held, NewUrl, Source, State, UrlState
+from crawlspace.model import Held, NewUrl, Requester, Source, State, UrlState
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.duplicates import leaves_group, stays_in_index, with_scheme
 from crawlspace.state.fields import FIELDS, MERGED, WRITTEN
@@ -29,16 +29,16 @@ from crawlspace.state.views import KnownUrl
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """The first element of each record, and the value of the key `format`: a store of another format is refused."""
 PART = 65_536
 """Ids whose records are in one hash."""
 NOTHING = msgspec.Raw(b"\xc0")
-_ASKED = tuple(Asked)
+_REQUESTERS = tuple(Requester)
 
 
 class Row(msgspec.Struct, array_like=True, gc=False):
-    """A record as it is stored; the functions have the places of its elements from here (`library.py`). New ones come last."""
+    """A record as it is stored; the functions get the positions of its elements from here (`library.py`). New ones come last."""
 
     version: int
     url: str
@@ -71,8 +71,8 @@ class Row(msgspec.Struct, array_like=True, gc=False):
     last_modified: str | None = None
     held: Held | None = None
     held_mark: int = 0
-    asked: bool | int = False
-    """False for NO, because 0 is true in Lua; else as in UrlState. Earlier versions wrote True for BY_PERSON."""
+    requested_by: bool | int = False
+    """False for NOBODY, because 0 is true in Lua; else as in UrlState."""
     fields_mark: msgspec.Raw = NOTHING
     detail: str | None = None
 
@@ -124,12 +124,12 @@ def number_of(value: msgspec.Raw) -> int | None:
 
 
 class UrlReply(msgspec.Struct, array_like=True):
-    """The reply of a function for a URL, its record in one piece; `winner` is that of its group (0: none), `inherited` is False where nothing is."""
+    """The reply of a function for a URL, its record in one piece; `representative` is that of its group (0: none), `inherited` False for none."""
 
     id: int
     row: msgspec.Raw
     site: str
-    winner: int
+    representative: int
     inherited: str | Literal[False]
 
 
@@ -152,12 +152,12 @@ def states_of(reply: bytes) -> list[UrlState]:
 class Batch(msgspec.Struct, array_like=True):
     """URLs that have just been leased: `rows` is an array of records, in the order of `ids`, which have commas between.
 
-    The others are ids, each followed by the winner of its group, or by its inherited metadata.
+    The others are ids, each followed by the representative of its group, or by its inherited metadata.
     """
 
     ids: str
     rows: msgspec.Raw
-    winners: list[str]
+    representatives: list[str]
     inherited: list[str]
 
 
@@ -177,12 +177,12 @@ def batch_of(reply: bytes) -> Batch:
 
 def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
     """Return leased URLs, with the lease that their records do not have; None where a record is damaged, so that none can be decoded."""
-    winners = dict(zip(map(int, batch.winners[::2]), map(int, batch.winners[1::2]), strict=True))
+    representatives = dict(zip(map(int, batch.representatives[::2]), map(int, batch.representatives[1::2]), strict=True))
     inherited = dict(zip(map(int, batch.inherited[::2]), batch.inherited[1::2], strict=True))
     try:
         rows = _read_rows(bytes_of(batch.rows) or b"")
         return [
-            _state_of(id, row, site, winners.get(id, 0), inherited.get(id), until)
+            _state_of(id, row, site, representatives.get(id, 0), inherited.get(id), until)
             for id, row in zip(ids_of(batch.ids), rows, strict=True)
         ]
     except UNREADABLE:
@@ -201,7 +201,7 @@ def leased_one_by_one(reply: bytes, until: int) -> list[UrlState]:
 def decode_state(reply: UrlReply, lease_until: int | None = None) -> UrlState:
     """Raises StoreDamaged."""
     try:
-        return _state_of(reply.id, _row_of(reply), reply.site, reply.winner, reply.inherited or None, lease_until)
+        return _state_of(reply.id, _row_of(reply), reply.site, reply.representative, reply.inherited or None, lease_until)
     except UNREADABLE as error:
         raise damaged(f"URL {reply.id}: {error}") from error
 
@@ -210,19 +210,26 @@ def _row_of(reply: UrlReply) -> Row:
     return _read_row(bytes_of(reply.row) or b"")
 
 
-_BESIDE_ROW = ("id", "site", "inherited", "indexed", "duplicate_of")
-"""What a reply has of a URL beside its record."""
-_PLACES = {name: place for place, name in enumerate((*Row.__struct_fields__, *_BESIDE_ROW))}
-_in_order = itemgetter(*(_PLACES[name] for name in FIELDS))
-_URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _ASKED_AT, _FIELDS_MARK, _ARCHIVED, _INHERITED = map(
-    _PLACES.__getitem__,
-    ("url", "key", "rank", "lease_until", "checksum", "canonical", "asked", "fields_mark", "archived", "inherited"),
+_NOT_IN_ROW = ("id", "site", "inherited", "indexed", "duplicate_of")
+"""The fields of a reply that are not in the record of the URL."""
+_POSITIONS = {name: position for position, name in enumerate((*Row.__struct_fields__, *_NOT_IN_ROW))}
+_in_order = itemgetter(*(_POSITIONS[name] for name in FIELDS))
+_URL, _KEY, _RANK, _LEASE_UNTIL, _CHECKSUM, _CANONICAL, _REQUESTED_BY, _FIELDS_MARK, _ARCHIVED, _INHERITED = map(
+    _POSITIONS.__getitem__,
+    ("url", "key", "rank", "lease_until", "checksum", "canonical", "requested_by", "fields_mark", "archived", "inherited"),
 )
 
 
-def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, leased_until: int | None) -> UrlState:
-    """`winner` is that of its group, 0: none. By position and not by name, which takes half as long."""
-    values: list[Any] = [*astuple(row), id, site, inherited, winner == id, winner if winner not in (0, id) else None]
+def _state_of(id: int, row: Row, site: str, representative: int, inherited: str | None, leased_until: int | None) -> UrlState:
+    """`representative` is that of its group, 0: none. By position and not by name, which takes half as long."""
+    values: list[Any] = [
+        *astuple(row),
+        id,
+        site,
+        inherited,
+        representative == id,
+        representative if representative not in (0, id) else None,
+    ]
     url, checksum, canonical, fields_mark = values[_URL], values[_CHECKSUM], values[_CANONICAL], values[_FIELDS_MARK]
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
         raise ValueError(f"{url[:80]!r} is no URL")
@@ -235,7 +242,7 @@ def _state_of(id: int, row: Row, site: str, winner: int, inherited: str | None, 
         values[_LEASE_UNTIL] = leased_until
     values[_CHECKSUM] = None if checksum is NOTHING else bytes_of(checksum)
     values[_CANONICAL] = None if canonical is NOTHING else number_of(canonical)
-    values[_ASKED_AT] = _ASKED[values[_ASKED_AT]]
+    values[_REQUESTED_BY] = _REQUESTERS[values[_REQUESTED_BY]]
     values[_FIELDS_MARK] = 0 if fields_mark is NOTHING else number_of(fields_mark) or 0
     return UrlState(*_in_order(values))
 
@@ -259,7 +266,7 @@ def _known_of(reply: UrlReply) -> KnownUrl:
     return KnownUrl(
         reply.id, _key_of(row.key)[0], row.url, reply.site, row.state, row.status, row.depth, row.host_as_written,
         has_document=row.checksum != NOTHING,
-        indexed=reply.winner == reply.id,
+        indexed=reply.representative == reply.id,
         held=row.held,
         never_due=row.state != State.PENDING and row.next_fetch is None,
         source=row.source, shift=row.shift, refused=row.refused, archived=row.archived, ordered=row.ordered,
@@ -337,7 +344,7 @@ def _fields_of(state: UrlState, archived: int | None) -> list[object]:
     row[_ARCHIVED] = False if archived == NOWHERE else archived
     row[_CHECKSUM] = None if state.checksum is None else raw(state.checksum)
     row[_CANONICAL] = None if state.canonical is None else number(state.canonical)
-    row[_ASKED_AT] = int(state.asked) or False
+    row[_REQUESTED_BY] = int(state.requested_by) or False
     row[_FIELDS_MARK] = number(state.fields_mark) if state.fields_mark else None
     return row
 

@@ -10,7 +10,7 @@ class Key(StrEnum):
     """A key of the collection."""
 
     ARCHIVE_FILE = "archive_file"
-    ASIDE = "aside"
+    ALTERNATE = "alternate"
     BROKEN = "broken"
     BY = "by"
     CLAIMED = "claimed"
@@ -29,7 +29,7 @@ class Key(StrEnum):
     HELD = "held"
     HOST = "host"
     HOST_UNCOUNTED = "host_uncounted"
-    INCUMBENT = "incumbent"
+    REPRESENTATIVE = "representative"
     INDEX = "index"
     INHERITED = "inherited"
     KEPT = "kept"
@@ -49,7 +49,7 @@ class Key(StrEnum):
     ROBOTS = "robots"
     RUN = "run"
     SCHEMES = "schemes"
-    SET_ASIDE = "set_aside"
+    DEFERRED = "deferred"
     SETTLING = "settling"
     SITE = "site"
     SITE_NAME = "site_name"
@@ -64,14 +64,14 @@ class Key(StrEnum):
 TYPES: Mapping[str, frozenset[Key]] = {
     "string": frozenset({Key.FORMAT, Key.RUN, Key.SETTLING}),
     "list": frozenset({Key.TO_INHERIT}),
-    "set": frozenset({Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PENDING, Key.SCHEMES, Key.SET_ASIDE}),
+    "set": frozenset({Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PENDING, Key.SCHEMES, Key.DEFERRED}),
     "zset": frozenset({Key.FREE, Key.LATER, Key.REFUSED_PAGES, Key.WORKERS}),
 }
 """The types of those that are no hashes; a function that writes checks them all first."""
 
 
 class Prefix(StrEnum):
-    """The beginning of keys of which there are many; what follows it is named beside it."""
+    """The beginning of keys of which there are many; each docstring names what follows."""
 
     CLAIM = "claim:"
     """What one worker alone may do at a time: there while one does it."""
@@ -80,7 +80,7 @@ class Prefix(StrEnum):
     GROUP = "group:"
     """Checksum, or key of the canonical page: the ids of equal documents."""
     MEMBER = "member:"
-    """A group: by id, its place in it and the page that it names."""
+    """A group: by id, its rank in it and the page that it names."""
     NAMED = "named:"
     """A group: by key, how many members name that page as the canonical one."""
     NAMES = "names:"

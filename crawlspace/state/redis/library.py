@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from msgspec.structs import fields
 
-from crawlspace.model import QUEUES, SHIFTS, Asked, Held, Source, State
+from crawlspace.model import QUEUES, SHIFTS, Held, Requester, Source, State
 from crawlspace.state.changes import DUE, EXCLUDED, HELD, HELD_FOLDED, NOT_HELD, PENDING_AGAIN, Values
-from crawlspace.state.due_times import CLOCKS_DIFFER_S, NOT_BY_AGE
+from crawlspace.state.due_times import CLOCKS_DIFFER_S, NOT_DUE_BY_AGE
 from crawlspace.state.fields import COMPUTED, FOUND
 from crawlspace.state.redis.encoding import FORMAT, PART, Row
 from crawlspace.state.redis.keys import Key, Prefix, type_of
@@ -59,14 +59,14 @@ def library() -> Library:
 
 
 def constants() -> str:
-    """Return the definitions: the places of a record's elements and the states as names, all else as tables."""
+    """Return the definitions: the positions of a record's elements and the states as names, all else as tables."""
     elements = [field for field in fields(Row) if field.name != "version"]
-    places = {field.name.upper(): place for place, field in enumerate(elements, 2)}
+    positions = {field.name.upper(): position for position, field in enumerate(elements, 2)}
     zero = ["STATE", *(field.name.upper() for field in elements if field.default == 0 and field.default is not False)]
     keys = {key.name: key for key in Key}
     prefixes = {prefix.name: prefix for prefix in Prefix}
     types = {key.name: type_of(key) for key in Key}
-    times = _of([("BY_SCHEDULE", int(Asked.BY_SCHEDULE)), ("NOT_BY_AGE", NOT_BY_AGE), ("CLOCKS_DIFFER_S", CLOCKS_DIFFER_S)])
+    times = _of([("SCHEDULE", int(Requester.SCHEDULE)), ("NOT_DUE_BY_AGE", NOT_DUE_BY_AGE), ("CLOCKS_DIFFER_S", CLOCKS_DIFFER_S)])
     counters = [
         *_COUNTERS,
         *(f"refused {letter}" for letter in LETTERS.values()),
@@ -79,13 +79,13 @@ def constants() -> str:
         ("types", _texts(types)),
         ("times", times),
         ("most_sampled", _of([("links", LINKS_OF_HOST), ("hosts", HOSTS_OF_REASON)])),
-        ("kept", f"{{{', '.join(name.upper() for name in (*FOUND, *COMPUTED) if name.upper() in places)}}}"),
+        ("kept", f"{{{', '.join(name.upper() for name in (*FOUND, *COMPUTED) if name.upper() in positions)}}}"),
         ("counters", f"{{{', '.join(f'{name!r}' for name in counters)}}}"),
     ]
     return "\n".join(
         (
-            _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(places.values())}),
-            _names(places),
+            _names({"FORMAT": FORMAT, "PART": PART, "SHIFTS": SHIFTS, "QUEUES": QUEUES, "LAST": max(positions.values())}),
+            _names(positions),
             _names({state.name: state for state in State}),
             'local NO_PAGE = "' + r"\255" * 8 + '"',  # the key -1
             f"local ZERO = {_set_of(zero)}",
@@ -118,7 +118,7 @@ def _set_of(keys: Iterable[object]) -> str:
 
 
 def _values(values: Values, zero: Collection[str]) -> str:
-    """Return values by place; false removes an element, as for all that is empty but the elements that are numbers."""
+    """Return values by position; false removes an element, as for all that is empty but the elements that are numbers."""
     pairs = {name.upper(): value for name, value in values.items()}
     return _of((f"[{name}]", int(value or 0) if value or name in zero else "false") for name, value in pairs.items())
 

@@ -163,7 +163,7 @@ class RedisLinks:
                 yield letter, host.encode(), entries
 
     def _of_page(self, page: int) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield the same for the places where a page has entries."""
+        """Yield the same for the hosts where a page has entries."""
         for member in self.server.command("ZRANGEBYLEX", Key.REFUSED_PAGES, f"[{page}:", f"({page};"):
             letter, _, name = member.partition(b":")[2].partition(b" ")
             entries = self.server.command("HGET", f"{Prefix.REFUSED}{letter.decode()}", name)

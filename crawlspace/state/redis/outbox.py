@@ -34,7 +34,7 @@ class RedisOutbox:
 
     def parked(self, sink: str) -> list[tuple[Op, str, str]]:
         reply = self.server.call("parked", sink=sink)
-        with understood("orders that were put aside"):
+        with understood("parked orders"):
             return [(Op.DELETE if op else Op.PUSH, url.decode(), reason.decode()) for op, url, reason in reply]
 
     def backlog(self, sink: str) -> int:
@@ -54,7 +54,7 @@ class RedisOutbox:
 
     def in_index(self, urls: Sequence[str]) -> set[str]:
         wanted = _named(urls)
-        return {wanted[place - 1][0] for place in self.server.call("in_index", urls=wanted)}
+        return {wanted[position - 1][0] for position in self.server.call("in_index", urls=wanted)}
 
     def delete_again(self, sink: str, urls: Sequence[str]) -> None:
         self.server.write("delete_again", sink=sink, urls=_named(urls))

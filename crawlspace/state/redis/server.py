@@ -50,7 +50,7 @@ class RedisServer:
         self.writes = 0
         """How many operations have written."""
         self.tries_again: Callable[[float], bool] = lambda _: False
-        """Asked when the server cannot be reached, with the time when the call began (`monotonic`): waits a moment, and says whether to repeat it."""
+        """Called when the server cannot be reached, with the time when the call began (`monotonic`): waits a moment, and returns whether to repeat it."""
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
         """Have orders be given to these sinks."""

@@ -14,7 +14,7 @@ import redis
 
 from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Effects, Reclassified
-from crawlspace.state.due_times import AT_ONCE, Hastened, hastened
+from crawlspace.state.due_times import AT_ONCE, DueChanges, due_changes
 from crawlspace.state.redis.encoding import (
     batch_of,
     bytes_of,
@@ -65,11 +65,11 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         pending: defaultdict[str, list[Queue]] = defaultdict(list)
         due: defaultdict[str, list[tuple[Queue, int]]] = defaultdict(list)
         for kind in (Key.PENDING, Key.DUE):
-            all_places = list(self.server.command("SMEMBERS", kind))
-            for places in (all_places[first : first + 1000] for first in range(0, len(all_places), 1000)):
-                reply = self.server.call("first_due", places=[place.decode(errors="replace") for place in places])
-                for place, site, at in zip(places, reply[::2], reply[1::2], strict=True):
-                    queue = _queue_of(place)
+            all_names = list(self.server.command("SMEMBERS", kind))
+            for names in (all_names[first : first + 1000] for first in range(0, len(all_names), 1000)):
+                reply = self.server.call("first_due", queues=[name.decode(errors="replace") for name in names])
+                for name, site, at in zip(names, reply[::2], reply[1::2], strict=True):
+                    queue = _queue_of(name)
                     if kind is Key.PENDING:
                         pending[site_text(site)].append(queue)
                     elif at >= 0:
@@ -94,7 +94,7 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
         has_more = not resumes
         while has_more:
-            has_more = self.server.write("restore_set_aside", limit=AT_ONCE) == 1
+            has_more = self.server.write("release_deferred", limit=AT_ONCE) == 1
         self.server.write("begin_run", began=at, joins=resumes)
         self.inheritance.settle(Effects())
 
@@ -107,27 +107,27 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         return [(Queue.of_index(queue_index), at) for queue_index, at in zip(reply[::2], reply[1::2], strict=True)]
 
     # due times
-    def hasten(
+    def make_due_by(
         self, latest: int, *, after: int = 0, limit: int = AT_ONCE, fetched_by: int | None = None, until: int | None = None
-    ) -> Hastened:
-        return self._changed("hasten", latest=latest, after=after, limit=limit, fetched_by=fetched_by, before=until)
+    ) -> DueChanges:
+        return self._changed("make_due_by", latest=latest, after=after, limit=limit, fetched_by=fetched_by, before=until)
 
-    def hasten_retries(self, latest: int) -> int:
+    def make_retries_due_by(self, latest: int) -> int:
         total = 0
-        while count := self.server.write("hasten_retries", latest=latest):
+        while count := self.server.write("make_retries_due_by", latest=latest):
             total += count
         return total
 
-    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+    def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> DueChanges:
         return self._changed("schedule", latest=at, after=after, limit=limit, fetched_by=fetched_by)
 
-    def set_age_counts(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
-        return self._changed("set_age_counts", counts=counts, latest=latest, after=after, limit=limit)
+    def set_due_by_age(self, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> DueChanges:
+        return self._changed("set_due_by_age", counts=counts, latest=latest, after=after, limit=limit)
 
-    def _changed(self, operation: str, **args: object) -> Hastened:
-        count, last, places = self.server.write(operation, **args)
+    def _changed(self, operation: str, **args: object) -> DueChanges:
+        count, last, queues = self.server.write(operation, **args)
         with understood("the names of its sites"):
-            return hastened(count, last, ((site.decode(), Queue.of_index(int(index)), int(at)) for site, index, at in places))
+            return due_changes(count, last, ((site.decode(), Queue.of_index(int(index)), int(at)) for site, index, at in queues))
 
     # results
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
@@ -292,14 +292,14 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         return effects
 
 
-def _queue_of(place: bytes) -> Queue:
-    """Return the queue of a place, `site number:queue index`. Raises StoreDamaged."""
+def _queue_of(name: bytes) -> Queue:
+    """Return the queue in a queue's name, `site number:queue index`. Raises StoreDamaged."""
     with understood("where URLs wait"):
-        return Queue.of_index(int(place.partition(b":")[2]))
+        return Queue.of_index(int(name.partition(b":")[2]))
 
 
 def urls_leased(server: RedisServer, site: str, reply: bytes | Sequence[bytes], until: int) -> list[UrlState]:
-    """Return what `lease` and `take` tell: a batch, or in a list its ids alone, where a call is repeated. What is damaged is put aside."""
+    """Return the URLs in a reply of `lease` or `take`: a batch, or a list of ids where a call is repeated. Damaged records are quarantined."""
     if isinstance(reply, bytes):
         batch = batch_of(reply)
         states = leased(batch, site, until)
@@ -310,7 +310,7 @@ def urls_leased(server: RedisServer, site: str, reply: bytes | Sequence[bytes], 
         ids = ids_of(reply[0].decode())
     states = leased_one_by_one(server.call("get_ids", ids=ids), until)
     if broken := sorted({*ids} - {state.id for state in states}):
-        server.call("put_aside", ids=broken)
+        server.call("quarantine", ids=broken)
     return states
 
 

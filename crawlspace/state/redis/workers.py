@@ -102,7 +102,7 @@ class Cluster:
     waiting: Sequence[int]
     """Orders that wait for each sink, in the order of the sinks."""
     broken: int
-    """Records that were put aside, because they are not ours or have an unknown version."""
+    """Records that were quarantined, because they are not ours or have an unknown version."""
     deleted: int
     """Deletions of this run by the others."""
     claimed: Sequence[str] = ()
@@ -173,8 +173,8 @@ class Worker:
     def begin(self, rules: str, *, index: tuple[str, str] | None = None) -> str | None:
         """Join the workers of the collection, or begin a new run where there are none. Return the worker to wait for; None: joined.
 
-        That is one that still applies the rules to the store, or one with other rules that may have died. `index` is a sink and the
-        place of its index on this machine, which becomes the sink's if it has none and a run begins. Raises RulesDiffer.
+        That is one that still applies the rules to the store, or one with other rules that may have died. `index` is a sink and the location of
+        its index on this machine, which becomes the sink's if it has none and a run begins. Raises RulesDiffer.
         """
         self._rules, self._index = rules, index
         info = written(Info(socket.gethostname(), os.getpid())).decode("latin-1")
@@ -196,7 +196,7 @@ class Worker:
 
     def _begin_run_of_all(self) -> None:
         """Prepare the run of which this worker is the first. Raises WorkerExpired."""
-        while self._prepare("restore_set_aside"):
+        while self._prepare("release_deferred"):
             pass
         self._store.inheritance.settle(Effects())
         for kind in (Key.PENDING, Key.DUE):
@@ -315,12 +315,12 @@ class Worker:
             ],
         )
 
-    def drains(self, sink: str, place: str) -> tuple[bool, str]:
-        """Return whether this worker is the one that sends the sink its orders, and the place of its index.
+    def drains(self, sink: str, location: str) -> tuple[bool, str]:
+        """Return whether this worker is the one that sends the sink its orders, and the location of its index.
 
-        The place is fixed with the first order; a worker with another place never sends.
+        The location is fixed with the first order; a worker with another one never sends.
         """
-        drains, there = self._server.call("drains", worker=self.name, sink=sink, place=place)
+        drains, there = self._server.call("drains", worker=self.name, sink=sink, location=location)
         return bool(drains), there.decode(errors="replace")
 
     def sender(self, sink: str) -> tuple[str, float] | None:

@@ -47,21 +47,21 @@ _SITES = (
     " FROM site LEFT JOIN unreachable ON unreachable.site = site.id ORDER BY site.site"
 )
 _KEPT = (
-    "SELECT links.targets, document.body, content.text, iif(url.aside, url.grp, NULL), url.indexed AND incumbent.grp IS NOT NULL,"
+    "SELECT links.targets, document.body, content.text, iif(url.alternate, url.grp, NULL), url.indexed AND representative.grp IS NOT NULL,"
     " url.left_behind, link_metadata.fields, inheritance.page, inheritance.mark FROM carray(?) AS wanted CROSS JOIN url ON url.id = wanted.value"
     " LEFT JOIN links ON links.id = url.id LEFT JOIN document ON document.id = url.id"
-    " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.aside = 2)"
-    " LEFT JOIN incumbent ON incumbent.grp = url.grp"
+    " LEFT JOIN content ON content.checksum = url.checksum AND (url.indexed OR url.alternate = 2)"
+    " LEFT JOIN representative ON representative.grp = url.grp"
     " LEFT JOIN link_metadata ON link_metadata.id = url.id LEFT JOIN inheritance ON inheritance.id = url.id"
 )
-"""What a UrlRecord has beside the state of the URL, in its order."""
+"""The fields of a UrlRecord after those of UrlState, in their order."""
 _VALUES = "SELECT 'meta', name, value FROM meta UNION ALL SELECT 'tally', name, value FROM tally WHERE name IN ('id', 'sequence')"
 _FILES = "SELECT 'archive_file', CAST(number AS TEXT), name FROM archive_file"
 _MARKS = "SELECT 'depth_mark', CAST(key AS TEXT), mark FROM depth_mark"
 _OPS = (Op.DELETE, Op.PUSH)
 _COLUMNS = tuple(name for name in UrlState.__struct_fields__ if name not in ("site", "lease_until", "duplicate_of"))
 _ADD_URL = (
-    f"INSERT INTO url ({', '.join(_COLUMNS)}, site, grp, aside, left_behind, named) VALUES ({'?, ' * len(_COLUMNS)} ?, ?, ?, ?,"
+    f"INSERT INTO url ({', '.join(_COLUMNS)}, site, grp, alternate, left_behind, named) VALUES ({'?, ' * len(_COLUMNS)} ?, ?, ?, ?,"
     f" EXISTS (SELECT 1 FROM url AS naming INDEXED BY url_canonical WHERE naming.canonical = ? AND naming.grp = ? AND {NAMES_A_PAGE}))"
 )
 
@@ -135,11 +135,11 @@ class SqliteSide:
     def _urls(self, db: apsw.Connection) -> Iterator[UrlRecord]:
         pages, after = "SELECT id FROM url NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?", 0
         while ids := [id for (id,) in db.execute(pages, (after, _PAGE))]:
-            for state, row in zip(rows.by_ids(db, ids), db.execute(_KEPT, (integers(ids),)), strict=True):
-                links, body, text, aside_in, incumbent, left, *inherited = row
+            for state, row in zip(rows.by_ids(db, ids), db.execute(readable(_KEPT, db), (integers(ids),)), strict=True):
+                links, body, text, alternate_in, representative, left, *inherited = row
                 document = None if body is None else unpack_document(body, url="", text="", duplicates=[])
                 state.lease_until = None
-                kept = links or b"", document, text, aside_in, bool(incumbent), bool(left), *inherited
+                kept = links or b"", document, text, alternate_in, bool(representative), bool(left), *inherited
                 yield UrlRecord(*(*structs.astuple(state), *kept))
             after = ids[-1]
 
@@ -185,10 +185,10 @@ class SqliteSide:
         set_unreachable(db, site, one.unreachable)
 
     def _add_url(self, db: apsw.Connection, one: UrlRecord, tally: Tally) -> None:
-        site, group = self._sites.find_or_add(db, one.site), one.aside_in or one.checksum
-        aside = 0 if one.aside_in is None else 1 if one.aside_in == one.checksum else 2
+        site, group = self._sites.find_or_add(db, one.site), one.alternate_in or one.checksum
+        alternate = 0 if one.alternate_in is None else 1 if one.alternate_in == one.checksum else 2
         values = [getattr(one, name) for name in _COLUMNS]
-        db.execute(_ADD_URL, (*values, site, group, aside, one.left, one.key, group))
+        db.execute(_ADD_URL, (*values, site, group, alternate, one.left, one.key, group))
         if one.canonical is not None and group is not None:
             db.execute("UPDATE url INDEXED BY url_key SET named = 1 WHERE key = ? AND grp = ?", (one.canonical, group))
         db.execute("UPDATE site SET urls = urls + 1, schemes = schemes | ? WHERE id = ?", (scheme_bit(one.url), site))
@@ -198,8 +198,8 @@ class SqliteSide:
             db.execute("INSERT INTO document VALUES (?, ?)", (one.id, pack_document(one.document)))
         if one.text is not None:
             db.execute("INSERT OR IGNORE INTO content (checksum, text) VALUES (?, ?)", (one.checksum, one.text))
-        if one.incumbent:
-            db.execute("INSERT INTO incumbent VALUES (?, ?)", (group, one.id))
+        if one.representative:
+            db.execute("INSERT INTO representative VALUES (?, ?)", (group, one.id))
         if one.link_metadata is not None:
             db.execute("INSERT INTO link_metadata VALUES (?, ?)", (one.id, one.link_metadata))
         if (one.inherited, one.inherited_from, one.inherited_mark) != (None, None, None):

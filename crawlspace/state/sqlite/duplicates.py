@@ -1,7 +1,7 @@
 """Groups of equal documents in SQLite, and of pages that name a canonical page.
 
-The winner of a group is the first entry of an index, whatever the size of the group. A page that names no canonical page costs one entry
-in a look-up for the whole transaction: whether another page names it.
+The representative of a group is the first entry of an index, whatever the size of the group. A page that names no canonical page costs one
+entry in a look-up for the whole transaction: whether another page names it.
 """
 
 # Statements are put together of constants only, and values are always bound.
@@ -13,31 +13,31 @@ from dataclasses import dataclass, field
 
 import apsw
 
-from crawlspace.state.duplicates import NOBODY, NOTED, Settlement, Standing, ranked, settle
+from crawlspace.state.duplicates import NO_MEMBERS, NOTED, GroupRanking, Settlement, ranking_of, settle
 from crawlspace.state.sqlite.schema import NAMES_A_PAGE
 from crawlspace.state.sqlite.transaction import ChangedUrl, Tally, blobs, integers
 
-_BY_RANK = "ORDER BY aside, named DESC, rank, id"
+_BY_RANK = "ORDER BY alternate, named DESC, rank, id"
 _BEST = f"FROM url INDEXED BY url_group WHERE grp = {{}} {_BY_RANK} LIMIT {NOTED + 1}"
-_BEST_OF_ONE = "SELECT id, aside " + _BEST.format("?")
+_BEST_OF_ONE = "SELECT id, alternate " + _BEST.format("?")
 _BEST_OF_ALL = (
-    f"SELECT value, best FROM (SELECT value, (SELECT group_concat(id || ' ' || aside, ' ' {_BY_RANK}) FROM (SELECT id, aside, named, rank "
+    f"SELECT value, best FROM (SELECT value, (SELECT group_concat(id || ' ' || alternate, ' ' {_BY_RANK}) FROM (SELECT id, alternate, named, rank "
     + _BEST.format("wanted.value")
     + ")) AS best FROM carray(?) AS wanted) WHERE best IS NOT NULL"
 )
 _HOST_BEST = (
-    "SELECT url.id FROM url INDEXED BY url_group CROSS JOIN site ON site.id = url.site WHERE url.grp = ?1 AND url.aside = 0"
-    " AND site.host = ?2 ORDER BY url.aside, url.named DESC, url.rank, url.id LIMIT 1"
+    "SELECT url.id FROM url INDEXED BY url_group CROSS JOIN site ON site.id = url.site WHERE url.grp = ?1 AND url.alternate = 0"
+    " AND site.host = ?2 ORDER BY url.alternate, url.named DESC, url.rank, url.id LIMIT 1"
 )
 """Skips pages of other hosts with a smaller rank, of which there may be many."""
 _HOST_BEST_OF = (
     "SELECT url.id FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site WHERE url.id IN ("
     "SELECT value FROM carray(?3) UNION SELECT url.id FROM carray(?4) AS named CROSS JOIN url INDEXED BY url_key ON url.key = named.value)"
-    " AND url.grp = ?1 AND url.aside = 0 AND site.host = ?2 ORDER BY url.named DESC, url.rank, url.id LIMIT 1"
+    " AND url.grp = ?1 AND url.alternate = 0 AND site.host = ?2 ORDER BY url.named DESC, url.rank, url.id LIMIT 1"
 )
 _OTHER_TEXT = 2
-"""The value of `aside` for a page that stands aside for one with another text."""
-_INCUMBENTS = "SELECT grp, id FROM incumbent WHERE grp IN (SELECT value FROM carray(?))"
+"""The value of `alternate` for an alternate of a page with another text."""
+_REPRESENTATIVES = "SELECT grp, id FROM representative WHERE grp IN (SELECT value FROM carray(?))"
 _NAME = f"""
     UPDATE url INDEXED BY url_key
     SET named = EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = ?2 AND page.grp = ?1
@@ -55,13 +55,13 @@ class Bystander:
     checksum: bytes
     canonical: int
     old_grp: bytes
-    old_aside: int
+    old_alternate: int
     grp: bytes = b""
-    aside: int = 0
+    alternate: int = 0
 
 
 def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedUrl]) -> list[Bystander]:
-    """Set group and aside of the pages; return the URLs whose group changes with them. Before any row is written."""
+    """Set `grp` and `alternate` of the pages; return the URLs whose group changes with them. Call it before any row is written."""
     changed = {
         page.key
         for page in pages.values()
@@ -73,21 +73,21 @@ def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedUrl]) -> list[
     groups = _canonical_groups(db, named, pages) if named else {}
     for page in pages.values():
         group = None if page.canonical is None or page.checksum is None else groups.get(page.canonical)
-        page.grp, page.aside = group or page.checksum, _aside(page.checksum, group)
+        page.grp, page.alternate = group or page.checksum, _alternate_code(page.checksum, group)
     for one in bystanders:
         group = groups.get(one.canonical)
-        one.grp, one.aside = group or one.checksum, _aside(one.checksum, group)
-    return [one for one in bystanders if (one.grp, one.aside) != (one.old_grp, one.old_aside)]
+        one.grp, one.alternate = group or one.checksum, _alternate_code(one.checksum, group)
+    return [one for one in bystanders if (one.grp, one.alternate) != (one.old_grp, one.old_alternate)]
 
 
 @dataclass(slots=True)
 class _Touched:
-    """A group that a transaction concerns: its first members before it, and its standing."""
+    """A group that a transaction changes: its first members before it, and its ranking."""
 
     best: list[int]
-    before: Standing
-    incumbent: int | None = None
-    """The winner, where it isn't the member with the smallest rank."""
+    before: GroupRanking
+    representative: int | None = None
+    """The representative, where it isn't the member with the smallest rank."""
     left: set[int] = field(default_factory=set)
     joined: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
@@ -111,12 +111,12 @@ class Groups:
 
     def look_up(self, checksums: Collection[bytes]) -> None:
         """Read the groups that are going to change: most are new, which one query shows for all."""
-        self._touched = {checksum: _Touched([], NOBODY) for checksum in checksums}
+        self._touched = {checksum: _Touched([], NO_MEMBERS) for checksum in checksums}
         known = {checksum: _read_best(best) for checksum, best in self._db.execute(_BEST_OF_ALL, (blobs(sorted(checksums)),))}
-        incumbents = dict(self._db.execute(_INCUMBENTS, (blobs(list(known)),))) if known else {}
+        representatives = dict(self._db.execute(_REPRESENTATIVES, (blobs(list(known)),))) if known else {}
         for checksum, best in known.items():
-            incumbent = incumbents.get(checksum)
-            self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best, incumbent), incumbent)
+            representative = representatives.get(checksum)
+            self._touched[checksum] = _Touched([id for id, _ in best], _ranked(best, representative), representative)
 
     def leave(self, checksum: bytes, id: int, canonical: int | None) -> None:
         group = self._touched[checksum]
@@ -131,8 +131,8 @@ class Groups:
         if canonical is not None:
             group.names.add(canonical)
 
-    def wins_alone(self, checksum: bytes, id: int) -> bool:
-        """Whether a URL joined a group as its only member: then its row can be written as the winner's at once."""
+    def is_alone(self, checksum: bytes, id: int) -> bool:
+        """Return whether a URL joined a group as its only member: then its row can be written as the representative's at once."""
         group = self._touched.get(checksum)
         return group is not None and id in group.joined and group.few() == {id}
 
@@ -144,12 +144,14 @@ class Groups:
             for key in group.names:
                 self._db.execute(_NAME, (checksum, key))
 
-    def settle(self, changed: Collection[int]) -> tuple[Settlement, Mapping[bytes, Standing]]:
-        """Mark the winners; return the orders that follow and the standing of each group."""
+    def settle(self, changed: Collection[int]) -> tuple[Settlement, Mapping[bytes, GroupRanking]]:
+        """Mark the representatives; return the orders that follow and the ranking of each group."""
         before = {checksum: group.before for checksum, group in self._touched.items()}
-        after = {checksum: self._standing(checksum, group) for checksum, group in self._touched.items()}
+        after = {checksum: self._ranking(checksum, group) for checksum, group in self._touched.items()}
         settlement = settle(before, after, changed)
-        winners = [(now.winner,) for checksum, now in after.items() if self._needs_mark(checksum, now, before[checksum])]
+        representatives = [
+            (now.representative,) for checksum, now in after.items() if self._needs_mark(checksum, now, before[checksum])
+        ]
         documents = self._tally.documents
         documents.subtract(
             site
@@ -159,59 +161,61 @@ class Groups:
         )
         documents.update(
             site
-            for (site,) in self._db.executemany("UPDATE url SET indexed = 1 WHERE id = ? AND NOT indexed RETURNING site", winners)
+            for (site,) in self._db.executemany(
+                "UPDATE url SET indexed = 1 WHERE id = ? AND NOT indexed RETURNING site", representatives
+            )
         )
-        self._tally["indexed"] += sum(group.winner is not None for group in after.values())
-        self._tally["indexed"] -= sum(group.winner is not None for group in before.values())
+        self._tally["indexed"] += sum(group.representative is not None for group in after.values())
+        self._tally["indexed"] -= sum(group.representative is not None for group in before.values())
         return settlement, after
 
     def _best(self, checksum: bytes) -> list[tuple[int, int]]:
-        """Return the first members by rank, with how each stands aside."""
+        """Return the first members by rank, each with its `alternate`."""
         return list(self._db.execute(_BEST_OF_ONE, (checksum,)))
 
-    def _standing(self, checksum: bytes, group: _Touched) -> Standing:
+    def _ranking(self, checksum: bytes, group: _Touched) -> GroupRanking:
         if not group.left and not group.joined:
             return group.before
         few = group.few()
         if few is not None and len(few) <= 1:
             self._keep(checksum, group, None)
-            return ranked(list(few)) if few else NOBODY
+            return ranking_of(list(few)) if few else NO_MEMBERS
         best = self._best(checksum)
-        self._keep(checksum, group, self._incumbent(checksum, group, best[0][0]) if best else None)
-        return _ranked(best, group.incumbent)
+        self._keep(checksum, group, self._kept_representative(checksum, group, best[0][0]) if best else None)
+        return _ranked(best, group.representative)
 
-    def _incumbent(self, checksum: bytes, group: _Touched, first: int) -> int | None:
-        """Return the winner of a group, if it isn't the member with the smallest rank: see `standing`."""
-        then = group.before.winner
+    def _kept_representative(self, checksum: bytes, group: _Touched, first: int) -> int | None:
+        """Return the representative of a group, if it isn't the member with the smallest rank: see `rank_members`."""
+        then = group.before.representative
         if then is None or then == first:
             return None
         found = self._db.execute(
-            "SELECT url.key, site.host FROM url CROSS JOIN site ON site.id = url.site WHERE url.id = ? AND url.grp = ? AND url.aside = 0",
+            "SELECT url.key, site.host FROM url CROSS JOIN site ON site.id = url.site WHERE url.id = ? AND url.grp = ? AND url.alternate = 0",
             (then, checksum),
         ).fetchone()
         if found is None:
             return None
         key, host = found
-        if then in group.joined or key in group.names:  # it may have another place
+        if then in group.joined or key in group.names:  # it may have another rank
             best = self._db.execute(_HOST_BEST, (checksum, host)).get
         else:
             best = self._db.execute(_HOST_BEST_OF, (checksum, host, integers([then, *group.joined]), integers(group.names))).get
         return None if best == first else int(best)
 
-    def _keep(self, checksum: bytes, group: _Touched, incumbent: int | None) -> None:
-        if incumbent == group.incumbent:
+    def _keep(self, checksum: bytes, group: _Touched, representative: int | None) -> None:
+        if representative == group.representative:
             return
-        group.incumbent = incumbent
-        if incumbent is None:
-            self._db.execute("DELETE FROM incumbent WHERE grp = ?", (checksum,))
+        group.representative = representative
+        if representative is None:
+            self._db.execute("DELETE FROM representative WHERE grp = ?", (checksum,))
         else:
-            self._db.execute("INSERT OR REPLACE INTO incumbent VALUES (?, ?)", (checksum, incumbent))
+            self._db.execute("INSERT OR REPLACE INTO representative VALUES (?, ?)", (checksum, representative))
 
-    def _needs_mark(self, checksum: bytes, now: Standing, before: Standing) -> bool:
+    def _needs_mark(self, checksum: bytes, now: GroupRanking, before: GroupRanking) -> bool:
         group = self._touched[checksum]
-        if now.winner is None or group.few() == {now.winner} == group.joined:
+        if now.representative is None or group.few() == {now.representative} == group.joined:
             return False
-        return now.winner != before.winner or now.winner in group.joined
+        return now.representative != before.representative or now.representative in group.joined
 
 
 def _pages_naming(db: apsw.Connection, keys: Collection[int]) -> list[Bystander]:
@@ -219,7 +223,7 @@ def _pages_naming(db: apsw.Connection, keys: Collection[int]) -> list[Bystander]
     if not keys:
         return []
     rows = db.execute(
-        "SELECT id, key, checksum, canonical, grp, aside FROM carray(?) AS changed"
+        "SELECT id, key, checksum, canonical, grp, alternate FROM carray(?) AS changed"
         f" CROSS JOIN url INDEXED BY url_canonical ON canonical = changed.value WHERE {NAMES_A_PAGE}",
         (integers(keys),),
     )
@@ -246,8 +250,8 @@ def _canonical_groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[i
     return {key: checksum for _, key, checksum in sorted(found, reverse=True)}
 
 
-def _aside(checksum: bytes | None, group: bytes | None) -> int:
-    """Return how a URL stands aside, with the group of the page for which it does, if there is one."""
+def _alternate_code(checksum: bytes | None, group: bytes | None) -> int:
+    """Return the value of `alternate` for a URL, by the group of its canonical page, if there is one."""
     if group is None:
         return 0
     return 1 if group == checksum else 2
@@ -258,5 +262,5 @@ def _read_best(best: str) -> list[tuple[int, int]]:
     return list(zip(numbers, numbers, strict=True))
 
 
-def _ranked(best: list[tuple[int, int]], incumbent: int | None) -> Standing:
-    return ranked([id for id, aside in best if aside < _OTHER_TEXT], winner=incumbent)
+def _ranked(best: list[tuple[int, int]], representative: int | None) -> GroupRanking:
+    return ranking_of([id for id, alternate in best if alternate < _OTHER_TEXT], representative=representative)

@@ -25,7 +25,7 @@ _KEPT_AT_ONCE = 500
 
 _DOCUMENT = (
     "outbox.document, document.body, content.text, url.id, url.grp, EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
-    " WHERE other.grp = url.grp AND other.aside < 2 AND other.id <> url.id)"
+    " WHERE other.grp = url.grp AND other.alternate < 2 AND other.id <> url.id)"
 )
 """What `_document` reads, after the URL."""
 _DOCUMENT_TABLES = "LEFT JOIN document ON document.id = url.id LEFT JOIN content ON content.checksum = url.checksum"
@@ -40,7 +40,7 @@ def give(
     tally: Tally,
     to_all: bool = True,
 ) -> None:
-    """Put orders into the outbox of each sink, in the place of older ones of the same URLs.
+    """Put orders into the outbox of each sink; they replace older ones of the same URLs.
 
     `names` has key and URL of ids, at least of those that are no longer stored; `to_all` means that `sinks` are all of them.
     """
@@ -127,8 +127,8 @@ def parked(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
 def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
     """Remove texts that are not needed any more, so that the disk doesn't hold every page twice.
 
-    These are texts without a waiting order whose page is the only one with its checksum and does not stand aside: a page that joins it
-    later brings the text along.
+    These are texts without a waiting order whose page is the only one with its checksum and no alternate: a page that joins it later brings
+    the text along.
     """
     if ids:
         db.execute(
@@ -137,8 +137,8 @@ def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
             " WHERE url.checksum IS NOT NULL AND url.canonical IS NULL"
             " AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.key = url.key AND outbox.url = url.url)"
             " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
-            "  WHERE other.grp = url.grp AND other.aside < 2 AND other.id <> url.id)"
-            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_aside WHERE other.checksum = url.checksum AND aside = 2))",
+            "  WHERE other.grp = url.grp AND other.alternate < 2 AND other.id <> url.id)"
+            " AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_alternate WHERE other.checksum = url.checksum AND alternate = 2))",
             (integers(ids),),
         )
 
@@ -241,9 +241,9 @@ def _withdraw(db: apsw.Connection, names: set[tuple[int, str]], sinks: Sequence[
         " ON outbox.key = wanted.value",
         (integers({key for key, _ in names}),),
     )
-    places = [row[:4] for row in older if row[4:] in names and row[0] in sinks]
-    db.executemany("DELETE FROM outbox WHERE sink = ? AND parked = ? AND op = ? AND sequence = ?", places)
-    for sink, parked, _, _ in places:
+    replaced = [row[:4] for row in older if row[4:] in names and row[0] in sinks]
+    db.executemany("DELETE FROM outbox WHERE sink = ? AND parked = ? AND op = ? AND sequence = ?", replaced)
+    for sink, parked, _, _ in replaced:
         tally[_number(sink, parked)] -= 1
 
 
@@ -258,8 +258,8 @@ def _document(
 def duplicates_of(db: apsw.Connection, id: int, group: bytes) -> list[str]:
     """Return the URLs that are noted on the document of a URL, which stands for a group."""
     rows = db.execute(
-        "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?"
-        f" ORDER BY aside, named DESC, rank, id LIMIT {NOTED}",
+        "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND alternate < 2 AND id <> ?"
+        f" ORDER BY alternate, named DESC, rank, id LIMIT {NOTED}",
         (group, id),
     )
     return [url for (url,) in rows]

@@ -1,6 +1,6 @@
 """The frontier's queue in SQLite: leases, and changes of due times.
 
-What is pending or due is read off partial indexes, so that it costs time by sites and not by URLs.
+Pending and due URLs are read from partial indexes, so that it costs time by sites and not by URLs.
 """
 
 # Statements are put together of constants only, and values are always bound.
@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import apsw
 
-from crawlspace.model import Asked, Queue, Source, State, UrlState
-from crawlspace.state.due_times import AT_ONCE, CLOCKS_DIFFER_S, LOOKED_AT, NOT_BY_AGE, Hastened, hastened
-from crawlspace.state.sqlite.rows import SET_ASIDE, URL_COLUMNS, url_states
+from crawlspace.model import Queue, Requester, Source, State, UrlState
+from crawlspace.state.due_times import AT_ONCE, CLOCKS_DIFFER_S, LOOKED_AT, NOT_DUE_BY_AGE, DueChanges, due_changes
+from crawlspace.state.sqlite.rows import DEFERRED, URL_COLUMNS, url_states
+from crawlspace.state.sqlite.schema import readable
 from crawlspace.state.sqlite.transaction import integers
 from crawlspace.state.views import Site
 
@@ -21,21 +22,23 @@ from crawlspace.state.views import Site
 _PENDING = "url INDEXED BY url_pending WHERE state = 0 AND lease_until IS NULL"
 _DUE = "url INDEXED BY url_due WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL"
 
-# What is pending stands in segments of so many ids, and in each by place, which is site, source and shift in one number. So what is
-# discovered goes into the pages of the last segment, which are few, however many URLs wait. A queue is looked for in each segment, of
-# which ten million URLs have 77. The loops stand as they are written (CROSS JOIN, INDEXED BY), so ids come in order without a sort,
-# which would have to read all of a queue.
+# Pending URLs are in segments of so many ids, and in each by queue: site, source and shift in one number. So new URLs go into the pages of
+# the last segment, which are few, however many URLs wait. A queue is looked up in each segment, of which ten million URLs have 77. The order
+# of the loops is fixed (CROSS JOIN, INDEXED BY), so ids come in order without a sort, which would have to read all of a queue.
 _READY = (
     "SELECT url.id FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_pending ON segment = wanted.value"
-    " WHERE state = 0 AND lease_until IS NULL AND place = ? LIMIT ?"
+    " WHERE state = 0 AND lease_until IS NULL AND queue_number = ? LIMIT ?"
 )
 _FIRST_SEGMENT = f"SELECT segment FROM {_PENDING} ORDER BY segment LIMIT 1"
 _LAST_SEGMENT = f"SELECT segment FROM {_PENDING} ORDER BY segment DESC LIMIT 1"
-# From one place straight to the next one: as many looks into the index as there are queues, not URLs.
-_NEXT_PLACE = f"(SELECT place FROM {_PENDING} AND segment = ?1 AND place > {{after}} AND place < ?3 ORDER BY place LIMIT 1)"
-_PLACES = (
-    f"WITH RECURSIVE found (last) AS (SELECT {_NEXT_PLACE.format(after='?2')}"
-    f" UNION ALL SELECT {_NEXT_PLACE.format(after='last')} FROM found WHERE last IS NOT NULL)"
+# From one queue straight to the next one: as many look-ups in the index as there are queues, not URLs.
+_NEXT_QUEUE = (
+    f"(SELECT queue_number FROM {_PENDING} AND segment = ?1 AND queue_number > {{after}} AND queue_number < ?3"
+    " ORDER BY queue_number LIMIT 1)"
+)
+_PENDING_QUEUES = (
+    f"WITH RECURSIVE found (last) AS (SELECT {_NEXT_QUEUE.format(after='?2')}"
+    f" UNION ALL SELECT {_NEXT_QUEUE.format(after='last')} FROM found WHERE last IS NOT NULL)"
     " SELECT last FROM found WHERE last IS NOT NULL"
 )
 
@@ -51,7 +54,7 @@ _NEXT_DUE = (
     " LIMIT 1"
 )
 _LATE = f"SELECT id FROM {_DUE} AND site = ? AND waits_in = ? AND shift = ? AND next_fetch > ?"
-# Known URLs that are for the next run: see `due_times.py`. Their time is moved so far ahead that it never comes, and their ids are noted.
+# Known URLs deferred to the next run: see `due_times.py`. Their time is moved so far ahead that it is never reached, and their ids are noted.
 _DUE_NOW = (
     "SELECT id, fetched_at >= ?5 AND next_fetch > fetched_at"
     f" FROM {_DUE} AND site = ?1 AND waits_in = ?2 AND shift = ?3 AND next_fetch <= ?4 ORDER BY next_fetch, id LIMIT ?6"
@@ -65,26 +68,28 @@ _BEYOND = 1 << 50
 """No id of a site is as large."""
 
 # Changes of many due times, in steps: see `due_times.py`.
-_TIME = f"(next_fetch & {SET_ASIDE - 1})"
-"""When a URL is due, also one that is for the next run. That is looked at again when its new time has come."""
+_TIME = f"(next_fetch & {DEFERRED - 1})"
+"""When a URL is due, deferred ones included: these are checked again at their new time."""
 _SOME = (
     "SELECT url.id, site.site, waits_in, shift, {time} FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     f" WHERE url.id > ?1 AND url.id <= ?2 AND state <> {int(State.PENDING)} AND next_fetch IS NOT NULL AND {{which}} ORDER BY url.id LIMIT ?3"
 )
 _IDS = "id IN (SELECT value FROM carray(?1))"
 _FETCHED_BY = "(?5 IS NULL OR fetched_at IS NULL OR fetched_at <= ?5)"
-_HASTEN = _SOME.format(time="?4", which=f"{_TIME} > ?4 AND {_TIME} < ?6 AND {_FETCHED_BY}")
-_SCHEDULE = _SOME.format(time="?4", which=f"NOT asked AND retries = 0 AND ({_FETCHED_BY} OR fetched_at > ?4 + {CLOCKS_DIFFER_S})")
-_WITH_AGE = _SOME.format(time=f"min({_TIME} - {NOT_BY_AGE}, ?4)", which=f"{_TIME} >= {NOT_BY_AGE}")
+_MAKE_DUE = _SOME.format(time="?4", which=f"{_TIME} > ?4 AND {_TIME} < ?6 AND {_FETCHED_BY}")
+_SCHEDULE = _SOME.format(
+    time="?4", which=f"NOT requested_by AND retries = 0 AND ({_FETCHED_BY} OR fetched_at > ?4 + {CLOCKS_DIFFER_S})"
+)
+_WITH_AGE = _SOME.format(time=f"min({_TIME} - {NOT_DUE_BY_AGE}, ?4)", which=f"{_TIME} >= {NOT_DUE_BY_AGE}")
 _WITHOUT_AGE = _SOME.format(
-    time=f"{_TIME} + {NOT_BY_AGE}",
-    which=f"{_TIME} < {NOT_BY_AGE} AND fetched_at < {_TIME} AND NOT asked AND retries = 0 AND state <> {int(State.FAILED)}",
+    time=f"{_TIME} + {NOT_DUE_BY_AGE}",
+    which=f"{_TIME} < {NOT_DUE_BY_AGE} AND fetched_at < {_TIME} AND NOT requested_by AND retries = 0 AND state <> {int(State.FAILED)}",
 )
 _Row = tuple[int, str, int, int, int]
 
 
 def sites(db: apsw.Connection) -> Iterator[Site]:
-    """Yield every site that has something pending or due, or must wait."""
+    """Yield every site that has pending or due URLs, or must wait."""
     rows = list(db.execute("SELECT id, site, wait_until, wait_s FROM site ORDER BY site"))
     pending: dict[int, tuple[Queue, ...]] = {}
     for site_id, queue in _pending(db):
@@ -150,27 +155,27 @@ def due(db: apsw.Connection, site: int) -> list[tuple[Queue, int]]:
     return [(queue, next_fetch) for _, queue, next_fetch in _due(db, site)]
 
 
-def hasten_retries(db: apsw.Connection, latest: int) -> int:
-    """Hasten all that are not leased and wait in another source than refresh. Costs time by queues, and by what is changed."""
-    places = [(site, *queue, latest) for site, queue, _ in _due(db) if queue.source is not Source.REFRESH]
-    late = [id for place in places for (id,) in db.execute(_LATE, place)]
+def make_retries_due_by(db: apsw.Connection, latest: int) -> int:
+    """Make all unleased URLs that wait in another source than refresh due by a time. Costs time by queues and changed URLs."""
+    queues = [(site, *queue, latest) for site, queue, _ in _due(db) if queue.source is not Source.REFRESH]
+    late = [id for values in queues for (id,) in db.execute(_LATE, values)]
     db.execute("UPDATE url SET next_fetch = ? WHERE id IN (SELECT value FROM carray(?))", (latest, integers(late)))
     return len(late)
 
 
-def restore_set_aside(db: apsw.Connection) -> bool:
-    """Make some set-aside URLs due at their time again; return whether there may be more."""
-    ids = integers(id for (id,) in db.execute("SELECT id FROM set_aside ORDER BY id LIMIT ?", (_RESTORED,)))
+def release_deferred(db: apsw.Connection) -> bool:
+    """Make some deferred URLs due at their time again; return whether there may be more."""
+    ids = integers(id for (id,) in db.execute("SELECT id FROM deferred ORDER BY id LIMIT ?", (_RESTORED,)))
     db.execute(
-        f"UPDATE url SET next_fetch = next_fetch - {SET_ASIDE}"
-        f" WHERE id IN (SELECT value FROM carray(?)) AND next_fetch >= {SET_ASIDE}",
+        f"UPDATE url SET next_fetch = next_fetch - {DEFERRED}"
+        f" WHERE id IN (SELECT value FROM carray(?)) AND next_fetch >= {DEFERRED}",
         (ids,),
     )
-    db.execute("DELETE FROM set_aside WHERE id IN (SELECT value FROM carray(?))", (ids,))
+    db.execute("DELETE FROM deferred WHERE id IN (SELECT value FROM carray(?))", (ids,))
     return ids is not None
 
 
-def hasten(
+def make_due_by(
     db: apsw.Connection,
     latest: int,
     *,
@@ -178,86 +183,88 @@ def hasten(
     limit: int = AT_ONCE,
     fetched_by: int | None = None,
     until: int | None = None,
-) -> Hastened:
-    found, end, newest = _some(db, _HASTEN, after, limit, latest, fetched_by, SET_ASIDE if until is None else until)
+) -> DueChanges:
+    found, end, newest = _some(db, _MAKE_DUE, after, limit, latest, fetched_by, DEFERRED if until is None else until)
     db.execute(f"UPDATE url SET next_fetch = ?2 WHERE {_IDS}", (_ids(found), latest))
     return _changed(found, end, newest, limit)
 
 
-def schedule(db: apsw.Connection, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+def schedule(db: apsw.Connection, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> DueChanges:
     found, end, newest = _some(db, _SCHEDULE, after, limit, at, fetched_by)
-    db.execute(f"UPDATE url SET next_fetch = ?2, asked = {int(Asked.BY_SCHEDULE)} WHERE {_IDS}", (_ids(found), at))
+    db.execute(f"UPDATE url SET next_fetch = ?2, requested_by = {int(Requester.SCHEDULE)} WHERE {_IDS}", (_ids(found), at))
     return _changed([(id, site, int(Source.INDEX), shift, at) for id, site, _, shift, _ in found], end, newest, limit)
 
 
-def set_age_counts(db: apsw.Connection, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> Hastened:
+def set_due_by_age(db: apsw.Connection, *, counts: bool, latest: int, after: int = 0, limit: int = AT_ONCE) -> DueChanges:
     if counts:
         found, end, newest = _some(db, _WITH_AGE, after, limit, latest)
-        db.execute(f"UPDATE url SET next_fetch = min({_TIME} - {NOT_BY_AGE}, ?2) WHERE {_IDS}", (_ids(found), latest))
+        db.execute(f"UPDATE url SET next_fetch = min({_TIME} - {NOT_DUE_BY_AGE}, ?2) WHERE {_IDS}", (_ids(found), latest))
     else:
         found, end, newest = _some(db, _WITHOUT_AGE, after, limit)
-        db.execute(f"UPDATE url SET next_fetch = {_TIME} + {NOT_BY_AGE} WHERE {_IDS}", (_ids(found),))
+        db.execute(f"UPDATE url SET next_fetch = {_TIME} + {NOT_DUE_BY_AGE} WHERE {_IDS}", (_ids(found),))
     return _changed(found, end, newest, limit)
 
 
 def _ready(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, run_began: int | None) -> list[int]:
-    """Ids in the order in which they are to be leased."""
-    ids = [id for (id,) in db.execute(_READY, (integers(_segments(db)), _place(site, queue), limit))]
+    """Return ids in the order in which they are to be leased."""
+    ids = [id for (id,) in db.execute(_READY, (integers(_segments(db)), _queue_number(site, queue), limit))]
     if len(ids) < limit:
         ids += _due_now(db, site, limit - len(ids), now, queue, run_began)
     return ids
 
 
 def _due_now(db: apsw.Connection, site: int, limit: int, now: int, queue: Queue, run_began: int | None) -> list[int]:
-    began = run_began if queue.source is Source.REFRESH else None  # retries wait in other sources, and what a person asked for
+    began = run_began if queue.source is Source.REFRESH else None  # retries and a person's requests wait in other sources
     while True:
         found = list(db.execute(_DUE_NOW, (site, *queue, now, began, limit)))
-        aside = [id for id, is_for_next_run in found if is_for_next_run]
-        if not aside:
+        deferred = [id for id, is_for_next_run in found if is_for_next_run]
+        if not deferred:
             return [id for id, _ in found]
         db.execute(
-            f"UPDATE url SET next_fetch = next_fetch + {SET_ASIDE} WHERE id IN (SELECT value FROM carray(?))", (integers(aside),)
+            f"UPDATE url SET next_fetch = next_fetch + {DEFERRED} WHERE id IN (SELECT value FROM carray(?))",
+            (integers(deferred),),
         )
-        db.execute("INSERT OR IGNORE INTO set_aside SELECT value FROM carray(?)", (integers(aside),))
+        db.execute("INSERT OR IGNORE INTO deferred SELECT value FROM carray(?)", (integers(deferred),))
 
 
-def _place(site: int, queue: Queue | None = None) -> int:
-    """Return the number by which a queue stands in the index, as its column computes it; without a queue, one before all of its site."""
+def _queue_number(site: int, queue: Queue | None = None) -> int:
+    """Return the number of a queue, as its column computes it; without a queue, one before all of its site."""
     return site << 8 if queue is None else (site << 8) + (queue.source << 5) + queue.shift + 16
 
 
-def _at(place: int) -> tuple[int, Queue]:
-    """Return the site and the queue that stand at a place."""
-    return place >> 8, Queue(_SOURCES[place >> 5 & 7], (place & 31) - 16)
+def _queue_of(number: int) -> tuple[int, Queue]:
+    """Return the site and the queue of a queue number."""
+    return number >> 8, Queue(_SOURCES[number >> 5 & 7], (number & 31) - 16)
 
 
 def _segments(db: apsw.Connection) -> range:
-    """Return the segments from the first to the last that holds what is pending."""
+    """Return the segments from the first to the last that holds pending URLs."""
     first = db.execute(_FIRST_SEGMENT).get
     return range(0) if first is None else range(first, db.execute(_LAST_SEGMENT).get + 1)
 
 
 def _pending(db: apsw.Connection, site: int | None = None) -> list[tuple[int, Queue]]:
-    """Return each site and queue that has something pending, in order; of one site only, where it is named."""
+    """Return each site and queue with pending URLs, in order; optionally of one site only."""
     first, end = (0, _BEYOND) if site is None else (site, site + 1)
-    places: set[int] = set()
+    numbers: set[int] = set()
     for segment in _segments(db):
-        places.update(place for (place,) in db.execute(_PLACES, (segment, _place(first), _place(end))))
-    return [_at(place) for place in sorted(places)]
+        bounds = segment, _queue_number(first), _queue_number(end)
+        numbers.update(number for (number,) in db.execute(readable(_PENDING_QUEUES, db), bounds))
+    return [_queue_of(number) for number in sorted(numbers)]
 
 
 def _due(db: apsw.Connection, site: int | None = None) -> Iterator[tuple[int, Queue, int]]:
-    """Yield each site and queue in which known URLs wait, and when the first one is due; of one site only, where it is named."""
+    """Yield each site and queue in which known URLs wait, and when the first one is due; optionally of one site only."""
     row = db.execute(_NEXT_DUE, (site or 0, *_FIRST)).fetchone()
     while row and site in (None, row[0]):
         found, source, shift, next_fetch = row
-        if next_fetch < SET_ASIDE:
+        if next_fetch < DEFERRED:
             yield found, Queue(_SOURCES[source], shift), next_fetch
         row = db.execute(_NEXT_DUE, (found, source, shift)).fetchone()
 
 
 def _some(db: apsw.Connection, statement: str, after: int, limit: int, *values: int | None) -> tuple[list[_Row], int, int]:
-    """Return some rows, the last id of those that were looked at, and the last id of all."""
+    """Return some rows, the last id of those that were read, and the last id of all."""
     newest = db.execute("SELECT coalesce(max(id), 0) FROM url").get
     end = min(after + LOOKED_AT, newest)
     return list(db.execute(statement, (after, end, limit, *values))), end, newest
@@ -267,7 +274,7 @@ def _ids(found: Sequence[_Row]) -> apsw.CArrayBinding | None:
     return integers(row[0] for row in found)
 
 
-def _changed(found: Sequence[_Row], end: int, newest: int, limit: int) -> Hastened:
+def _changed(found: Sequence[_Row], end: int, newest: int, limit: int) -> DueChanges:
     last = found[-1][0] if len(found) == limit else end
-    places = ((site, Queue(_SOURCES[source], shift), at) for _, site, source, shift, at in found)
-    return hastened(len(found), 0 if last >= newest else last, places)
+    queues = ((site, Queue(_SOURCES[source], shift), at) for _, site, source, shift, at in found)
+    return due_changes(len(found), 0 if last >= newest else last, queues)

@@ -18,7 +18,15 @@ from crawlspace.document import Document
 from crawlspace.model import Held, NewUrl, State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.depths import leads_again
-from crawlspace.state.duplicates import NO_PAGE, NOBODY, Settlement, Standing, held_checksum, stays_in_index, stored_checksum
+from crawlspace.state.duplicates import (
+    NO_MEMBERS,
+    NO_PAGE,
+    GroupRanking,
+    Settlement,
+    held_checksum,
+    stays_in_index,
+    stored_checksum,
+)
 from crawlspace.state.fields import WRITTEN
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.refused_links import RefusedLink
@@ -30,7 +38,7 @@ from crawlspace.state.sqlite.rows import pack_document
 from crawlspace.state.sqlite.transaction import ChangedUrl, Tally, Transaction, changed_urls, integers
 from crawlspace.status import UNCOUNTED
 
-_OF_ROW = ("depth", "checksum", "canonical", "indexed", "named", "grp", "aside", "left_behind")
+_OF_ROW = ("depth", "checksum", "canonical", "indexed", "named", "grp", "alternate", "left_behind")
 _UPDATE = (
     f"UPDATE url SET {', '.join(f'{column} = ?' for column in (*WRITTEN, *_OF_ROW))}, archived = nullif(ifnull(?, archived), 0),"
     " lease_until = NULL WHERE id = ?"
@@ -62,9 +70,9 @@ def record(
         pages = recorded_pages(changes, {row.id: row.key for row in batch.rows.values()})
         inherited = {row.id: row.inherited for row in batch.rows.values()}
         inherited_metadata.settle(db, pages, inherited, now=transaction.now, effects=transaction.effects)
-    settlement, standings = groups.settle(batch.documents.keys())
-    batch.write_texts(standings)
-    return batch.follow(settlement, standings), {id: (row.key, row.url) for id, row in batch.rows.items()}
+    settlement, rankings = groups.settle(batch.documents.keys())
+    batch.write_texts(rankings)
+    return batch.follow(settlement, rankings), {id: (row.key, row.url) for id, row in batch.rows.items()}
 
 
 class _Batch:
@@ -133,7 +141,7 @@ class _Batch:
             new = row.last
             if new is None or row.forgotten:
                 continue
-            if row.grp is not None and groups.wins_alone(row.grp, row.id):
+            if row.grp is not None and groups.is_alone(row.grp, row.id):
                 row.indexed, row.named = 1, int(row.canonical == row.key)
             if row.checksum is None and row.old_checksum is not None:
                 unwanted.append((row.id,))
@@ -153,30 +161,30 @@ class _Batch:
         if self._refused_links:
             links.replace_refused(self._db, self._refused_links)
 
-    def write_texts(self, standings: Mapping[bytes, Standing]) -> None:
-        """Keep one text a checksum, as long as a URL with it may have to be pushed: the winner's own where it came, else the first."""
+    def write_texts(self, rankings: Mapping[bytes, GroupRanking]) -> None:
+        """Keep one text a checksum, as long as a URL with it may have to be pushed: the representative's where it came, else the first."""
         texts: tuple[list[tuple[bytes, str]], list[tuple[bytes, str]]] = ([], [])
         for id in sorted(self.documents):
             checksum = self.rows[id].checksum
             if checksum is not None:
-                texts[standings.get(checksum, NOBODY).winner == id].append((checksum, self.documents[id].text))
+                texts[rankings.get(checksum, NO_MEMBERS).representative == id].append((checksum, self.documents[id].text))
         for rows, otherwise in zip(texts, ("NOTHING", "UPDATE SET text = excluded.text"), strict=True):
             self._db.executemany(
                 f"INSERT INTO content (checksum, text) VALUES (?, ?) ON CONFLICT (checksum) DO {otherwise}", rows
             )
-        empty = {checksum for checksum, now in standings.items() if now.winner is None}
-        empty.update(row.old_checksum for row in self.rows.values() if row.old_aside and row.old_checksum is not None)
+        empty = {checksum for checksum, now in rankings.items() if now.representative is None}
+        empty.update(row.old_checksum for row in self.rows.values() if row.old_alternate and row.old_checksum is not None)
         self._db.executemany(
             "DELETE FROM content WHERE checksum = ?1"
-            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND aside < 2)"
-            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE checksum = ?1 AND aside = 2)",
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ?1 AND alternate < 2)"
+            " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_alternate WHERE checksum = ?1 AND alternate = 2)",
             [(checksum,) for checksum in empty],
         )
 
-    def follow(self, settlement: Settlement, standings: Mapping[bytes, Standing]) -> Settlement:
+    def follow(self, settlement: Settlement, rankings: Mapping[bytes, GroupRanking]) -> Settlement:
         """Return the orders with what stays in the index taken out of them, and what was left there and is not to stay added."""
         left = {row.id for row in self.rows.values() if row.left_behind}
-        back = {row.id for row in self.rows.values() if row.taken_back and not _wins(row, standings)}
+        back = {row.id for row in self.rows.values() if row.taken_back and not _is_representative(row, rankings)}
         push = settlement.push
         without_document = [id for id in push if id not in self.documents]
         if without_document:  # one that has left its group has no text
@@ -242,7 +250,7 @@ class _Batch:
 
     def _write_bystanders(self, groups: Groups, tally: Tally) -> None:
         updates = []
-        places = {
+        rows = {
             id: (site, indexed)
             for id, site, indexed in self._db.execute(
                 "SELECT id, site, indexed FROM url WHERE id IN (SELECT value FROM carray(?))",
@@ -250,11 +258,11 @@ class _Batch:
             )
         }
         for one in self._bystanders:
-            alone = groups.wins_alone(one.grp, one.id)
-            site, indexed = places[one.id]
+            alone = groups.is_alone(one.grp, one.id)
+            site, indexed = rows[one.id]
             tally.documents[site] += alone - indexed
-            updates.append((one.grp, one.aside, int(alone), int(alone and one.canonical == one.key), one.id))
-        self._db.executemany("UPDATE url SET grp = ?, aside = ?, indexed = ?, named = ? WHERE id = ?", updates)
+            updates.append((one.grp, one.alternate, int(alone), int(alone and one.canonical == one.key), one.id))
+        self._db.executemany("UPDATE url SET grp = ?, alternate = ?, indexed = ?, named = ? WHERE id = ?", updates)
 
     def _write_links(self) -> None:
         links.relink(self._db, self.links)
@@ -281,14 +289,14 @@ def _part(row: ChangedUrl, change: Change) -> None:
 
 
 def _moves(row: ChangedUrl) -> bool:
-    """Whether a URL joins or leaves a group, or has another place in its own."""
-    if (row.grp, row.aside, row.checksum) != (row.old_grp, row.old_aside, row.old_checksum):
+    """Return whether a URL joins or leaves a group, or gets another rank in its own."""
+    if (row.grp, row.alternate, row.checksum) != (row.old_grp, row.old_alternate, row.old_checksum):
         return True
     return row.last is not None and row.canonical != row.old_canonical
 
 
-def _wins(row: ChangedUrl, standings: Mapping[bytes, Standing]) -> bool:
-    return row.grp is not None and standings.get(row.grp, NOBODY).winner == row.id
+def _is_representative(row: ChangedUrl, rankings: Mapping[bytes, GroupRanking]) -> bool:
+    return row.grp is not None and rankings.get(row.grp, NO_MEMBERS).representative == row.id
 
 
 def _count(row: ChangedUrl, new: UrlState | None, tally: Tally) -> None:

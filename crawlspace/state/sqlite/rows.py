@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from crawlspace.document import Document
-from crawlspace.model import Asked, Held, Source, State, UrlState
+from crawlspace.model import Held, Requester, Source, State, UrlState
 from crawlspace.state.fields import FIELDS
 from crawlspace.state.link_keys import unpack_keys
 from crawlspace.state.refused_links import by_reason
@@ -23,25 +23,25 @@ from crawlspace.state.views import Counts, FoldedUrl, KnownUrl
 _STATES = tuple(State)
 SOURCES = tuple(Source)
 _HELD = (None, *Held)
-_ASKED = tuple(Asked)
+_REQUESTERS = tuple(Requester)
 
-SET_ASIDE = 1 << 40
-"""Added to `next_fetch` where a URL is for the next run; whoever reads takes it off."""
+DEFERRED = 1 << 40
+"""Added to `next_fetch` of a URL deferred to the next run; subtracted when it is read."""
 
 _EXPRESSIONS = {
     "site": "site.site",
-    "next_fetch": f"url.next_fetch & {SET_ASIDE - 1}",
+    "next_fetch": f"url.next_fetch & {DEFERRED - 1}",
     "duplicate_of": """CASE WHEN url.grp IS NOT NULL AND NOT url.indexed THEN ifnull(
-        (SELECT incumbent.id FROM incumbent WHERE incumbent.grp = url.grp),
+        (SELECT representative.id FROM representative WHERE representative.grp = url.grp),
         (SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
-         ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1)
+         ORDER BY best.alternate, best.named DESC, best.rank, best.id LIMIT 1)
     ) END""",
     "has_document": "url.checksum IS NOT NULL",
     "never_due": "url.state <> 0 AND url.next_fetch IS NULL",
     "left_to_others": "url.left_behind",
     "in_index": "url.indexed OR url.left_behind",
 }
-"""Of fields that are no columns; who represents a group is looked up, so that a new one costs no update of all members."""
+"""Of fields that are no columns; the representative of a group is looked up, so that a new one costs no update of all members."""
 
 
 def columns_of(names: Iterable[str]) -> str:
@@ -68,7 +68,7 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
         state.source = SOURCES[state.source]
         state.indexed = bool(state.indexed)
         state.held = _HELD[state.held or 0]
-        state.asked = _ASKED[state.asked]
+        state.requested_by = _REQUESTERS[state.requested_by]
         states.append(state)
     return states
 
@@ -192,7 +192,7 @@ def left_to_others(db: apsw.Connection, ids: Collection[int]) -> set[int]:
 
 def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: int | None) -> bool:
     found = db.execute(
-        "SELECT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND aside < 2 AND id <> ?)"
+        "SELECT EXISTS (SELECT 1 FROM url INDEXED BY url_group WHERE grp = ? AND alternate < 2 AND id <> ?)"
         " OR EXISTS (SELECT 1 FROM url INDEXED BY url_key WHERE key = ? AND checksum IS NOT NULL AND canonical IS NULL)",
         (checksum, id, canonical),
     )

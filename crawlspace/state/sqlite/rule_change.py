@@ -45,10 +45,10 @@ _SHARED = "grp IS NOT NULL AND EXISTS (SELECT 1 FROM url AS other INDEXED BY url
 
 _NOTED = f"""
     SELECT id, (SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
-                ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1),
+                ORDER BY best.alternate, best.named DESC, best.rank, best.id LIMIT 1),
         EXISTS (SELECT 1 FROM content WHERE content.checksum = url.grp)
-    FROM url WHERE {_IDS} AND grp IS NOT NULL AND NOT (indexed OR left_behind OR aside) AND canonical IS NULL
-        AND NOT EXISTS (SELECT 1 FROM incumbent WHERE incumbent.grp = url.grp)
+    FROM url WHERE {_IDS} AND grp IS NOT NULL AND NOT (indexed OR left_behind OR alternate) AND canonical IS NULL
+        AND NOT EXISTS (SELECT 1 FROM representative WHERE representative.grp = url.grp)
         AND NOT EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = url.key AND {NAMES_A_PAGE})
         AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp LIMIT 1 OFFSET {NOTED + 1})
 """
@@ -123,7 +123,7 @@ def _exclude(
     db.execute(f"DELETE FROM document WHERE {_IDS}", (alone,))
     _drop_texts(db, alone)
     db.execute(
-        f"UPDATE url SET {written}, {due}, status = {int(status)}, grp = NULL, aside = 0,"
+        f"UPDATE url SET {written}, {due}, status = {int(status)}, grp = NULL, alternate = 0,"
         f" named = 0, left_behind = {'indexed OR left_behind' if stays else '0'}, indexed = 0 WHERE {_IDS}",
         (alone, now) if status is Status.NOINDEX else (alone,),
     )
@@ -138,7 +138,7 @@ def _noted(db: apsw.Connection, found: Reclassified) -> tuple[set[int], set[int]
     leaving = {*found.forgotten, *found.excluded, *found.given_up, *found.unindexed}
     leaving.update(found.held, found.held_unindexed, found.held_folded)
     rows = [row for row in db.execute(_NOTED, (integers(found.forgotten),)) if row[1] not in leaving]
-    return {id for id, _, _ in rows}, {winner for _, winner, has_text in rows if has_text}
+    return {id for id, _, _ in rows}, {representative for _, representative, has_text in rows if has_text}
 
 
 def _forget(
@@ -184,7 +184,7 @@ def _hold_apart(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mar
     values = (
         f"{_set(HELD)}, held_mark = {mark},"
         f" checksum = iif({without}, NULL, {_HELD_CHECKSUM}), grp = iif({without}, grp, {_HELD_CHECKSUM}),"
-        f" canonical = iif({without}, canonical, {NO_PAGE}), aside = iif({without}, aside, 0), named = iif({without}, named, 0)"
+        f" canonical = iif({without}, canonical, {NO_PAGE}), alternate = iif({without}, alternate, 0), named = iif({without}, named, 0)"
     )
     _hold(db, chosen, values, tally, effects)
 
@@ -200,7 +200,7 @@ def _drop_texts(db: apsw.Connection, ids: apsw.CArrayBinding | None) -> None:
     """Let go of the texts of URLs whose group has no other members."""
     db.execute(
         f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
-        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_aside WHERE url.checksum = content.checksum AND aside = 2)",
+        " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_alternate WHERE url.checksum = content.checksum AND alternate = 2)",
         (ids,),
     )
 

@@ -1,25 +1,27 @@
 """The tables of a collection's state file.
 
-Thought through for ten million URLs: a pending URL costs its text, about fifty bytes of row, its key in one index and its place in another.
-What only a crawled URL has stands in tables and partial indexes of its own.
+Thought through for ten million URLs: a pending URL costs its text, about fifty bytes of row, its key in one index and its queue in another.
+What only a crawled URL has is in separate tables and partial indexes.
 """
 
 from __future__ import annotations
 
+import re
+
 import apsw
 
-from crawlspace.model import Asked, Held, Source
+from crawlspace.model import Held, Requester, Source
 from crawlspace.state.duplicates import HTTP, NO_PAGE
 
 APPLICATION_ID = 0x63727365
-"""Stands in the header of every state file, so that another program's database is not mistaken for one: `crse`."""
+"""In the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
 """The ids in files of development versions, whose version numbers mean other tables."""
-VERSION = 4
-"""Stands there as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
+VERSION = 5
+"""Stored as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
 _WAITS_IN = (
-    f"CASE asked WHEN {int(Asked.BY_PERSON)} THEN {int(Source.USER)} WHEN {int(Asked.BY_SCHEDULE)} THEN {int(Source.INDEX)}"
+    f"CASE requested_by WHEN {int(Requester.PERSON)} THEN {int(Source.USER)} WHEN {int(Requester.SCHEDULE)} THEN {int(Source.INDEX)}"
     f" ELSE CASE WHEN retries > 0 THEN source ELSE {int(Source.REFRESH)} END END"
 )
 """As `UrlState.queue`: a generated column cannot be forgotten in a statement that changes many URLs."""
@@ -39,7 +41,7 @@ CREATE TABLE site (
     site       TEXT NOT NULL UNIQUE,
     host       TEXT NOT NULL,
     urls       INTEGER NOT NULL DEFAULT 0,
-    -- until when it is not to be asked, and for how many seconds that was when it was written: a clock that was set back makes it no longer
+    -- until when nothing of it is fetched, and for how many seconds that was when it was written: a clock that was set back makes it no longer
     wait_until INTEGER,
     wait_s     INTEGER NOT NULL DEFAULT 0,
     -- how it has answered, see `site_health.py`
@@ -77,7 +79,7 @@ CREATE TABLE url (
     shift           INTEGER NOT NULL,
     depth           INTEGER NOT NULL,
     redirects       INTEGER NOT NULL,
-    -- its place among equal documents, see `rank_of`
+    -- its rank among equal documents, see `rank_of`
     rank            INTEGER NOT NULL,
     host_as_written TEXT,
     discovered_at   INTEGER NOT NULL,
@@ -97,14 +99,14 @@ CREATE TABLE url (
     named           INTEGER NOT NULL DEFAULT 0,
     held            INTEGER,
     held_mark       INTEGER NOT NULL DEFAULT 0,
-    -- the checksum that its group goes by: its own, or that of the canonical page for which it stands aside
+    -- the checksum of its group: its own, or that of the canonical page of which it is an alternate
     grp             BLOB,
-    -- 1 when it stands aside for a page with the same checksum, 2 for one with another
-    aside           INTEGER NOT NULL DEFAULT 0,
+    -- 1 for an alternate of a page with the same checksum, 2 of one with another
+    alternate           INTEGER NOT NULL DEFAULT 0,
     -- 1 when it has no document any more and the index still has one of it, for another crawler
     left_behind     INTEGER NOT NULL DEFAULT 0,
-    -- who asks for it, see `model.Asked`
-    asked           INTEGER NOT NULL DEFAULT 0,
+    -- who requested that it is fetched, see `model.Requester`
+    requested_by    INTEGER NOT NULL DEFAULT 0,
     -- metadata that came with a link to it, as a JSON object
     inherited       TEXT,
     -- over the fields that rules added to its document, see `crawl/conditional.py`
@@ -114,38 +116,38 @@ CREATE TABLE url (
     -- the page that gave it its depth, 0: none; and since which run no way leads to it from a start URL
     depth_from      INTEGER NOT NULL DEFAULT 0,
     orphaned        INTEGER,
-    -- the place of its records in the archive
+    -- the location of its records in the archive
     archived        INTEGER,
     -- the number of the last order to push its document that all sinks were given
     ordered         INTEGER NOT NULL DEFAULT 0,
-    -- what is known of an error beside its status
+    -- details of an error in addition to its status
     detail          TEXT,
     -- the source a known URL waits in once it is due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
-    -- where it stands while it is pending: in segments of 131,072 ids, in each by site, source and shift
+    -- its queue while it is pending: in segments of 131,072 ids, in each by site, source and shift
     segment         INTEGER AS (id >> 17) VIRTUAL,
-    place           INTEGER AS ((site << 8) + (source << 5) + shift + 16) VIRTUAL
+    queue_number    INTEGER AS ((site << 8) + (source << 5) + shift + 16) VIRTUAL
 ) STRICT;
 -- Not unique: two URLs may share a key.
 CREATE INDEX url_key ON url (key);
 -- By segments, so that what is discovered at once changes few pages of the index. The id follows by itself.
-CREATE INDEX url_pending ON url (segment, place) WHERE state = 0 AND lease_until IS NULL;
+CREATE INDEX url_pending ON url (segment, queue_number) WHERE state = 0 AND lease_until IS NULL;
 {_DUE_INDEX}
 CREATE INDEX url_leased ON url (lease_until) WHERE lease_until IS NOT NULL;
-CREATE INDEX url_group ON url (grp, aside, named DESC, rank, id) WHERE grp IS NOT NULL;
+CREATE INDEX url_group ON url (grp, alternate, named DESC, rank, id) WHERE grp IS NOT NULL;
 {_CANONICAL_INDEX}
-CREATE INDEX url_aside ON url (checksum) WHERE aside = 2;
+CREATE INDEX url_alternate ON url (checksum) WHERE alternate = 2;
 -- A held deletion may be that of a document that was left in the index for another collection.
 CREATE INDEX url_held ON url (id) WHERE held IS NOT NULL AND (indexed OR left_behind);
 {_FOLDED_INDEX}
 CREATE INDEX url_left ON url (id) WHERE left_behind;
 CREATE INDEX url_orphaned ON url (id) WHERE orphaned IS NOT NULL;
 
--- Which URL stands for a group where that isn't the one with the best rank, because that is a page of another host.
-CREATE TABLE incumbent (grp BLOB PRIMARY KEY, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+-- The representative of a group where that isn't the URL with the best rank, because that is a page of another host.
+CREATE TABLE representative (grp BLOB PRIMARY KEY, id INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
--- URLs whose `next_fetch` is moved ahead, because they are for the next run.
-CREATE TABLE set_aside (id INTEGER PRIMARY KEY) STRICT;
+-- URLs whose `next_fetch` is moved ahead, because they are deferred to the next run.
+CREATE TABLE deferred (id INTEGER PRIMARY KEY) STRICT;
 
 -- Keys of the URLs a page leads to, eight bytes each, little-endian.
 CREATE TABLE links (id INTEGER PRIMARY KEY, targets BLOB NOT NULL) STRICT;
@@ -219,7 +221,7 @@ UPGRADES = {
     1: f"""
 DROP INDEX url_due;
 ALTER TABLE url DROP COLUMN waits_in;
-ALTER TABLE url ADD COLUMN waits_in INTEGER AS ({_WAITS_IN}) VIRTUAL;
+ALTER TABLE url ADD COLUMN waits_in INTEGER AS ({_WAITS_IN.replace("requested_by", "asked")}) VIRTUAL;
 {_DUE_INDEX}
 """,
     2: f"""
@@ -236,17 +238,30 @@ INSERT OR IGNORE INTO incumbent SELECT grp, id FROM url WHERE indexed AND grp IS
     SELECT best.id FROM url AS best INDEXED BY url_group WHERE best.grp = url.grp
     ORDER BY best.aside, best.named DESC, best.rank, best.id LIMIT 1);
 """,  # noqa: S608 - constants only
+    4: """
+ALTER TABLE url RENAME COLUMN aside TO alternate;
+ALTER TABLE url RENAME COLUMN asked TO requested_by;
+ALTER TABLE url RENAME COLUMN place TO queue_number;
+ALTER TABLE incumbent RENAME TO representative;
+ALTER TABLE set_aside RENAME TO deferred;
+DROP INDEX url_aside;
+CREATE INDEX url_alternate ON url (checksum) WHERE alternate = 2;
+""",
 }
-"""By version, what makes a file one of the next version. Who only reads may read an old one: in one of version 1 no schedule has asked for
+"""By version, the statements that make a file one of the next version. Readers may read an old one: in version 1 no schedule requested
 anything."""
 ADDED_COLUMNS = {4: ("site.shown", "url.detail", "unreachable.detail")}
-"""By version, the columns that files of earlier versions don't have: for who only reads one they are empty, see `readable`."""
+"""By version, the columns that files of earlier versions don't have: readers get NULL, see `readable`."""
+RENAMED = {5: {"alternate": "aside", "requested_by": "asked", "queue_number": "place", "representative": "incumbent"}}
+"""By version, columns and tables with their names in files of earlier versions."""
 
 
 def readable(statement: str, db: apsw.Connection) -> str:
-    """Return a statement that can be run on a file of an earlier version that was opened only to be read: what it lacks is NULL."""
+    """Return a statement that can be run on a file of an earlier version that was opened only to be read; missing columns are NULL."""
     if db.readonly("main"):
         version = int(db.pragma("user_version"))
         for column in (name for added, names in ADDED_COLUMNS.items() if version < added for name in names):
             statement = statement.replace(column, "NULL")
+        for new, old in (pair for renamed, names in RENAMED.items() if version < renamed for pair in names.items()):
+            statement = re.sub(rf"\b{new}\b", old, statement)
     return statement

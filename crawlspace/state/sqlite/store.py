@@ -169,7 +169,7 @@ class SqliteStore:
         has_more = not resumes
         while has_more:
             with self._writing() as db:
-                has_more = sqlite_queue.restore_set_aside(db)
+                has_more = sqlite_queue.release_deferred(db)
                 if not has_more:
                     sqlite_sites.end_waits_of_unreachable(db)
 
@@ -217,10 +217,10 @@ class SqliteStore:
     drop_inherited = _within(_writing, inherited_metadata.drop_inherited)
 
     # due times
-    hasten = _within(_writing, sqlite_queue.hasten)
+    make_due_by = _within(_writing, sqlite_queue.make_due_by)
     schedule = _within(_writing, sqlite_queue.schedule)
-    set_age_counts = _within(_writing, sqlite_queue.set_age_counts)
-    hasten_retries = _within(_writing, sqlite_queue.hasten_retries)
+    set_due_by_age = _within(_writing, sqlite_queue.set_due_by_age)
+    make_retries_due_by = _within(_writing, sqlite_queue.make_retries_due_by)
     health = _within(_reading, sqlite_sites.health)
     is_duplicate = _within(_reading, rows.is_duplicate)
     lost_links = _within(_snapshot, rows.lost_links)

@@ -101,7 +101,7 @@ class ChangedUrl:
     old_canonical: int | None
     old_indexed: int
     old_grp: bytes | None
-    old_aside: int
+    old_alternate: int
     old_refused: str | None
     indexed: int
     named: int
@@ -111,7 +111,7 @@ class ChangedUrl:
     checksum: bytes | None
     canonical: int | None
     grp: bytes | None
-    aside: int
+    alternate: int
     left_behind: int
     """It leaves, or has left, its document in the index."""
     inherited: str | None
@@ -120,7 +120,7 @@ class ChangedUrl:
     taken_back: bool = False
     """It had left its document there, and this collection decides about it again."""
     archived: int | None = None
-    """Its new place in the archive."""
+    """Its new location in the archive."""
     last: UrlState | None = None
     forgotten: bool = False
 

@@ -1,4 +1,4 @@
-"""The documents of the memory store: the winner of each group, and the orders for the index when it changes.
+"""The documents of the memory store: the representative of each group, and the orders for the index when it changes.
 
 All groups are computed from all rows after every change, so that nothing can be missed here that SQLite has to update.
 """
@@ -13,14 +13,14 @@ from crawlspace.document import Document
 from crawlspace.model import Held, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.duplicates import (
+    NO_MEMBERS,
     NO_PAGE,
-    NOBODY,
+    GroupRanking,
     Settlement,
-    Standing,
     canonical_page,
     held_checksum,
+    rank_members,
     settle,
-    standing,
     stays_in_index,
     stored_checksum,
 )
@@ -51,7 +51,7 @@ class MemoryDuplicates:
         self._with_key = with_key
         self._outbox = outbox
         self._group: dict[int, bytes] = {}
-        self._standings: dict[bytes, Standing] = {}
+        self._rankings: dict[bytes, GroupRanking] = {}
         self._documents: dict[int, Document] = {}
         self._texts: dict[bytes, str] = {}
         self._left: set[int] = set()
@@ -59,14 +59,14 @@ class MemoryDuplicates:
 
     @property
     def indexed(self) -> int:
-        return len(self._standings)
+        return len(self._rankings)
 
-    def standing_of(self, row: UrlState) -> Standing:
-        """Return the standing of the group of a URL; one without a document has no winner."""
-        return NOBODY if row.checksum is None else self._before(row.id)
+    def ranking_of_group(self, row: UrlState) -> GroupRanking:
+        """Return the ranking of the group of a URL; one without a document has no representative."""
+        return NO_MEMBERS if row.checksum is None else self._before(row.id)
 
     def is_indexed(self, row: UrlState) -> bool:
-        return self.standing_of(row).winner == row.id
+        return self.ranking_of_group(row).representative == row.id
 
     def has_left(self, id: int) -> bool:
         """Whether a URL has left the collection and not the index."""
@@ -78,8 +78,8 @@ class MemoryDuplicates:
 
     def has_other(self, checksum: bytes, id: int) -> bool:
         """Whether another URL has a document with this checksum, in the group of that name."""
-        now = self._standings.get(checksum, NOBODY)
-        return bool({now.winner, *now.noted} - {None, id})
+        now = self._rankings.get(checksum, NO_MEMBERS)
+        return bool({now.representative, *now.noted} - {None, id})
 
     def document(self, id: int) -> Document | None:
         """What is pushed for a URL, as it is now."""
@@ -112,7 +112,7 @@ class MemoryDuplicates:
         apart = stored_checksum(
             change.state,
             checksum,
-            indexed=self._before(old.id).winner == old.id,
+            indexed=self._before(old.id).representative == old.id,
             new=change.document is not None,
         )
         if apart != checksum:
@@ -134,18 +134,18 @@ class MemoryDuplicates:
 
     def settle(self, before: Before, effects: Effects) -> None:
         """Compute the groups and give the orders that follow."""
-        then = self._standings
+        then = self._rankings
         self._regroup()
-        now = self._standings
+        now = self._rankings
         checksums = then.keys() | now.keys()
         pushes, deletes, _ = settle(
-            {checksum: then.get(checksum, NOBODY) for checksum in checksums},
-            {checksum: now.get(checksum, NOBODY) for checksum in checksums},
+            {checksum: then.get(checksum, NO_MEMBERS) for checksum in checksums},
+            {checksum: now.get(checksum, NO_MEMBERS) for checksum in checksums},
             before.new_texts.keys(),
         )
         before.taken_back |= {id for id in self._left if self._rows[id].checksum is not None}
         self._left -= before.taken_back
-        wins = {group.winner for group in now.values()}
+        wins = {group.representative for group in now.values()}
         displaced = sum(id in self._rows and self._rows[id].checksum is not None for id in set(deletes) - self._left)
         deletes = sorted((set(deletes) - self._left) | (before.taken_back - wins))
         self._keep_texts(before.new_texts)
@@ -184,16 +184,16 @@ class MemoryDuplicates:
                 self._texts.pop(row.checksum, None)
 
     def _noted(self, row: UrlState) -> list[str]:
-        return [self._rows[other].url for other in self.standing_of(row).noted]
+        return [self._rows[other].url for other in self.ranking_of_group(row).noted]
 
-    def _before(self, id: int) -> Standing:
-        """Return the standing that the group of a URL had when the groups were last computed."""
-        return self._standings[self._group[id]] if id in self._group else NOBODY
+    def _before(self, id: int) -> GroupRanking:
+        """Return the ranking that the group of a URL had when the groups were last computed."""
+        return self._rankings[self._group[id]] if id in self._group else NO_MEMBERS
 
     def _part(self, old: UrlState, change: Change, before: Before) -> None:
         """Note whether the index keeps the document of a URL that has none any more."""
         if old.checksum is not None and change.keep_in_index and not change.forget:
-            if self._before(old.id).winner == old.id or old.id in self._left | before.taken_back:
+            if self._before(old.id).representative == old.id or old.id in self._left | before.taken_back:
                 self._left.add(old.id)
                 before.taken_back.discard(old.id)
         elif old.id in self._left and (change.forget or not (change.keep_in_index or stays_in_index(change.state))):
@@ -202,7 +202,7 @@ class MemoryDuplicates:
 
     def _regroup(self) -> None:
         members: defaultdict[bytes, list[UrlState]] = defaultdict(list)
-        aside = set()
+        alternate = set()
         self._group = {}
         for row in self._rows.values():
             if row.checksum is None:
@@ -211,15 +211,16 @@ class MemoryDuplicates:
             page = None if row.canonical is None else canonical_page(self._with_key(row.canonical))
             if page is not None and page.checksum is not None:
                 group = page.checksum
-                aside.add(row.id)
+                alternate.add(row.id)
             self._group[row.id] = group
             members[group].append(row)
-        self._standings = {
-            group: standing(rows, aside, incumbent=self._standings.get(group, NOBODY).winner) for group, rows in members.items()
+        self._rankings = {
+            group: rank_members(rows, alternate, representative=self._rankings.get(group, NO_MEMBERS).representative)
+            for group, rows in members.items()
         }
 
     def _keep_texts(self, new: Mapping[int, str]) -> None:
-        """Keep one text a checksum: the winner's own where it came, else the first."""
+        """Keep one text a checksum: the representative's where it came, else the first."""
         for id in sorted(new):
             row = self._rows[id]
             if row.checksum is not None and (self.is_indexed(row) or row.checksum not in self._texts):

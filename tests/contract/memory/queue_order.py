@@ -25,7 +25,7 @@ def queue_place(row: UrlState) -> tuple[int, int, int, int, int]:
     return (*row.queue, 1, row.next_fetch or 0, row.id)
 
 
-class SetAside:
+class Deferred:
     """The known URLs whose time has come, and that are left for the next run."""
 
     def __init__(self) -> None:
@@ -43,5 +43,5 @@ class SetAside:
             self._times.clear()
 
     def put(self, rows: Iterable[UrlState]) -> None:
-        """Set aside those of the rows that are for the next run."""
+        """Defer those of the rows that are for the next run."""
         self._times.update((row.id, row.next_fetch) for row in rows if is_for_next_run(row, self._began))

@@ -31,7 +31,7 @@ from tests.contract.memory.due_times import MemoryDueTimes
 from tests.contract.memory.duplicates import Before, MemoryDuplicates
 from tests.contract.memory.inherited_metadata import MemoryInheritance
 from tests.contract.memory.outbox import MemoryOutbox
-from tests.contract.memory.queue_order import SetAside, is_ready, may_be_due, queue_place
+from tests.contract.memory.queue_order import Deferred, is_ready, may_be_due, queue_place
 from tests.contract.memory.refused_links import MemoryRefusedLinks
 from tests.contract.memory.sites import MemorySites
 
@@ -61,7 +61,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         self._groups = MemoryDuplicates(self._urls, self._with_key, outbox=self._outbox)
         self._inheritance = MemoryInheritance(self._urls, self._with_key, self._links)
         self._last_id = 0
-        self._set_aside = SetAside()
+        self._deferred = Deferred()
 
     # discovery
     def discover(self, urls: Sequence[NewUrl], *, now: int) -> Effects:
@@ -84,8 +84,8 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         ready = [row for row in self._rows(site) if is_ready(row, now) and queue in (None, row.queue)]
-        self._set_aside.put(ready)
-        ready = sorted((row for row in ready if row not in self._set_aside), key=queue_place)
+        self._deferred.put(ready)
+        ready = sorted((row for row in ready if row not in self._deferred), key=queue_place)
         for row in ready[:limit]:
             row.lease_until = until
         return [self._copy(row) for row in ready[:limit]]
@@ -104,14 +104,14 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         return dict(ended)
 
     def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
-        self._set_aside.begin(at, resumes=resumes)
+        self._deferred.begin(at, resumes=resumes)
         for row in () if resumes else self.unreachable():
             self.wait_site(row.site, None)
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
         first: dict[Queue, int] = {}
         for row in self._rows(site):
-            if row.next_fetch is not None and may_be_due(row) and row not in self._set_aside:
+            if row.next_fetch is not None and may_be_due(row) and row not in self._deferred:
                 first[row.queue] = min(first.get(row.queue, row.next_fetch), row.next_fetch)
         return sorted(first.items())
 
@@ -312,8 +312,10 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         return [self._urls[id] for id in sorted(self._sites.get(site, ()))]
 
     def _copy(self, row: UrlState) -> UrlState:
-        winner = self._groups.standing_of(row).winner
-        return structs.replace(row, indexed=winner == row.id, duplicate_of=None if winner == row.id else winner)
+        representative = self._groups.ranking_of_group(row).representative
+        return structs.replace(
+            row, indexed=representative == row.id, duplicate_of=None if representative == row.id else representative
+        )
 
     def _discover(self, urls: Iterable[NewUrl], batch: _TransactionEffects, now: int) -> None:
         effects = batch.effects

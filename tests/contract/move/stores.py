@@ -127,7 +127,7 @@ def fill(store: Store) -> None:
         ),
         known.page("b.example/y", "one", canonical=key("b.example/z")),
         known.change("b.example/left", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True),
-        known.page("a.example/z", "five", held=Held.MANY, retries=1, next_fetch=NOW + 5, asked=True, fields_mark=-7),
+        known.page("a.example/z", "five", held=Held.MANY, retries=1, next_fetch=NOW + 5, requested_by=True, fields_mark=-7),
         known.page("a.example/left", "six"),
     )
     known.record(known.change("a.example/left", checksum=None, state=State.EXCLUDED, status=761, keep_in_index=True))

@@ -81,7 +81,7 @@ def leading_on(known: Known) -> None:
         known.record(known.page(f"a.example/{n}", f"page {n}", links=[key(f"a.example/{n + 1}")]))
 
 
-def hastened(known: Known) -> None:
+def due_changes(known: Known) -> None:
     one_has_link_metadata(known)
     source_page(known, "a.example/", BLUE, "a.example/x")
     assert known.get("a.example/x").next_fetch == NOW
@@ -114,7 +114,7 @@ LATER: dict[str, tuple[Callable[[Known], object], Callable[[Known], object]]] = 
             known.record(known.change("a.example/", links=None, rules=1, checksum=b"a.example/")),
         ),
     ),
-    "not twice on a day": (hastened, lambda known: source_page(known, "a.example/", RED, "a.example/x")),
+    "not twice on a day": (due_changes, lambda known: source_page(known, "a.example/", RED, "a.example/x")),
     "what nobody hands is taken back": (
         lambda known: known.discover(structs.replace(new("a.example/"), inherited=RED), "a.example/x"),
         lambda known: known.store.drop_inherited(),
@@ -128,7 +128,7 @@ LATER: dict[str, tuple[Callable[[Known], object], Callable[[Known], object]]] = 
         two_with_one_text,
         lambda known: known.record(known.change("a.example/", checksum=None, state=State.GONE, status=404)),
     ),
-    "who stood aside comes back": (
+    "an alternate comes back": (
         two_with_one_text,
         lambda known: known.record(*(known.change(f"a.example/{name}", forget=True) for name in ("", "x"))),
     ),

@@ -142,7 +142,7 @@ DAMAGED: list[tuple[str, Callable[[bytes], bytes]]] = [
 
 @pytest.mark.parametrize("leased_by", ["a worker", "a command"])
 @pytest.mark.parametrize("damage", [damage for _, damage in DAMAGED], ids=[title for title, _ in DAMAGED])
-def test_a_damaged_record_is_put_aside_and_the_others_are_leased(
+def test_a_damaged_record_is_quarantined_and_the_others_are_leased(
     store: RedisStore, known: Known, damage: Callable[[bytes], bytes], leased_by: str
 ) -> None:
     known.discover("a.example/0", "a.example/1", "a.example/2")
@@ -251,13 +251,13 @@ def test_a_run_begins_in_calls_of_bounded_size(store: RedisStore, known: Known) 
     known.discover(*pages)
     known.record(*(known.change(page, fetched_at=NOW, next_fetch=NOW + 1) for page in pages))
     store.begin_run(NOW)
-    assert known.leased("a.example", now=NOW + 9) == [], "all are set aside"
+    assert known.leased("a.example", now=NOW + 9) == [], "all are deferred"
     known.discover(*(f"{number}.example/" for number in range(many)))
     before = store.server.runs
     worker = joined(store)
     assert store.server.runs - before >= 1 + 3 + 2 + 1
     assert worker.heartbeat().free == many
-    assert [store.server.command(kind, name) for kind, name in (("SCARD", "set_aside"), ("ZCARD", "later"))] == [0, 1]
+    assert [store.server.command(kind, name) for kind, name in (("SCARD", "deferred"), ("ZCARD", "later"))] == [0, 1]
     assert len(known.leased("a.example", many, now=NOW + 9)) == many
 
 

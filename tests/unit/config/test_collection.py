@@ -40,7 +40,7 @@ def test_how_errors_deletions_and_refreshes_are_set(collections: Path) -> None:
     demo = load_collection("demo", settings(collections))
     assert (demo.continuous, demo.refresh, demo.refresh_mode) == (
         False,
-        RefreshTimes(by_age=True, cycle=None, schedule=None),
+        RefreshTimes(due_by_age=True, cycle=None, schedule=None),
         RefreshMode.APPEND,
     )
     assert (demo.max_deletions, demo.max_deletions_percent) == (100, 10)

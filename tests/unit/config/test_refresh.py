@@ -31,7 +31,7 @@ READ: list[tuple[dict[str, object], bool, bool, int | None, str | None]] = [
 @pytest.mark.parametrize(("given", "age", "ever", "every_s", "expression"), READ)
 def test_settings(given: dict[str, object], age: bool, ever: bool, every_s: int | None, expression: str | None) -> None:
     read = read_refresh({**GIVEN, "CRAWLSPACE_TIMEZONE": "UTC", **given})
-    assert (read.age_counts, read.is_ever) == (age, ever)
+    assert (read.has_due_times, read.is_ever) == (age, ever)
     assert (None if read.cycle is None else read.cycle.every_s) == every_s
     cron = read.schedule or (read.cycle.cron if read.cycle is not None else None)
     assert (None if cron is None else cron.expression) == expression

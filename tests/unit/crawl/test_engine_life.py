@@ -259,7 +259,7 @@ def test_a_clock_that_was_set_back_does_not_put_refreshes_off_for_years(web: Web
     web.crawl()
     web.clock.advance(-4000 * DAY)
     opened = web.open()
-    assert opened.hastened == 6
+    assert opened.due_earlier == 6
     opened.engine.close()
     web.crawl(after=30)
     assert len(web.asked) == 6

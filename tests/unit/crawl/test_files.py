@@ -124,7 +124,7 @@ def test_a_known_url_is_a_file_by_its_type(crawl: Engine) -> None:
         assert crawl.file_slots._is_file(known) is is_file
 
 
-def test_a_site_waits_when_too_many_files_are_set_aside(crawl: Engine, clock: FakeClock) -> None:
+def test_a_site_waits_when_too_many_files_are_deferred(crawl: Engine, clock: FakeClock) -> None:
     add(crawl, *(f"/{n}.pdf" for n in range(AT_FIRST)))
     waiting = let_wait(crawl, AT_FIRST)
     add(crawl, *(f"/more/{n}.pdf" for n in range(MOST_DEFERRED + 1)), "/page")

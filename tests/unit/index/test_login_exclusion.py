@@ -51,7 +51,7 @@ class RefusingSink(MemorySink):
         return Sent(refused=refused, later=later)
 
 
-def test_orders_are_done_or_put_aside_as_they_were_taken() -> None:
+def test_orders_are_done_or_parked_as_they_were_taken() -> None:
     outbox, sink = StrictOutbox("+public +private +private/bad +private/later"), RefusingSink()
     Drain(outbox, sink, FakeClock(), exclusion=EXCLUSION).step()
     assert set(sink.documents) == {"public"}

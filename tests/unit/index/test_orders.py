@@ -152,7 +152,7 @@ def test_a_receiver_of_lines_gets_where_the_text_is(tmp_path: Path, status: int)
     assert len(receiver.requests) == (2 if status != 200 else 1)
 
 
-def test_a_receiver_that_refuses_it_all_the_same_has_it_put_aside(tmp_path: Path) -> None:
+def test_a_receiver_that_refuses_it_all_the_same_has_it_parked(tmp_path: Path) -> None:
     with closing(OrderReceiver()) as receiver, closing(sink_of(tmp_path, {"type": "http", "url": receiver.url})) as sink:
         receiver.answers = [(413, ""), (413, "")]
         (refused,) = sink.send([SMALL]).refused

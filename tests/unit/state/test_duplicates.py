@@ -6,15 +6,15 @@ import pytest
 
 from crawlspace.model import State, UrlState
 from crawlspace.state.duplicates import (
-    NOBODY,
+    NO_MEMBERS,
     NOTED,
+    GroupRanking,
     Settlement,
-    Standing,
     canonical_page,
+    rank_members,
     rank_of,
-    ranked,
+    ranking_of,
     settle,
-    standing,
     stays_in_index,
 )
 from crawlspace.status import Status
@@ -26,39 +26,39 @@ def member(id: int, *, redirects: int = 0, path: int = 1, names: int | None = No
     return UrlState(id, id * 10, url, "a:80", rank=rank_of(redirects, url), canonical=names, checksum=checksum)
 
 
-# members -> the winner, then the others, best first
+# members -> the representative, then the others, best first
 STANDINGS = [
-    ([], NOBODY),
-    ([member(1)], Standing(1, ())),
-    ([member(2), member(1)], Standing(1, (2,))),
-    ([member(1, path=9), member(2, path=8), member(3, path=10)], Standing(2, (1, 3))),
-    ([member(1, redirects=1), member(2, path=9)], Standing(2, (1,))),
-    ([member(1), member(2, path=9, redirects=3), member(3, names=20)], Standing(2, (1, 3))),
-    ([member(1, names=990), member(2)], Standing(1, (2,))),
-    ([member(1, names=20, path=5), member(2, names=10, path=9), member(3)], Standing(1, (2, 3))),
+    ([], NO_MEMBERS),
+    ([member(1)], GroupRanking(1, ())),
+    ([member(2), member(1)], GroupRanking(1, (2,))),
+    ([member(1, path=9), member(2, path=8), member(3, path=10)], GroupRanking(2, (1, 3))),
+    ([member(1, redirects=1), member(2, path=9)], GroupRanking(2, (1,))),
+    ([member(1), member(2, path=9, redirects=3), member(3, names=20)], GroupRanking(2, (1, 3))),
+    ([member(1, names=990), member(2)], GroupRanking(1, (2,))),
+    ([member(1, names=20, path=5), member(2, names=10, path=9), member(3)], GroupRanking(1, (2, 3))),
 ]
 
 
 @pytest.mark.parametrize(("members", "expected"), STANDINGS)
-def test_standing(members: list[UrlState], expected: Standing) -> None:
-    assert standing(members) == expected
+def test_ranking(members: list[UrlState], expected: GroupRanking) -> None:
+    assert rank_members(members) == expected
 
 
-# members, ids of those that stand aside -> the winner, then those that are noted
-ASIDE = [
-    ([member(1, names=20), member(2, path=9)], {1}, Standing(2, (1,))),
-    ([member(1, names=30), member(2), member(3, path=9)], {1}, Standing(3, (2, 1))),
-    ([member(1, names=20, checksum=b"other"), member(2), member(3)], {1}, Standing(2, (3,))),
-    ([member(1, names=30, checksum=b"other"), member(2), member(3, path=9)], {1}, Standing(3, (2,))),
+# members, ids of alternates -> the representative, then those that are noted
+ALTERNATE = [
+    ([member(1, names=20), member(2, path=9)], {1}, GroupRanking(2, (1,))),
+    ([member(1, names=30), member(2), member(3, path=9)], {1}, GroupRanking(3, (2, 1))),
+    ([member(1, names=20, checksum=b"other"), member(2), member(3)], {1}, GroupRanking(2, (3,))),
+    ([member(1, names=30, checksum=b"other"), member(2), member(3, path=9)], {1}, GroupRanking(3, (2,))),
 ]
 
 
-@pytest.mark.parametrize(("members", "aside", "expected"), ASIDE)
-def test_a_page_of_another_group_never_wins(members: list[UrlState], aside: set[int], expected: Standing) -> None:
-    assert standing(members, aside) == expected
+@pytest.mark.parametrize(("members", "alternate", "expected"), ALTERNATE)
+def test_a_page_of_another_group_never_wins(members: list[UrlState], alternate: set[int], expected: GroupRanking) -> None:
+    assert rank_members(members, alternate) == expected
 
 
-# stored URLs with the key that a page names -> the id of the one that it stands aside for
+# stored URLs with the key that a page names -> the id of the one of which it is an alternate
 CANONICAL = [
     ([], None),
     ([member(4)], 4),
@@ -92,30 +92,30 @@ def test_until_when_a_document_is_left_to_others(state: State, status: int | Non
 
 
 def test_only_so_many_are_noted() -> None:
-    assert ranked(range(1, 500)) == Standing(1, tuple(range(2, NOTED + 2)))
+    assert ranking_of(range(1, 500)) == GroupRanking(1, tuple(range(2, NOTED + 2)))
 
 
-ALONE, PAIR, OTHER = Standing(1, ()), Standing(1, (2,)), Standing(2, (1,))
+ALONE, PAIR, OTHER = GroupRanking(1, ()), GroupRanking(1, (2,)), GroupRanking(2, (1,))
 
 # before, after, whose documents changed -> pushed, deleted
 SETTLEMENTS = [
-    ({b"g": NOBODY}, {b"g": ALONE}, {1}, [1], []),
+    ({b"g": NO_MEMBERS}, {b"g": ALONE}, {1}, [1], []),
     ({b"g": ALONE}, {b"g": ALONE}, set(), [], []),
     ({b"g": ALONE}, {b"g": ALONE}, {1}, [1], []),
     ({b"g": PAIR}, {b"g": PAIR}, {2}, [], []),
-    ({b"g": ALONE}, {b"g": NOBODY}, set(), [], [1]),
+    ({b"g": ALONE}, {b"g": NO_MEMBERS}, set(), [], [1]),
     ({b"g": ALONE}, {b"g": PAIR}, {2}, [1], []),
     ({b"g": PAIR}, {b"g": ALONE}, set(), [1], []),
     ({b"g": PAIR}, {b"g": OTHER}, set(), [2], [1]),
-    ({b"g": Standing(1, (2, 3))}, {b"g": Standing(1, (3, 2))}, set(), [], []),
-    ({b"g": ALONE, b"h": NOBODY}, {b"g": NOBODY, b"h": ALONE}, {1}, [1], []),
-    ({b"g": ALONE, b"h": Standing(2, ())}, {b"g": NOBODY, b"h": OTHER}, {1}, [2], [1]),
-    ({b"g": PAIR, b"h": NOBODY}, {b"g": Standing(2, ()), b"h": ALONE}, {1}, [1, 2], []),
+    ({b"g": GroupRanking(1, (2, 3))}, {b"g": GroupRanking(1, (3, 2))}, set(), [], []),
+    ({b"g": ALONE, b"h": NO_MEMBERS}, {b"g": NO_MEMBERS, b"h": ALONE}, {1}, [1], []),
+    ({b"g": ALONE, b"h": GroupRanking(2, ())}, {b"g": NO_MEMBERS, b"h": OTHER}, {1}, [2], [1]),
+    ({b"g": PAIR, b"h": NO_MEMBERS}, {b"g": GroupRanking(2, ()), b"h": ALONE}, {1}, [1, 2], []),
 ]
 
 
 @pytest.mark.parametrize(("before", "after", "changed", "push", "delete"), SETTLEMENTS)
 def test_settle(
-    before: dict[bytes, Standing], after: dict[bytes, Standing], changed: set[int], push: list[int], delete: list[int]
+    before: dict[bytes, GroupRanking], after: dict[bytes, GroupRanking], changed: set[int], push: list[int], delete: list[int]
 ) -> None:
     assert settle(before, after, changed) == Settlement(push, delete)

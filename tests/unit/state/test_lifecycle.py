@@ -353,7 +353,7 @@ def test_what_is_made_again_changes_nothing_that_only_a_fetch_shows(
 ) -> None:
     new = rebuilt(known, advance(known, made, policy=POLICY, now=NOW)).state
     assert (new.state, new.status, new.checksum, (new.etag, new.last_modified)) == (*after, checksum, validators)
-    kept = ("fetched_at", "next_fetch", "interval_s", "errors", "retries", "rules", "asked")
+    kept = ("fetched_at", "next_fetch", "interval_s", "errors", "retries", "rules", "requested_by")
     assert [getattr(new, name) for name in kept] == [getattr(known, name) for name in kept]
 
 

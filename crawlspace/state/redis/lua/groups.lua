@@ -1,6 +1,6 @@
 -- Groups of duplicates, see `duplicates.py`. A group is named by a checksum. The hash `checksum` has for each the number of URLs that have it,
 -- and the members of its group: none, one id, or `*` for those in the sorted set `group:…`, whose members are written so that their
--- order is their rank. The hash `incumbent` has who stands for a group where that isn't the one with the best rank.
+-- order is their rank. The hash `representative` has the representative of a group where that isn't the one with the best rank.
 
 function groups.checksum_bucket(checksum)
   return string.format("%schecksum:%02x%02x", P, string.byte(checksum, 1) or 0, string.byte(checksum, 2) or 0)
@@ -20,91 +20,91 @@ end
 
 function groups.group_key(group) return PREFIX.group .. group end
 
-function groups.aside_then(id)
-  if groups.asides[id] == nil then groups.asides[id] = call("HGET", keys.aside, id) end
-  return groups.asides[id]
+function groups.alternate_before(id)
+  if groups.alternates[id] == nil then groups.alternates[id] = call("HGET", keys.alternate, id) end
+  return groups.alternates[id]
 end
 
-function groups.winner_of(id, row)
+function groups.representative_of(id, row)
   if not row[CHECKSUM] then return nil end
-  local group = groups.aside_then(id) or row[CHECKSUM]
+  local group = groups.alternate_before(id) or row[CHECKSUM]
   local members = groups.entry_of(group).members
   if members ~= "*" then return tonumber(members) end
-  local incumbent = call("HGET", keys.incumbent, group)
-  if incumbent then return tonumber(incumbent) end
+  local representative = call("HGET", keys.representative, group)
+  if representative then return tonumber(representative) end
   local first = call("ZRANGE", groups.group_key(group), 0, 0)[1]
   return first and tonumber(string.match(first, "^...........(%d+).$"))
 end
 
--- Who stands for a group of pages of several hosts, where that isn't the one with the best rank.
+-- The representative of a group of pages of several hosts, where that isn't the one with the best rank.
 
-function groups.member_key(group) return PREFIX.member .. group end  -- by id: its place in the group, and whom it names
+function groups.member_key(group) return PREFIX.member .. group end  -- by id: its rank in the group, and the page that it names
 
--- Who stays although pages of other hosts have a better rank: see `standing` in `duplicates.py`. `placed` has by group the ids that got a place
--- in this call.
-forget_after_call(function() incumbents.placed = {} end)
-incumbents.NOTED = 100
+-- The representative that stays although pages of other hosts have a better rank: see `rank_members` in `duplicates.py`. `ranked` has by group
+-- the ids that got a rank in this call.
+forget_after_call(function() representatives.ranked = {} end)
+representatives.NOTED = 100
 
-function incumbents.id_of(place) return tonumber(string.match(place, "^...........(%d+).$")) end
+function representatives.id_of(member) return tonumber(string.match(member, "^...........(%d+).$")) end
 
-function incumbents.host_of(id)
+function representatives.host_of(id)
   local row = get(id)
   return row and cache.host_of(sites.name(row[SITE]))
 end
 
--- The one of a host with the best rank. Passes over pages of other hosts with a better rank, of which there may be many.
-function incumbents.first_of(group, host)
+-- The member of a host with the best rank. Skips pages of other hosts with a better rank, of which there may be many.
+function representatives.first_of(group, host)
   local first = 0
   while true do
-    local ids = call("ZRANGE", groups.group_key(group), first, first + incumbents.NOTED)
+    local ids = call("ZRANGE", groups.group_key(group), first, first + representatives.NOTED)
     if #ids == 0 then return nil end
-    for n, place in ipairs(ids) do ids[n] = incumbents.id_of(place) end
+    for n, member in ipairs(ids) do ids[n] = representatives.id_of(member) end
     prefetch(ids)
     for _, id in ipairs(ids) do
-      if incumbents.host_of(id) == host then return id end
+      if representatives.host_of(id) == host then return id end
     end
     first = first + #ids
   end
 end
 
--- The same, where only those that got a place in this call may have a better one than this URL.
-function incumbents.first_placed(group, host, id)
+-- The same, where only those that got a rank in this call may have a better one than this URL.
+function representatives.first_ranked(group, host, id)
   local best = call("HGET", groups.member_key(group), id)
-  for other in pairs(incumbents.placed[group] or {}) do
-    local place = call("HGET", groups.member_key(group), other)
-    if place and string.sub(place, 1, 25) < string.sub(best, 1, 25) and incumbents.host_of(other) == host then best = place end
+  for other in pairs(representatives.ranked[group] or {}) do
+    local member = call("HGET", groups.member_key(group), other)
+    if member and string.sub(member, 1, 25) < string.sub(best, 1, 25) and representatives.host_of(other) == host then best = member end
   end
-  return incumbents.id_of(string.sub(best, 1, 25))
+  return representatives.id_of(string.sub(best, 1, 25))
 end
 
--- Note who stands for a group, which `before` has stood for until now.
-function incumbents.settle(group, before)
+-- Store the representative of a group, where `before` was it until now.
+function representatives.settle(group, before)
   local stays = nil
   if before and groups.entry_of(group).members == "*" then
-    local first = incumbents.id_of(call("ZRANGE", groups.group_key(group), 0, 0)[1])
-    local place = first ~= before and call("HGET", groups.member_key(group), before)
-    if place and string.sub(place, 1, 1) == "0" then
-      local host = incumbents.host_of(before)
-      if incumbents.host_of(first) ~= host then
-        local is_placed = (incumbents.placed[group] or {})[before]
-        stays = is_placed and incumbents.first_of(group, host) or incumbents.first_placed(group, host, before)
+    local first = representatives.id_of(call("ZRANGE", groups.group_key(group), 0, 0)[1])
+    local member = first ~= before and call("HGET", groups.member_key(group), before)
+    if member and string.sub(member, 1, 1) == "0" then
+      local host = representatives.host_of(before)
+      if representatives.host_of(first) ~= host then
+        local is_ranked = (representatives.ranked[group] or {})[before]
+        stays = is_ranked and representatives.first_of(group, host) or representatives.first_ranked(group, host, before)
       end
     end
   end
   if stays then
-    call("HSET", keys.incumbent, group, stays)
+    call("HSET", keys.representative, group, stays)
   else
-    call("HDEL", keys.incumbent, group)
+    call("HDEL", keys.representative, group)
   end
 end
 
--- Who joins and leaves a group, and who stands for it then.
+-- Joining and leaving groups, and their representatives then.
 
 local was  -- by id: what a URL that changes was, before this call
 forget_after_call(function()
   was = {}
   groups.entries, groups.changed_entries = {}, {}  -- by checksum
-  groups.asides, groups.new_texts, groups.kept_documents, groups.taken_back = {}, {}, {}, {}  -- by id
+  groups.alternates, groups.new_texts, groups.kept_documents, groups.taken_back = {}, {}, {}, {}  -- by id
   groups.left = {}  -- by id: what this call has set
   groups.left_group = {}  -- by id: whether a document leaves its group because its deletion is held, see `leaves_group` in `duplicates.py`
 end)
@@ -132,7 +132,7 @@ end
 
 function groups.named_key(group) return PREFIX.named .. group end    -- by key: how many members name it
 
--- For which group a URL stands, and whether it stands aside there, by what is known of all URLs now.
+-- The group of a URL, and whether it is an alternate there, by what is known of all URLs now.
 function groups.group_now(id)
   local row = rows[id]
   if not row or not row[CHECKSUM] then return nil, false end
@@ -147,89 +147,89 @@ function groups.group_now(id)
 end
 
 -- The group a URL was in before this call.
-function groups.group_then(id)
+function groups.group_before(id)
   local old, row = was[id], get(id)
   local checksum
   if old then checksum = old.checksum elseif row then checksum = row[CHECKSUM] end
   if not checksum then return nil, false end
-  local aside = groups.aside_then(id)
-  return aside or checksum, aside and true or false
+  local alternate = groups.alternate_before(id)
+  return alternate or checksum, alternate and true or false
 end
 
-function groups.standing(group)
+function groups.ranking(group)
   local members = groups.entry_of(group).members
   if members == "" then return {noted = {}} end
-  if members ~= "*" then return {winner = tonumber(members), noted = {}} end
-  local winner, noted, first = tonumber(call("HGET", keys.incumbent, group) or nil), {}, 0
-  while #noted < incumbents.NOTED do
-    local places = call("ZRANGE", groups.group_key(group), first, first + incumbents.NOTED)
-    if #places == 0 then break end
-    for _, place in ipairs(places) do
-      local id, own = string.match(place, "^...........(%d+)(.)$")
-      if not id then error("a place in a group is damaged") end
-      if own == "1" and not winner then
-        winner = tonumber(id)
-      elseif own == "1" and tonumber(id) ~= winner and #noted < incumbents.NOTED then
+  if members ~= "*" then return {representative = tonumber(members), noted = {}} end
+  local representative, noted, first = tonumber(call("HGET", keys.representative, group) or nil), {}, 0
+  while #noted < representatives.NOTED do
+    local entries = call("ZRANGE", groups.group_key(group), first, first + representatives.NOTED)
+    if #entries == 0 then break end
+    for _, member in ipairs(entries) do
+      local id, own = string.match(member, "^...........(%d+)(.)$")
+      if not id then error("a member of a group is damaged") end
+      if own == "1" and not representative then
+        representative = tonumber(id)
+      elseif own == "1" and tonumber(id) ~= representative and #noted < representatives.NOTED then
         noted[#noted + 1] = tonumber(id)
       end
     end
-    first = first + #places
+    first = first + #entries
   end
-  return {winner = winner, noted = noted, shared = true}
+  return {representative = representative, noted = noted, shared = true}
 end
 
--- Aside, named, rank, id: all of one width, so that the order of texts is that of numbers.
+-- Alternate, named, rank, id: all of one width, so that the order of texts is that of numbers.
 groups.HTTP = 500000000
-function groups.place_in(group, id, aside)
+function groups.rank_in(group, id, alternate)
   local row = rows[id]
   local rank = row[RANK]
   -- `with_scheme` in `duplicates.py`: earlier versions left the scheme out
   if rank < groups.HTTP and string.sub(row[URL], 1, 6) ~= "https:" then rank = rank + groups.HTTP end
   local named = call("HEXISTS", groups.named_key(group), row[KEY]) == 1
   return string.format(
-    "%d%d%09.0f%013.0f%d", aside and 1 or 0, named and 0 or 1, rank, id, row[CHECKSUM] == group and 1 or 0
+    "%d%d%09.0f%013.0f%d", alternate and 1 or 0, named and 0 or 1, rank, id, row[CHECKSUM] == group and 1 or 0
   )
 end
 
 -- `names` is the key that it names there.
-function groups.put_member(group, id, aside, names)
+function groups.put_member(group, id, alternate, names)
   local old = call("HGET", groups.member_key(group), id)
-  local place = groups.place_in(group, id, aside)
-  incumbents.placed[group] = incumbents.placed[group] or {}
-  incumbents.placed[group][id] = true
-  if old and string.sub(old, 1, #place) ~= place then call("ZREM", groups.group_key(group), string.sub(old, 1, #place)) end
-  call("ZADD", groups.group_key(group), 0, place)
-  call("HSET", groups.member_key(group), id, place .. names)
-  return place
+  local member = groups.rank_in(group, id, alternate)
+  representatives.ranked[group] = representatives.ranked[group] or {}
+  representatives.ranked[group][id] = true
+  if old and string.sub(old, 1, #member) ~= member then call("ZREM", groups.group_key(group), string.sub(old, 1, #member)) end
+  call("ZADD", groups.group_key(group), 0, member)
+  call("HSET", groups.member_key(group), id, member .. names)
+  return member
 end
 
--- Whoever in the group has that key goes before others, or no longer.
-function groups.place_again(group, key)
+-- Rank the members with that key again: they come before others while a page names them.
+function groups.rank_again(group, key)
   for _, id in ipairs(url_keys.rows_with(key)) do
     local old = call("HGET", groups.member_key(group), id)
-    if old then groups.put_member(group, id, string.sub(old, 1, 1) == "1", string.sub(old, 26)) end  -- whom it names is counted where it leaves
+    if old then groups.put_member(group, id, string.sub(old, 1, 1) == "1", string.sub(old, 26)) end  -- the page that it names is counted where it leaves
   end
 end
 
-function groups.join_many(group, id, aside)
+function groups.join_many(group, id, alternate)
   local key = rows[id][CANONICAL]
-  if key and call("HINCRBY", groups.named_key(group), key, 1) == 1 then groups.place_again(group, key) end
-  groups.put_member(group, id, aside, key or "")
+  if key and call("HINCRBY", groups.named_key(group), key, 1) == 1 then groups.rank_again(group, key) end
+  groups.put_member(group, id, alternate, key or "")
 end
 
-function groups.join(group, id, aside)
+function groups.join(group, id, alternate)
   local entry = groups.entry_of(group)
   groups.changed_entries[group] = true
-  if entry.members == "" and not aside and not rows[id][CANONICAL] then
+  if entry.members == "" and not alternate and not rows[id][CANONICAL] then
     entry.members = tostring(id)
     return
   end
   if entry.members ~= "*" then
     local first = tonumber(entry.members)
     entry.members = "*"
-    if first and get(first) then groups.join_many(group, first, false) end  -- not one whose record was put aside
+    if first and get(first) then groups.join_many(group, first, false) end  -- not one whose record is quarantined
   end
-  groups.join_many(group, id, aside)
+  groups.join_many(group, id, alternate)
 end
 
 function groups.leave(group, id)
@@ -246,7 +246,7 @@ function groups.leave(group, id)
   local key = string.sub(old, 26)
   if key ~= "" and call("HINCRBY", groups.named_key(group), key, -1) == 0 then
     call("HDEL", groups.named_key(group), key)
-    groups.place_again(group, key)
+    groups.rank_again(group, key)
   end
   if call("ZCARD", groups.group_key(group)) == 0 then
     call("DEL", groups.member_key(group), groups.named_key(group))
@@ -279,7 +279,7 @@ function groups.as_page(one)
   return one and one.checksum and not one.canon and one.checksum or nil
 end
 
--- Those whose group, or place in it, may be another one now; and the index of who names whom brought up to date.
+-- The URLs whose group or rank may have changed; updates the index of canonical pages.
 function groups.concerned()
   local dirty = {}
   for id, old in pairs(was) do
@@ -333,7 +333,7 @@ end
 function groups.keep_texts(old_checksums)
   for _, id in ipairs(groups.sorted(groups.new_texts)) do
     local row = rows[id]
-    if row and row[CHECKSUM] and (groups.winner_of(id, row) == id or call("HEXISTS", keys.text, row[CHECKSUM]) == 0) then
+    if row and row[CHECKSUM] and (groups.representative_of(id, row) == id or call("HEXISTS", keys.text, row[CHECKSUM]) == 0) then
       call("HSET", keys.text, row[CHECKSUM], groups.new_texts[id])
     end
   end
@@ -345,7 +345,7 @@ end
 -- What is pushed for a URL, as it is now: the document, its text and the URLs of its duplicates; nothing where it has none.
 -- The URLs that are noted on the document of a URL.
 function groups.noted_of(id, row)
-  local noted = groups.standing(groups.aside_then(id) or row[CHECKSUM]).noted
+  local noted = groups.ranking(groups.alternate_before(id) or row[CHECKSUM]).noted
   prefetch(noted)
   local urls = {}
   for _, other in ipairs(noted) do
@@ -377,7 +377,7 @@ function groups.part(id, old, change)
   local keep_in_index, forget = change.keep, change.forget
   local left = groups.is_left_in_index(id)
   if old[CHECKSUM] and keep_in_index and not forget then
-    local then_ = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum})
+    local then_ = was[id].checksum and groups.representative_of(id, {[CHECKSUM] = was[id].checksum})
     if then_ == id or left or groups.taken_back[id] then
       groups.leave_in_index(id, true)
       groups.taken_back[id] = nil
@@ -399,10 +399,10 @@ function groups.check(before, moves)
     if to and rows[id][CANONICAL] then groups.check_count(groups.named_key(to), rows[id][CANONICAL]) end
   end
   for group, now in pairs(before) do
-    local ids = {now.winner}
-    for n = 1, math.min(leaving[group] or 0, #now.noted) do ids[#ids + 1] = now.noted[n] end  -- one of them may stand for it next
+    local ids = {now.representative}
+    for n = 1, math.min(leaving[group] or 0, #now.noted) do ids[#ids + 1] = now.noted[n] end  -- one of them may be the next representative
     for _, id in ipairs(ids) do
-      if now.shared then incumbents.host_of(id) end
+      if now.shared then representatives.host_of(id) end
       local row = get(id)
       if row then winning[row[SITE]] = true end
     end
@@ -416,25 +416,25 @@ function groups.check_count(key, field)
   if count and not string.match(count, "^%d+$") then error("a count of a group is not an integer") end
 end
 
--- Have the groups follow all changes; give the orders that make the index follow.
+-- Update the groups after all changes, and give the orders that update the index.
 function groups.settle()
   local dirty = groups.concerned()
   local before, moves, checksums = {}, {}, {}
-  local function remember_standing(group)
-    if group and not before[group] then before[group] = groups.standing(group) end
+  local function remember_ranking(group)
+    if group and not before[group] then before[group] = groups.ranking(group) end
   end
   prefetch(dirty)
   for _, id in ipairs(dirty) do
     local old, row = was[id], rows[id]
-    local from, from_aside = groups.group_then(id)
-    local to, to_aside = groups.group_now(id)
-    remember_standing(from)
-    remember_standing(to)
-    local same = from == to and from_aside == to_aside
+    local from, from_alternate = groups.group_before(id)
+    local to, to_alternate = groups.group_now(id)
+    remember_ranking(from)
+    remember_ranking(to)
+    local same = from == to and from_alternate == to_alternate
     if same and old and row then
       same = old.canon == row[CANONICAL] and old.checksum == row[CHECKSUM]
     end
-    if not same then moves[#moves + 1] = {id, from, to, to_aside} end
+    if not same then moves[#moves + 1] = {id, from, to, to_alternate} end
     if old and old.checksum then checksums[old.checksum] = true end
   end
   groups.check(before, moves)
@@ -442,36 +442,36 @@ function groups.settle()
     if move[2] then groups.leave(move[2], move[1]) end
   end
   for _, move in ipairs(moves) do
-    local id, to, aside = move[1], move[3], move[4]
-    if aside then
-      call("HSET", keys.aside, id, to)
-      groups.asides[id] = to
-    elseif groups.aside_then(id) then
-      call("HDEL", keys.aside, id)
-      groups.asides[id] = false
+    local id, to, alternate = move[1], move[3], move[4]
+    if alternate then
+      call("HSET", keys.alternate, id, to)
+      groups.alternates[id] = to
+    elseif groups.alternate_before(id) then
+      call("HDEL", keys.alternate, id)
+      groups.alternates[id] = false
     end
-    if to then groups.join(to, id, aside) end
+    if to then groups.join(to, id, alternate) end
   end
-  local pushes, deletes, wins, won, winners, displaced = {}, {}, {}, {}, 0, 0
+  local pushes, deletes, now_represents, represented, indexed, displaced = {}, {}, {}, {}, 0, 0
   for group, old in pairs(before) do
-    if old.shared or groups.entry_of(group).members == "*" then incumbents.settle(group, old.winner) end
-    local now = groups.standing(group)
-    if old.winner then
-      won[old.winner] = true
-      winners = winners - 1
+    if old.shared or groups.entry_of(group).members == "*" then representatives.settle(group, old.representative) end
+    local now = groups.ranking(group)
+    if old.representative then
+      represented[old.representative] = true
+      indexed = indexed - 1
     end
-    if now.winner then
-      wins[now.winner] = true
-      winners = winners + 1
-      if now.winner ~= old.winner or groups.new_texts[now.winner] or not groups.same_noted(now.noted, old.noted) then pushes[now.winner] = true end
+    if now.representative then
+      now_represents[now.representative] = true
+      indexed = indexed + 1
+      if now.representative ~= old.representative or groups.new_texts[now.representative] or not groups.same_noted(now.noted, old.noted) then pushes[now.representative] = true end
     end
   end
-  if winners ~= 0 then call("HINCRBY", keys.counters, "indexed", winners) end
+  if indexed ~= 0 then call("HINCRBY", keys.counters, "indexed", indexed) end
   local by_site = {}  -- documents in the index
-  for sign, ids in pairs({[-1] = won, [1] = wins}) do
-    local both = sign == 1 and won or wins
+  for sign, ids in pairs({[-1] = represented, [1] = now_represents}) do
+    local both = sign == 1 and represented or now_represents
     for id in pairs(ids) do
-      local one = was[id] or get(id)  -- neither where the record was put aside
+      local one = was[id] or get(id)  -- neither where the record is quarantined
       if not both[id] and one then
         local site = was[id] and one.site or one[SITE]
         by_site[site] = (by_site[site] or 0) + sign
@@ -488,23 +488,23 @@ function groups.settle()
       groups.taken_back[id] = true
     end
   end
-  for id in pairs(won) do
+  for id in pairs(represented) do
     local row = get(id)
-    if not wins[id] and not groups.is_left_in_index(id) and (was[id] or row) then
+    if not now_represents[id] and not groups.is_left_in_index(id) and (was[id] or row) then
       deletes[id] = true
       if row and row[CHECKSUM] then displaced = displaced + 1 end
     end
   end
   for id in pairs(groups.taken_back) do
     local row = get(id)
-    if not row or groups.winner_of(id, row) ~= id then deletes[id] = true end
+    if not row or groups.representative_of(id, row) ~= id then deletes[id] = true end
   end
   groups.keep_texts(checksums)
   for id, document in pairs(groups.kept_documents) do
     if groups.left_group[id] or groups.is_left_in_index(id) then outbox.keep_orders(was[id].url, document) end
   end
   for id in pairs(pushes) do  -- a held document that has left its group stays in the index as it is
-    local row = get(id)  -- none where the record was put aside
+    local row = get(id)  -- none where the record is quarantined
     if not row or (not groups.new_texts[id] and call("HEXISTS", keys.text, row[CHECKSUM]) == 0) then pushes[id] = nil end
   end
   groups.write_entries()

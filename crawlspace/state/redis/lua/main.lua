@@ -41,7 +41,7 @@ local function operation(name, run, is_read)
       later("HINCRBY", keys.counters, given[3] == "worker" and "writes" or "edits", 1)
     end
     local reply = run(args)
-    if not is_read then write_all() end  -- a read leaves it to the next write to put aside what is damaged
+    if not is_read then write_all() end  -- a read leaves it to the next write to quarantine damaged records
     forget_all()
     is_clean = true
     return reply
@@ -62,9 +62,9 @@ register({
   "workers",
 }, reads, true, {"no-writes"})
 register({
-  "add_archive_file", "begin", "begin_run", "claim", "delete_again", "discover", "drains", "give_up", "hasten", "hasten_retries",
-  "heartbeat", "lease", "move_archived", "move_part", "offer_some", "park", "push_again", "put_aside", "ready", "reclassify", "record",
-  "relink", "restore_set_aside", "resume", "save_robots", "schedule", "set_age_counts", "set_depths", "set_unreachable", "take",
+  "add_archive_file", "begin", "begin_run", "claim", "delete_again", "discover", "drains", "give_up", "make_due_by", "make_retries_due_by",
+  "heartbeat", "lease", "move_archived", "move_part", "offer_some", "park", "push_again", "quarantine", "ready", "reclassify", "record",
+  "relink", "release_deferred", "resume", "save_robots", "schedule", "set_due_by_age", "set_depths", "set_unreachable", "take",
   "unpark", "wait_site", "write_inherited",
 }, writes, false, {})
 -- These free memory, and are not refused by a server that has none left.

@@ -1,6 +1,6 @@
 -- Moving a collection to here: see `state/redis/dump.py`. A part of it is written together with the mark of how far the move has come.
 
--- URLs as `{id, record, site, the group of the page for which it stands aside, whether the index has its document}`. None is known yet.
+-- URLs as `{id, record, site, the group of the page of which it is an alternate, whether the index has its document}`. None is known yet.
 local function move_urls(urls)
   local noted = {}
   for _, one in ipairs(urls) do
@@ -9,13 +9,13 @@ local function move_urls(urls)
       call("HINCRBY", keys.documents, sites.number(one[3]), 1)
       call("HINCRBY", keys.counters, "indexed", 1)
     end
-    local id, row, aside = one[1], record.completed(one[2]), one[4]
+    local id, row, alternate = one[1], record.completed(one[2]), one[4]
     row[SITE] = sites.number(one[3])
     rows[id] = row
     url_keys.add(row[KEY], id)
     touch(id)
-    groups.asides[id] = aside or false
-    if aside then call("HSET", keys.aside, id, aside) end
+    groups.alternates[id] = alternate or false
+    if alternate then call("HSET", keys.alternate, id, alternate) end
     if row[CHECKSUM] then
       local entry = groups.entry_of(row[CHECKSUM])
       entry.urls = entry.urls + 1

@@ -1,5 +1,5 @@
 -- The outbox: at most one order a URL and sink. The orders of a sink by URL and by number; those that wait, deletes and pushes each in
--- their order; those put aside.
+-- their order; those that are parked.
 
 function outbox.key(sink, what) return PREFIX.outbox .. sink .. ":" .. what end
 
@@ -13,7 +13,7 @@ function outbox.strike_out(sink, url, number)
   call("ZREM", outbox.key(sink, "parked"), number)
 end
 
--- Put an order in the place of an older one of the same URL, for one sink or all. Call `flush` afterwards.
+-- Give an order to one sink or all; it replaces an older one of the same URL. Call `flush` afterwards.
 function outbox.give(op, id, url, only)
   local number = records.next_number("orders")
   for _, sink in ipairs(only and {only} or SINKS) do
@@ -116,14 +116,14 @@ end
 -- Whether the index has the document of a URL, or was left it for another collection.
 function groups.is_in_index(id)
   local row = id and get(id)
-  return row and (row[CHECKSUM] and groups.winner_of(id, row) == id or groups.is_left_in_index(id))
+  return row and (row[CHECKSUM] and groups.representative_of(id, row) == id or groups.is_left_in_index(id))
 end
 
--- `urls` are URLs, each with its key; returns the places of those that are in the index.
+-- `urls` are URLs, each with its key; returns the positions of those that are in the index.
 function reads.in_index(args)
   local found = {}
-  for place, one in ipairs(args.urls) do
-    if groups.is_in_index(url_keys.id_of(one[1], one[2])) then found[#found + 1] = place end
+  for position, one in ipairs(args.urls) do
+    if groups.is_in_index(url_keys.id_of(one[1], one[2])) then found[#found + 1] = position end
   end
   return found
 end
@@ -171,7 +171,7 @@ function reads.parked(args)
   return found
 end
 
--- The archive: its files, the places of records, and documents that are pushed again.
+-- The archive: its files, the locations of records, and documents that are pushed again.
 
 function writes.add_archive_file(args)
   local known = call("HGETALL", keys.archive_file)
@@ -182,7 +182,7 @@ function writes.add_archive_file(args)
   return #known / 2 + 1
 end
 
--- `moves` are ids, each with the place up to now and the new one, false for none.
+-- `moves` are ids, each with the old location and the new one, false for none.
 function writes.move_archived(args)
   local ids = {}
   for n, move in ipairs(args.moves) do ids[n] = move[1] end
@@ -205,7 +205,7 @@ function writes.push_again(args)
   for _, one in ipairs(args.documents) do
     local id, given = one[1], one[2]
     local row = get(id)
-    if row and row[CHECKSUM] and groups.winner_of(id, row) == id then
+    if row and row[CHECKSUM] and groups.representative_of(id, row) == id then
       if given then
         orders[#orders + 1] = {id, row[URL], {row[URL], given[1], given[2], unpack(groups.noted_of(id, row))}}
       elseif groups.document_of(id) then

@@ -19,7 +19,7 @@ function queue.end_leases(ids)
     local row = get(id)
     if row and row[LEASE_UNTIL] then
       row[LEASE_UNTIL] = nil
-      cache.touched[id] = cache.touched[id] or "place"
+      cache.touched[id] = cache.touched[id] or "position"
     end
   end
   flush()
@@ -74,8 +74,8 @@ end
 -- Return for each `site:queue index` the site's name, and when the first URL there is due.
 function reads.first_due(args)
   local reply = {}
-  for _, place in ipairs(args.places) do
-    local site, queue_index = string.match(place, "(%d+):(%d+)")
+  for _, name in ipairs(args.queues) do
+    local site, queue_index = string.match(name, "(%d+):(%d+)")
     reply[#reply + 1] = sites.name(tonumber(site))
     reply[#reply + 1] = records.first_due(site, queue_index) or -1
   end
@@ -119,14 +119,14 @@ end
 -- Leases URLs, and gives sites to workers.
 
 -- What is leased of one site, replied in one piece (see `encoding.py`): ids and records in the same order, and of the few that have any, the
--- ids with the winner of their group, and with their inherited metadata.
-function queue.new_batch() return {ids = {}, texts = {}, size = 0, winners = {}, inherited = {}} end
+-- ids with the representative of their group, and with their inherited metadata.
+function queue.new_batch() return {ids = {}, texts = {}, size = 0, representatives = {}, inherited = {}} end
 
 -- Returns it, and its ids alone, which have commas between. The records are long: they are put together once, and the batch is used up by that.
 function queue.batch_reply(batch)
   local ids, texts, count = table.concat(batch.ids, ","), batch.texts, #batch.texts
   texts[0] = "\148" .. pack(ids) .. "\219" .. struct.pack(">I4", 5 + batch.size) .. "\221" .. struct.pack(">I4", count)
-  texts[count + 1] = pack(batch.winners, batch.inherited)
+  texts[count + 1] = pack(batch.representatives, batch.inherited)
   return table.concat(texts, "", 0), ids
 end
 
@@ -136,7 +136,7 @@ end
 
 -- Whether a known URL was fetched in the run that began at that time, and is only due again for its interval: see `due_times.py`.
 function queue.is_for_next_run(row, began)
-  return began and row[FETCHED_AT] and row[RETRIES] == 0 and not row[ASKED] and row[FETCHED_AT] >= began and row[NEXT_FETCH] > row[FETCHED_AT]
+  return began and row[FETCHED_AT] and row[RETRIES] == 0 and not row[REQUESTED_BY] and row[FETCHED_AT] >= began and row[NEXT_FETCH] > row[FETCHED_AT]
 end
 
 -- Lease the next URLs of one queue, until the batch has so many. They are in no other queue, and their records do not change: nothing
@@ -167,19 +167,19 @@ function queue.lease(batch, site, queue_index, latest, limit, lease)
         fine = row ~= nil
       end
       if fine and row and latest and queue.is_for_next_run(row, began) then
-        call("SADD", keys.set_aside, id)
+        call("SADD", keys.deferred, id)
       elseif fine then
         count = count + 1
         ids[count], texts[count], size = id, text, size + #text
         leases[2 * (count - first) - 1], leases[2 * (count - first)] = id, lease
         if row then
-          local winner = groups.winner_of(tonumber(id), row)
-          if winner then queue.append(batch.winners, id, tostring(winner)) end
+          local representative = groups.representative_of(tonumber(id), row)
+          if representative then queue.append(batch.representatives, id, tostring(representative)) end
           if latest then gone["state " .. row[STATE]] = (gone["state " .. row[STATE]] or 0) + 1 end
         end
         if inherited[n] then queue.append(batch.inherited, id, inherited[n]) end
       elseif text then
-        records.put_aside(tonumber(id), text)
+        records.quarantine(tonumber(id), text)
       end
     end
     if count > first then call("HSET", keys.lease, unpack(leases)) end
@@ -197,12 +197,12 @@ for queue_index = 0, QUEUES - 1 do queue.ALL_QUEUE_INDEXES[queue_index + 1] = qu
 
 -- Return the queues of a site in which URLs are pending, and those in which URLs are or will be due.
 function queue.queues_with_any(site, all_queue_indexes)
-  local places, pending, due = {}, {}, {}
+  local names, pending, due = {}, {}, {}
   for _, queue_indexes in ipairs(all_queue_indexes) do
-    for _, queue_index in ipairs(queue_indexes) do places[#places + 1] = site .. ":" .. queue_index end
+    for _, queue_index in ipairs(queue_indexes) do names[#names + 1] = site .. ":" .. queue_index end
   end
-  if #places == 0 then return pending, due end
-  local is_pending, is_due = call("SMISMEMBER", keys.pending, unpack(places)), call("SMISMEMBER", keys.due, unpack(places))
+  if #names == 0 then return pending, due end
+  local is_pending, is_due = call("SMISMEMBER", keys.pending, unpack(names)), call("SMISMEMBER", keys.due, unpack(names))
   local n = 0
   for _, queue_indexes in ipairs(all_queue_indexes) do
     for _, queue_index in ipairs(queue_indexes) do
@@ -234,11 +234,11 @@ function queue.swept(reply)
   return reply
 end
 
--- Put aside records that the client could not decode.
-function writes.put_aside(args)
+-- Quarantine records that the client could not decode.
+function writes.quarantine(args)
   for _, id in ipairs(args.ids) do
     local text = call("HGET", records.url_key(id), id)
-    if text then records.put_aside(id, text) end
+    if text then records.quarantine(id, text) end
   end
 end
 
@@ -339,9 +339,9 @@ end
 -- When known URLs are due: changes to many of them, in steps (`due_times.py` has the same of one row).
 
 -- Change the next URLs for which `change` returns their new time; what else it changes of a record is written too.
--- What was set aside stands in its queue again, and is looked at again when its time has come.
+-- Deferred URLs return to their queue, and are checked again when they are due.
 function reading.change(args, change)
-  local places, seen, times = {}, {}, {}
+  local names, seen, times = {}, {}, {}
   local found, last = reading.walk(args.after, args.limit, 5000, function(row, id)
     times[id] = row[STATE] ~= PENDING and row[NEXT_FETCH] and change(row) or nil
     return times[id] ~= nil
@@ -351,20 +351,20 @@ function reading.change(args, change)
     row[NEXT_FETCH] = times[id]
     touch(id)
     local index = cache.queue_index_of(row)
-    local place = row[SITE] .. ":" .. index
-    if not seen[place] then
-      seen[place] = {sites.name(row[SITE]), index, times[id]}
-      places[#places + 1] = seen[place]
+    local name = row[SITE] .. ":" .. index
+    if not seen[name] then
+      seen[name] = {sites.name(row[SITE]), index, times[id]}
+      names[#names + 1] = seen[name]
     end
-    seen[place][3] = math.min(seen[place][3], times[id])
+    seen[name][3] = math.min(seen[name][3], times[id])
   end
   flush()
-  return {#found, last, places}
+  return {#found, last, names}
 end
 
 function reading.was_fetched_by(row, time) return time == nil or not row[FETCHED_AT] or row[FETCHED_AT] <= time end
 
-function writes.hasten(args)
+function writes.make_due_by(args)
   return reading.change(args, function(row)
     local is_late = row[NEXT_FETCH] > args.latest and (args.before == nil or row[NEXT_FETCH] < args.before)
     return is_late and reading.was_fetched_by(row, args.fetched_by) and args.latest
@@ -374,26 +374,26 @@ end
 function writes.schedule(args)
   return reading.change(args, function(row)
     local is_ahead = row[FETCHED_AT] and row[FETCHED_AT] > args.latest + NAMES.times.CLOCKS_DIFFER_S
-    if row[ASKED] or row[RETRIES] > 0 or not (is_ahead or reading.was_fetched_by(row, args.fetched_by)) then return nil end
-    row[ASKED] = NAMES.times.BY_SCHEDULE
+    if row[REQUESTED_BY] or row[RETRIES] > 0 or not (is_ahead or reading.was_fetched_by(row, args.fetched_by)) then return nil end
+    row[REQUESTED_BY] = NAMES.times.SCHEDULE
     return args.latest
   end)
 end
 
-function writes.set_age_counts(args)
+function writes.set_due_by_age(args)
   return reading.change(args, function(row)
     local at = row[NEXT_FETCH]
-    if args.counts then return at >= NAMES.times.NOT_BY_AGE and math.min(at - NAMES.times.NOT_BY_AGE, args.latest) end
-    local is_by_age = row[STATE] ~= FAILED and not row[ASKED] and row[RETRIES] == 0 and row[FETCHED_AT] and row[FETCHED_AT] < at
-    return is_by_age and at < NAMES.times.NOT_BY_AGE and at + NAMES.times.NOT_BY_AGE
+    if args.counts then return at >= NAMES.times.NOT_DUE_BY_AGE and math.min(at - NAMES.times.NOT_DUE_BY_AGE, args.latest) end
+    local is_due_by_age = row[STATE] ~= FAILED and not row[REQUESTED_BY] and row[RETRIES] == 0 and row[FETCHED_AT] and row[FETCHED_AT] < at
+    return is_due_by_age and at < NAMES.times.NOT_DUE_BY_AGE and at + NAMES.times.NOT_DUE_BY_AGE
   end)
 end
 
-function writes.hasten_retries(args)
+function writes.make_retries_due_by(args)
   local ids, limit = {}, 1000
-  for _, place in ipairs(call("SMEMBERS", keys.due)) do
+  for _, name in ipairs(call("SMEMBERS", keys.due)) do
     if #ids >= limit then break end
-    local site, queue_index = string.match(place, "(%d+):(%d+)")
+    local site, queue_index = string.match(name, "(%d+):(%d+)")
     if tonumber(queue_index) < SHIFTS * SOURCES.REFRESH then
       for _, member in ipairs(call("ZRANGEBYSCORE", records.due_key(site, queue_index), "(" .. args.latest, "+inf", "LIMIT", 0, limit - #ids)) do
         ids[#ids + 1] = tonumber(member) - MEMBER

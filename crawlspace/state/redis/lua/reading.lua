@@ -2,7 +2,7 @@
 
 function reading.reply(id)
   local row = get(id)
-  return cache.reply(id, cache.encoded(row), pack(sites.name(row[SITE]), groups.winner_of(id, row) or 0, inheritance.inherited_of(id) or false))
+  return cache.reply(id, cache.encoded(row), pack(sites.name(row[SITE]), groups.representative_of(id, row) or 0, inheritance.inherited_of(id) or false))
 end
 
 function reading.replies(ids)
@@ -53,7 +53,7 @@ function reads.urls(args)
       and (not args.leased or row[LEASE_UNTIL])
       and (args.status == nil or row[STATUS] == args.status)
       and (args.host == nil or cache.host_of(sites.name(row[SITE])) == args.host)
-      and (not args.held or (row[HELD] and (groups.winner_of(id, row) == id or groups.is_left_in_index(id))))
+      and (not args.held or (row[HELD] and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))))
   end)
   return {last, reading.replies(found)}
 end
@@ -85,8 +85,8 @@ end
 
 -- 1 or 0: false would be no answer.
 function reads.is_duplicate(args)
-  local now = groups.standing(args.checksum)
-  if (now.winner and now.winner ~= args.id) or #now.noted > 0 then return 1 end
+  local now = groups.ranking(args.checksum)
+  if (now.representative and now.representative ~= args.id) or #now.noted > 0 then return 1 end
   for _, id in ipairs(args.canonical and url_keys.rows_with(args.canonical) or {}) do
     if rows[id][CHECKSUM] and not rows[id][CANONICAL] then return 1 end
   end
@@ -106,7 +106,7 @@ function reads.held_some(args)
     if args.folded then
       is_wanted = row and row[HELD] == HELD_FOR.FOLDED
     else
-      is_wanted = row and (groups.winner_of(id, row) == id or groups.is_left_in_index(id))
+      is_wanted = row and (groups.representative_of(id, row) == id or groups.is_left_in_index(id))
     end
     if is_wanted then held[#held + 1] = id end
   end

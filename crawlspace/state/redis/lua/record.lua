@@ -170,7 +170,7 @@ function record.apply(id, change)
   if checksum and not change.document then checksum, canon = old[CHECKSUM], old[CANONICAL] end
   local own = string.format("held%012.0f", id)
   if checksum and change.leaves_group and checksum ~= own then  -- see `stored_checksum` in `duplicates.py`
-    local is_there = was[id].checksum and groups.winner_of(id, {[CHECKSUM] = was[id].checksum}) == id
+    local is_there = was[id].checksum and groups.representative_of(id, {[CHECKSUM] = was[id].checksum}) == id
     checksum, canon = (is_there or change.document) and own or nil, NO_PAGE
     groups.left_group[id] = groups.left_group[id] or checksum ~= nil
     if not checksum and new[HELD] == HELD_FOR.MANY then new[HELD] = nil end  -- a duplicate: it has nothing in the index
@@ -190,12 +190,12 @@ function record.apply(id, change)
     return
   end
   local row = {}
-  for place = 1, LAST do row[place] = new[place] end
+  for position = 1, LAST do row[position] = new[position] end
   row[1] = old[1]
-  for _, place in ipairs(NAMES.kept) do row[place] = old[place] end
+  for _, position in ipairs(NAMES.kept) do row[position] = old[position] end
   row[DEPTH] = math.min(old[DEPTH], new[DEPTH])
   if new[ARCHIVED] == nil then row[ARCHIVED] = old[ARCHIVED] end
-  row[ARCHIVED] = row[ARCHIVED] or nil  -- false: it has no place any more
+  row[ARCHIVED] = row[ARCHIVED] or nil  -- false: it has no location any more
   row[LEASE_UNTIL], row[CHECKSUM], row[CANONICAL] = nil, checksum, canon
   rows[id] = row
   touch(id)
@@ -244,7 +244,7 @@ function record.may_change(change, number, is_recorded)
 end
 
 function record.completed(state)
-  for place in pairs(ZERO) do state[place] = state[place] or 0 end
+  for position in pairs(ZERO) do state[position] = state[position] or 0 end
   return state
 end
 
@@ -315,15 +315,15 @@ end
 
 function record.copied(row)
   local copy = {}
-  for place = 1, LAST do copy[place] = row[place] end
+  for position = 1, LAST do copy[position] = row[position] end
   return copy
 end
 
--- Return a copy of a record with other values, by place; false removes an element.
+-- Return a copy of a record with other values, by position; false removes an element.
 function record.with(row, ...)
   local new = record.copied(row)
   for _, values in ipairs({...}) do
-    for place, value in pairs(values) do new[place] = value or nil end
+    for position, value in pairs(values) do new[position] = value or nil end
   end
   return new
 end

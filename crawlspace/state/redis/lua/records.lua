@@ -1,12 +1,12 @@
--- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format; the places of the others
--- are constants with the names of its fields (`library.py`). Those at the end that are empty are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
+-- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format; the positions of the
+-- others are constants with the names of its fields (`library.py`). Those at the end that are empty are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
 -- The end of a lease, and the number of the worker that has it, are in the hash `lease` and nowhere else, so that leasing writes
 -- no record again.
 
 -- The functions by concern, each filled in the file of its name or where it is described; `reads` and `writes` are the operations that the
 -- server is asked for, of which `reads` write nothing.
 local reads, writes = {}, {}
-local records, sites, waits, cache, url_keys, groups, incumbents, outbox = {}, {}, {}, {}, {}, {}, {}, {}
+local records, sites, waits, cache, url_keys, groups, representatives, outbox = {}, {}, {}, {}, {}, {}, {}, {}
 local inheritance, refused, record, reading, depths, queue, ownership = {}, {}, {}, {}, {}, {}, {}
 
 -- The functions stay on the server from call to call; what a call reads and changes does not. Each of these makes some of it empty.
@@ -53,7 +53,7 @@ function records.decoded(text)
   if type(row[DEPTH]) ~= "number" or type(row[SOURCE]) ~= "number" or type(row[SHIFT]) ~= "number" then return nil end
   if type(row[REDIRECTS]) ~= "number" or type(row[RANK]) ~= "number" then return nil end
   if type(row[URL]) ~= "string" or type(row[KEY]) ~= "string" or type(row[SITE]) ~= "number" then return nil end
-  for place in pairs(ZERO) do row[place] = row[place] or 0 end
+  for position in pairs(ZERO) do row[position] = row[position] or 0 end
   return row
 end
 
@@ -85,8 +85,8 @@ function records.check_types()
   end
 end
 
--- A record that is not ours is put aside, and never looked at again.
-function records.put_aside(id, text)
+-- Quarantine a record that is not ours: it is never read again.
+function records.quarantine(id, text)
   later("HSET", keys.broken, id, text)
   later("HDEL", records.url_key(id), id)
   later("HDEL", keys.lease, id)

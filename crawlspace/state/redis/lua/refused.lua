@@ -4,35 +4,35 @@
 
 forget_after_call(function() refused.by_page, refused.entries, refused.at, refused.hosts = {}, {}, {}, {} end)
 
-function refused.place_of(place) return string.sub(place, 1, 1), string.sub(place, 3) end
+function refused.letter_and_host(bucket) return string.sub(bucket, 1, 1), string.sub(bucket, 3) end
 
--- The entries at a place, `letter host`: each with URL, page, and rule or false.
-function refused.entries_of(place)
-  if not refused.entries[place] then
-    local letter, host = refused.place_of(place)
+-- The entries of a bucket, `letter host`: each with URL, page, and rule or false.
+function refused.entries_of(bucket)
+  if not refused.entries[bucket] then
+    local letter, host = refused.letter_and_host(bucket)
     local text = call("HGET", PREFIX.refused .. letter, host)
     local fine, entries = pcall(unpack_one, text or "\144")
     if not fine or type(entries) ~= "table" then error("the refused links of " .. host .. " are damaged") end
-    refused.entries[place] = entries
+    refused.entries[bucket] = entries
   end
-  return refused.entries[place]
+  return refused.entries[bucket]
 end
 
--- The places where a page has entries: true, or false where it has none any more.
-function refused.places_of(page)
+-- The buckets with entries of a page: true, or false where it has none any more.
+function refused.buckets_of(page)
   if not refused.at[page] then
-    local head, places = string.format("%.0f:", page), {}
+    local head, buckets = string.format("%.0f:", page), {}
     local found = call("ZRANGEBYLEX", keys.refused_pages, "[" .. head, "(" .. string.format("%.0f;", page))
-    for _, member in ipairs(found) do places[string.sub(member, #head + 1)] = true end
-    refused.at[page] = places
+    for _, member in ipairs(found) do buckets[string.sub(member, #head + 1)] = true end
+    refused.at[page] = buckets
   end
   return refused.at[page]
 end
 
--- Keep the entries that `wanted` returns true for, and note the pages that have none left at the place.
-function refused.filter(place, wanted)
+-- Keep the entries that `wanted` returns true for, and note the pages that have none left in the bucket.
+function refused.filter(bucket, wanted)
   local kept, pages, left = {}, {}, {}
-  for n, entry in ipairs(refused.entries_of(place)) do
+  for n, entry in ipairs(refused.entries_of(bucket)) do
     if wanted(entry, n) then
       kept[#kept + 1] = entry
       left[entry[2]] = true
@@ -40,18 +40,18 @@ function refused.filter(place, wanted)
       pages[entry[2]] = true
     end
   end
-  refused.entries[place] = kept
+  refused.entries[bucket] = kept
   for page in pairs(pages) do
-    if not left[page] then refused.places_of(page)[place] = false end
+    if not left[page] then refused.buckets_of(page)[bucket] = false end
   end
 end
 
 function refused.add(page, link)
   local letter, host, url, rule = unpack(link, 1, 4)
-  local place = letter .. " " .. host
-  refused.filter(place, function(entry) return entry[1] ~= url end)
-  table.insert(refused.entries_of(place), {url, page, rule or false})
-  refused.places_of(page)[place] = true
+  local bucket = letter .. " " .. host
+  refused.filter(bucket, function(entry) return entry[1] ~= url end)
+  table.insert(refused.entries_of(bucket), {url, page, rule or false})
+  refused.buckets_of(page)[bucket] = true
   refused.hosts[letter] = refused.hosts[letter] or {}
   refused.hosts[letter][host] = records.next_number("sampled")
 end
@@ -88,28 +88,28 @@ function refused.replace()
     of[id] = one[2]
   end
   for _, id in ipairs(order) do
-    for place in pairs(refused.places_of(id)) do refused.filter(place, function(entry) return entry[2] ~= id end) end
+    for bucket in pairs(refused.buckets_of(id)) do refused.filter(bucket, function(entry) return entry[2] ~= id end) end
   end
   for _, id in ipairs(order) do
     for _, link in ipairs(of[id]) do refused.add(id, link) end
   end
-  for place, entries in pairs(refused.entries) do
+  for bucket, entries in pairs(refused.entries) do
     local beyond = #entries - NAMES.most_sampled.links
-    if beyond > 0 then refused.filter(place, function(_, n) return n > beyond end) end
+    if beyond > 0 then refused.filter(bucket, function(_, n) return n > beyond end) end
   end
   for letter, added in pairs(refused.hosts) do refused.drop_hosts(letter, added) end
-  for place, entries in pairs(refused.entries) do
-    local letter, host = refused.place_of(place)
+  for bucket, entries in pairs(refused.entries) do
+    local letter, host = refused.letter_and_host(bucket)
     if #entries == 0 then
       later("HDEL", PREFIX.refused .. letter, host)
     else
       later("HSET", PREFIX.refused .. letter, host, pack(entries))
     end
   end
-  for page, places in pairs(refused.at) do
-    for place, is_there in pairs(places) do
+  for page, buckets in pairs(refused.at) do
+    for bucket, is_there in pairs(buckets) do
       later(is_there and "ZADD" or "ZREM", keys.refused_pages, unpack(is_there and {0} or {}))
-      table.insert(delayed[#delayed], string.format("%.0f:%s", page, place))
+      table.insert(delayed[#delayed], string.format("%.0f:%s", page, bucket))
     end
   end
 end

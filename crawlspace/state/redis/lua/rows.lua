@@ -4,7 +4,7 @@ local rows  -- by id: the record as it is to be; false where there is none
 forget_after_call(function()
   rows = {}
   cache.origin = {}   -- by id: where it stands and what it counts as in the database
-  cache.touched = {}  -- by id: "row", or "place" where only that has changed
+  cache.touched = {}  -- by id: "row", or "position" where only that in the queue has changed
   cache.holders = {}  -- by id: the number of the worker that had it leased when this call began
   cache.opened, cache.closed = {}, {}  -- sorted sets that may not be empty any more, or may be empty now
   cache.is_checked = false
@@ -17,7 +17,7 @@ function cache.encoded(row)
   return "\220" .. string.char(0, last) .. pack(unpack(row, 1, last))
 end
 
--- The reply for a URL: its id, its record, and as `rest` its site, the winner of its group (0: none), and its inherited metadata.
+-- The reply for a URL: its id, its record, and as `rest` its site, the representative of its group (0: none), and its inherited metadata.
 function cache.reply(id, text, rest) return "\149" .. pack(id, text) .. rest end
 
 -- Several of them as one text, so that the client library need not decode it.
@@ -35,7 +35,7 @@ end
 
 function cache.queue_of(row)
   if row[STATE] == PENDING then return row[SOURCE], row[SHIFT] end
-  if row[ASKED] then return row[ASKED] == NAMES.times.BY_SCHEDULE and SOURCES.INDEX or SOURCES.USER, row[SHIFT] end
+  if row[REQUESTED_BY] then return row[REQUESTED_BY] == NAMES.times.SCHEDULE and SOURCES.INDEX or SOURCES.USER, row[SHIFT] end
   return row[RETRIES] > 0 and row[SOURCE] or SOURCES.REFRESH, row[SHIFT]
 end
 
@@ -44,8 +44,8 @@ function cache.queue_index_of(row)
   return source * SHIFTS + shift + math.floor(SHIFTS / 2)
 end
 
--- Where a URL stands: the sorted set, its member and its score there. One that is leased stands nowhere.
-function cache.place_of(id, row)
+-- The position of a URL in its queue: the sorted set, its member and its score there. A leased one has none.
+function cache.position_of(id, row)
   if row[LEASE_UNTIL] then return nil end
   if row[STATE] == PENDING then return records.pending_key(row[SITE], cache.queue_index_of(row)), tostring(id), id end
   if row[NEXT_FETCH] then return records.due_key(row[SITE], cache.queue_index_of(row)), string.format("%.0f", MEMBER + id), row[NEXT_FETCH] end
@@ -53,7 +53,7 @@ function cache.place_of(id, row)
 end
 
 function cache.noted_origin(id, row)
-  local key, member, score = cache.place_of(id, row)
+  local key, member, score = cache.position_of(id, row)
   return {
     key = key, member = member, score = score, site = row[SITE], queue_index = cache.queue_index_of(row), pending = row[STATE] == PENDING,
     state = row[LEASE_UNTIL] and "leased" or row[STATE], status = row[STATUS], retrying = row[RETRIES] > 0, held = row[HELD] ~= nil,
@@ -70,7 +70,7 @@ end
 
 function cache.keep(id, text, lease)
   local row = text and records.decoded(text)
-  if text and not row then records.put_aside(id, text) end
+  if text and not row then records.quarantine(id, text) end
   rows[id] = row or false
   if row then
     if lease then row[LEASE_UNTIL], cache.holders[id] = cache.lease_of(lease) end

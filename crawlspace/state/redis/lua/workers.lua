@@ -97,7 +97,7 @@ function writes.begin_run(args)
 end
 
 -- A worker that begins. Where others are at work, it must go by the same rules; where none is, a new run begins: what was leased is
--- free again, and what was given up for the last run is tried again. What is of any number is left to `restore_set_aside` and `offer_some`.
+-- free again, and what was given up for the last run is tried again. What is of any number is left to `release_deferred` and `offer_some`.
 function writes.begin(args)
   local now = ownership.now_ms()
   ownership.expire_workers(now, args.timeout_ms)
@@ -128,17 +128,17 @@ function writes.begin(args)
   return {first and "first" or "joined"}
 end
 
--- Some of what was set aside for the next run is due when it was. Returns 1 where there may be more.
-function writes.restore_set_aside(args)
+-- Make some URLs that were deferred to the next run due at their time again. Returns 1 where there may be more.
+function writes.release_deferred(args)
   if args.worker and not ownership.stays_alive(args.worker) then return false end
-  local ids = call("SPOP", keys.set_aside, args.limit)
+  local ids = call("SPOP", keys.deferred, args.limit)
   for n, id in ipairs(ids) do ids[n] = tonumber(id) end
   prefetch(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
     if row and not row[LEASE_UNTIL] and row[STATE] ~= PENDING and row[NEXT_FETCH] then
       cache.origin[id].key = nil  -- it stands nowhere
-      cache.touched[id] = cache.touched[id] or "place"
+      cache.touched[id] = cache.touched[id] or "position"
     end
   end
   flush()
@@ -149,8 +149,8 @@ end
 function writes.offer_some(args)
   if not ownership.stays_alive(args.worker) then return false end
   local found = call("SSCAN", keys[args.kind], args.cursor, "COUNT", args.limit)
-  for _, place in ipairs(found[2]) do
-    local site, queue_index = string.match(place, "^(%d+):(%d+)$")
+  for _, name in ipairs(found[2]) do
+    local site, queue_index = string.match(name, "^(%d+):(%d+)$")
     if site and args.kind == "pending" then
       call("ZADD", keys.free, "LT", 0, site)
     elseif site then
@@ -233,18 +233,18 @@ function writes.resume(args)
   ownership.offer(site, 0)
 end
 
--- Whether a worker is the one that sends a sink its orders: the first that asks, until it expires. `place` is where its index is: an index
--- at another place has none of the documents that were sent to this one.
+-- Whether a worker is the one that sends a sink its orders: the first that calls this, until it expires. `location` is that of its index: an
+-- index at another location has none of the documents that were sent to this one.
 function writes.drains(args)
-  local place = call("HGET", keys.index, args.sink)
-  if place and place ~= args.place then return {0, place} end
+  local location = call("HGET", keys.index, args.sink)
+  if location and location ~= args.location then return {0, location} end
   local drainer = call("HGET", keys.drain, args.sink)
   if drainer ~= args.worker then
-    if not ownership.is_alive(args.worker) or (drainer and ownership.is_alive(drainer)) then return {0, place or args.place} end
+    if not ownership.is_alive(args.worker) or (drainer and ownership.is_alive(drainer)) then return {0, location or args.location} end
     call("HSET", keys.drain, args.sink, args.worker)
-    call("HSET", keys.index, args.sink, args.place)
+    call("HSET", keys.index, args.sink, args.location)
   end
-  return {1, args.place}
+  return {1, args.location}
 end
 
 -- Return the worker that sends a sink its orders, and the time since its last heartbeat; nothing where there is none.

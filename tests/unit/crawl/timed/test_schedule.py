@@ -9,7 +9,7 @@ from msgspec import structs
 
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.timed.refreshes import RUNNING
-from crawlspace.model import Asked, Source, State
+from crawlspace.model import Requester, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import AT_ONCE
 from tests.contract.conftest import new
@@ -38,10 +38,10 @@ def test_it_is_conditional_and_in_source_index(web: RefreshedWeb) -> None:
     web.go_to("2026-05-05 12:00")
     engine = web.open().engine
     engine._update()
-    assert {(state.asked, state.queue.source) for state in web.store.urls()} == {(Asked.BY_SCHEDULE, Source.INDEX)}
+    assert {(state.requested_by, state.queue.source) for state in web.store.urls()} == {(Requester.SCHEDULE, Source.INDEX)}
     web.finish(engine)
     assert web.asked == [(url, True) for url in web.pages]
-    assert {state.asked for state in web.store.urls()} == {Asked.NO}
+    assert {state.requested_by for state in web.store.urls()} == {Requester.NOBODY}
 
 
 def test_with_smart_refresh_pages_have_their_own_intervals_too(web: RefreshedWeb) -> None:
@@ -143,7 +143,7 @@ def prepared(web: RefreshedWeb, pages: int) -> None:
 
 
 def scheduled(web: RefreshedWeb) -> int:
-    return sum(state.asked is Asked.BY_SCHEDULE for state in web.store.urls())
+    return sum(state.requested_by is Requester.SCHEDULE for state in web.store.urls())
 
 
 def test_no_step_puts_more_into_the_queue_than_it_may_and_pages_are_fetched_meanwhile(web: RefreshedWeb) -> None:
@@ -220,4 +220,4 @@ def test_a_page_with_the_mark_keeps_it_until_its_fetch_is_complete(web: Refreshe
     assert (state.retries, state.queue.source) == (1, Source.INDEX)
     web.pages[f"{HOME}1"] = well
     web.work_on(engine)
-    assert {state.asked for state in web.store.urls()} == {Asked.NO}
+    assert {state.requested_by for state in web.store.urls()} == {Requester.NOBODY}

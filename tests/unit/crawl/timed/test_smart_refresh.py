@@ -8,7 +8,7 @@ from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.crawl.timed.refreshes import AGE
 from crawlspace.model import Held, State
 from crawlspace.state.changes import Change
-from crawlspace.state.due_times import AT_ONCE, is_by_age, real_time
+from crawlspace.state.due_times import AT_ONCE, is_due_by_age, real_time
 from crawlspace.status import Status
 from tests.contract.conftest import new
 from tests.unit.crawl.test_engine_life import HOME
@@ -128,7 +128,7 @@ def many(web: RefreshedWeb, number: int) -> None:
 
 
 def by_age(web: RefreshedWeb) -> int:
-    return sum(map(is_by_age, web.store.urls()))
+    return sum(map(is_due_by_age, web.store.urls()))
 
 
 def test_no_step_changes_more_than_it_may_and_nothing_is_fetched_by_age_meanwhile(web: RefreshedWeb) -> None:

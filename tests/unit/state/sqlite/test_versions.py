@@ -10,7 +10,7 @@ import apsw
 from msgspec import structs
 
 from crawlspace.errors import StoreLocked
-from crawlspace.model import Asked, Source
+from crawlspace.model import Requester, Source
 from crawlspace.state.dump import UrlRecord
 from crawlspace.state.sqlite.dump import SqliteSide
 from crawlspace.state.sqlite.schema import VERSION
@@ -19,7 +19,18 @@ from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, Known, key
 from tests.unit.state.sqlite.test_file import assert_refused, child, filled, statements
 
+_OF_VERSION_4 = (
+    "DROP INDEX url_alternate",
+    "ALTER TABLE url RENAME COLUMN alternate TO aside",
+    "ALTER TABLE url RENAME COLUMN requested_by TO asked",
+    "ALTER TABLE url RENAME COLUMN queue_number TO place",
+    "ALTER TABLE representative RENAME TO incumbent",
+    "ALTER TABLE deferred RENAME TO set_aside",
+    "CREATE INDEX url_aside ON url (checksum) WHERE aside = 2",
+    "PRAGMA user_version = 4",
+)
 OF_VERSION_3 = (
+    *_OF_VERSION_4,
     "ALTER TABLE site DROP COLUMN shown",
     "ALTER TABLE url DROP COLUMN detail",
     "ALTER TABLE unreachable DROP COLUMN detail",
@@ -119,8 +130,8 @@ def test_a_file_of_version_1_is_brought_up_to_date_when_it_is_written_to(tmp_pat
     known = Known(store)
     known.record(
         *(
-            known.change(state.url, asked=asked, fetched_at=NOW, next_fetch=NOW)
-            for state, asked in zip(store.urls(), Asked, strict=True)
+            known.change(state.url, requested_by=asked, fetched_at=NOW, next_fetch=NOW)
+            for state, asked in zip(store.urls(), Requester, strict=True)
         )
     )
     states = list(store.urls())

@@ -21,7 +21,7 @@ B, B2 = "b.example/", "b.example/page"
 Open = Callable[[], Store]
 
 
-def winners(store: Store) -> list[str]:
+def representatives(store: Store) -> list[str]:
     return [short(state.url) for state in store.urls() if state.indexed]
 
 
@@ -74,7 +74,7 @@ def test_between_hosts_the_first_stays(known: Known, store: Store, title: str, s
     known.acknowledge_all()
     for step in steps:
         known.record(step(known))
-    assert sorted(winners(store)) == sorted(expected)
+    assert sorted(representatives(store)) == sorted(expected)
     for state in store.urls():
         if state.checksum is not None and not state.indexed:
             assert state.duplicate_of in {known.get(url).id for url in expected}
@@ -86,19 +86,19 @@ def test_copies_of_a_whole_site_cost_it_nothing(known: Known, store: Store, open
     known.crawled(*((url, url) for url in pages))
     known.discover(*copies)
     effects = known.record(*(known.page(copy, url, canonical=key(copy)) for copy, url in zip(copies, pages, strict=True)))
-    assert (effects.deletes, effects.displaced, winners(store)) == (0, 0, pages)
+    assert (effects.deletes, effects.displaced, representatives(store)) == (0, 0, pages)
     assert [order.document.duplicates for order in store.orders("index", 100, now=NOW) if order.document] == [
         [full(copy)] for copy in copies
     ]
     effects = known.record(*(known.change(url, **GONE) for url in pages))
-    assert (effects.pushes, effects.deletes, effects.displaced, winners(store)) == (30, 30, 0, copies)
+    assert (effects.pushes, effects.deletes, effects.displaced, representatives(store)) == (30, 30, 0, copies)
 
 
 def test_in_one_transaction_the_rank_decides(known: Known, store: Store) -> None:
     """None of them has been indexed before."""
     known.discover(A, B)
     known.record(page(known, A), page(known, B))
-    assert winners(store) == [B]
+    assert representatives(store) == [B]
 
 
 def test_one_that_is_far_down_in_a_large_group(known: Known, store: Store) -> None:
@@ -106,15 +106,15 @@ def test_one_that_is_far_down_in_a_large_group(known: Known, store: Store) -> No
     known.discover(A, A2, *many)
     known.record(page(known, A))
     known.record(*(page(known, url) for url in many))
-    assert winners(store) == [A]
+    assert representatives(store) == [A]
     (push,) = [order for order in store.orders("index", 10, now=NOW) if order.document is not None]
     assert push.document is not None
     assert push.document.duplicates == [full(url) for url in many[:100]]
     assert known.get(many[7]).duplicate_of == known.get(A).id
     known.record(page(known, A2))
-    assert winners(store) == [A2]
+    assert representatives(store) == [A2]
     known.record(known.change(A2, **GONE), known.change(A, **GONE))
-    assert winners(store) == [many[0]]
+    assert representatives(store) == [many[0]]
 
 
 # what happens to A, A2 (shorter) and C, of which A has been indexed -> documents lost to another one
@@ -161,7 +161,7 @@ def test_a_document_held_for_the_rules_is_no_duplicate(known: Known, store: Stor
 
     held(known, FORBIDDEN, OTHER)
     reopened()
-    assert (known.orders(), winners(known.store), known.store.counts().held) == ([], [FORBIDDEN, OTHER, INSIDE], 2)
+    assert (known.orders(), representatives(known.store), known.store.counts().held) == ([], [FORBIDDEN, OTHER, INSIDE], 2)
     known.record(known.page(INSIDE, "one"))
     reopened()
     assert (known.orders(), known.store.counts().indexed) == ([("push", INSIDE)], 3)
@@ -170,21 +170,21 @@ def test_a_document_held_for_the_rules_is_no_duplicate(known: Known, store: Stor
     for url in (FORBIDDEN, OTHER):
         decided(known, url, lambda state: approved(state, now=NOW))
         reopened()
-    assert (known.orders(), winners(known.store)) == ([("delete", FORBIDDEN), ("delete", OTHER)], [INSIDE])
+    assert (known.orders(), representatives(known.store)) == ([("delete", FORBIDDEN), ("delete", OTHER)], [INSIDE])
     known.acknowledge_all()
     known.record(known.change(INSIDE, forget=True))
-    assert (known.orders(), winners(known.store)) == ([("delete", INSIDE)], [])
+    assert (known.orders(), representatives(known.store)) == ([("delete", INSIDE)], [])
 
 
 def test_what_is_held_for_the_rules_leaves_its_group(known: Known, store: Store) -> None:
-    """Whoever is equal to it, or stood aside for it, is in the index from then on."""
+    """Whoever is equal to it, or an alternate of it, is in the index from then on."""
     known.discover(FORBIDDEN, INSIDE, A, OTHER)
     known.record(known.page(FORBIDDEN, "one"))
     known.record(known.page(A, "one"), known.page(INSIDE, "two", canonical=key(FORBIDDEN)), known.page(OTHER, "one"))
     known.acknowledge_all()
-    assert winners(store) == [FORBIDDEN]
+    assert representatives(store) == [FORBIDDEN]
     held(known, FORBIDDEN)
-    assert (known.orders(), winners(store)) == ([("push", INSIDE), ("push", OTHER)], [FORBIDDEN, INSIDE, OTHER])
+    assert (known.orders(), representatives(store)) == ([("push", INSIDE), ("push", OTHER)], [FORBIDDEN, INSIDE, OTHER])
 
 
 def test_what_waits_of_one_that_is_held_is_sent_as_it_was(known: Known, store: Store) -> None:
@@ -211,12 +211,12 @@ def test_one_that_was_let_go_joins_with_its_next_document(known: Known, store: S
     known.crawled((FORBIDDEN, "one"), (A, "two"))
     held(known, FORBIDDEN)
     decided(known, FORBIDDEN, partial(discarded, next_run=1))
-    assert (known.orders(), winners(store), store.counts().held) == ([], [FORBIDDEN, A], 0)
+    assert (known.orders(), representatives(store), store.counts().held) == ([], [FORBIDDEN, A], 0)
     held(known, FORBIDDEN)
     store.reclassify(Reclassified(returned=[known.get(FORBIDDEN).id]), now=NOW)
     assert (known.orders(), known.get(FORBIDDEN).rules, known.get(FORBIDDEN).next_fetch) == ([], 0, NOW)
     effects = known.record(known.page(FORBIDDEN, "two"))
-    assert (known.orders(), winners(store), effects.displaced) == ([("delete", FORBIDDEN), ("push", A)], [A], 1)
+    assert (known.orders(), representatives(store), effects.displaced) == ([("delete", FORBIDDEN), ("push", A)], [A], 1)
 
 
 def test_one_held_for_the_rules_without_a_place_in_the_index_has_nothing_to_hold(known: Known, store: Store) -> None:
@@ -224,7 +224,7 @@ def test_one_held_for_the_rules_without_a_place_in_the_index_has_nothing_to_hold
     known.record(known.page(A, "one"), known.page(A2, "one"))
     known.acknowledge_all()
     known.record(Change(structs.replace(known.get(A), held=Held.RULES)))
-    assert (winners(store), known.get(A).checksum, known.orders()) == ([A2], None, [("push", A2)])
+    assert (representatives(store), known.get(A).checksum, known.orders()) == ([A2], None, [("push", A2)])
 
 
 def test_a_document_held_for_the_rules_may_be_left_to_another_crawler(known: Known, store: Store) -> None:
@@ -245,19 +245,19 @@ def test_a_held_page_that_is_no_document_any_more_is_no_duplicate(known: Known, 
     """Another takes its text and goes: what is held is neither pushed again nor lost to it."""
     known.crawled((A, "one"), (OTHER, "two"))
     known.record(known.change(A, state=state, status=status, held=Held.MANY))
-    assert (known.orders(), winners(store), store.counts().held) == ([], [A, OTHER], 1)
+    assert (known.orders(), representatives(store), store.counts().held) == ([], [A, OTHER], 1)
     effects = known.record(known.page(OTHER, "one"))
-    assert (known.orders(), winners(store), effects.displaced) == ([("push", OTHER)], [A, OTHER], 0)
+    assert (known.orders(), representatives(store), effects.displaced) == ([("push", OTHER)], [A, OTHER], 0)
     known.discover(A2)
     known.record(known.page(A2, "one"), known.change(OTHER, forget=True))
     known.record(known.change(A, state=State.FAILED, status=503, retries=1))
-    assert (known.orders(), winners(store)) == ([("delete", OTHER), ("push", A2)], [A, A2])
+    assert (known.orders(), representatives(store)) == ([("delete", OTHER), ("push", A2)], [A, A2])
     known.acknowledge_all()
     known.record(known.change(A2, forget=True))
-    assert (known.orders(), winners(store), store.counts().held) == ([("delete", A2)], [A], 1)
+    assert (known.orders(), representatives(store), store.counts().held) == ([("delete", A2)], [A], 1)
     known.acknowledge_all()
     decided(known, A, lambda row: approved(row, now=NOW))
-    assert (known.orders(), winners(store), store.counts().held) == ([("delete", A)], [], 0)
+    assert (known.orders(), representatives(store), store.counts().held) == ([("delete", A)], [], 0)
 
 
 def test_a_held_page_that_is_a_document_again_joins_its_group(known: Known, store: Store) -> None:
@@ -265,9 +265,9 @@ def test_a_held_page_that_is_a_document_again_joins_its_group(known: Known, stor
     known.record(known.change(A, state=State.REDIRECTED, status=301, held=Held.MANY))
     decided(known, A, partial(discarded, next_run=1))
     known.record(known.page(A2, "one"))
-    assert (known.orders(), winners(store), store.counts().held) == ([("push", A2)], [A, A2], 0)
+    assert (known.orders(), representatives(store), store.counts().held) == ([("push", A2)], [A, A2], 0)
     effects = known.record(known.page(A, "one"))
-    assert (known.orders(), winners(store), effects.displaced) == ([("delete", A), ("push", A2)], [A2], 1)
+    assert (known.orders(), representatives(store), effects.displaced) == ([("delete", A), ("push", A2)], [A2], 1)
 
 
 def test_a_held_page_that_is_still_a_document_stays_in_its_group(known: Known, store: Store) -> None:
@@ -275,7 +275,7 @@ def test_a_held_page_that_is_still_a_document_stays_in_its_group(known: Known, s
     known.record(known.change(A, held=Held.MANY))
     known.discover(A2)
     known.record(known.page(A2, "one"))
-    assert winners(store) == [A2]
+    assert representatives(store) == [A2]
 
 
 def test_a_duplicate_that_redirects_has_nothing_to_hold(known: Known, store: Store) -> None:
@@ -283,7 +283,12 @@ def test_a_duplicate_that_redirects_has_nothing_to_hold(known: Known, store: Sto
     known.record(known.page(A, "one"), known.page(A2, "one"))
     known.acknowledge_all()
     known.record(known.change(A, state=State.REDIRECTED, status=301, held=Held.MANY))
-    assert (winners(store), known.get(A).checksum, known.get(A).held, known.orders()) == ([A2], None, None, [("push", A2)])
+    assert (representatives(store), known.get(A).checksum, known.get(A).held, known.orders()) == (
+        [A2],
+        None,
+        None,
+        [("push", A2)],
+    )
     known.acknowledge_all()
     known.record(known.change(A2, forget=True))
-    assert (winners(store), known.orders()) == ([], [("delete", A2)])
+    assert (representatives(store), known.orders()) == ([], [("delete", A2)])
