@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from scrapy.commands.crawl import Command as ScrapyCrawl
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from twisted.logger import globalLogBeginner
 
 from crawlspace.admin.url_changes import Stopped
@@ -34,8 +34,6 @@ from crawlspace.runtime.session.summary import RunReport, run_finish_command, su
 from crawlspace.text import escaped, printable
 
 if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
     from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from scrapy import Spider
+from scrapy.settings import BaseSettings
 
 from crawlspace.config.collection import collection_folder, collection_names
 from crawlspace.config.files import global_rules_file
@@ -22,10 +24,6 @@ from crawlspace.state.store import Store
 
 SERVER = "CRAWLSPACE_STORE_URL"
 """The place of a finding about the server of a shared collection."""
-
-if TYPE_CHECKING:
-    from scrapy import Spider
-    from scrapy.settings import BaseSettings
 
 
 class Command(CollectionCommand):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from crawlspace.access.login_states import forget_refused, forget_waiting, places_of
 from crawlspace.access.sessions import Sessions
@@ -13,12 +12,10 @@ from crawlspace.clock import SystemClock
 from crawlspace.config.access import SiteAccess
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.errors import UsageError
+from crawlspace.runtime.access.login_check import Tried
 from crawlspace.runtime.components.command import CollectionCommand, print_json
 from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
-
-if TYPE_CHECKING:
-    from crawlspace.runtime.access.login_check import Tried
 
 
 class Command(CollectionCommand):

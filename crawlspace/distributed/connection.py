@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+from scrapy.settings import Settings
 
 from crawlspace.config.secrets import STORE_URL, read_store_url
 from crawlspace.distributed.server_check import REPLICA, ServerFault, ServerReport, faults, read_servers, refuse_old
@@ -14,11 +17,8 @@ from crawlspace.errors import SettingError, StoreAway, StoreError
 from crawlspace.text import HIDDEN, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import redis
     from redis.retry import Retry
-    from scrapy.settings import Settings
 
 logger = logging.getLogger(__name__)
 

@@ -10,16 +10,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import Refused, describe_refusal
-from crawlspace.model import Candidate, Source
+from crawlspace.model import Candidate, NewUrl, Source
 from crawlspace.parsing import boolean, integer
 from crawlspace.state.redis.server import redis_errors
 
 if TYPE_CHECKING:
     import redis
-
-    from crawlspace.crawl.engine import Engine
-    from crawlspace.model import NewUrl
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from crawlspace import __version__
 from crawlspace.clock import Clock, SystemClock
@@ -14,11 +14,8 @@ from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Connection, Reply, items, shown, table
 from crawlspace.index.marks import BatchMark
 from crawlspace.index.orders import by_reference, line_of, lines_of, log_by_reference
-from crawlspace.index.sink import Refusal, Sent
+from crawlspace.index.sink import Options, Refusal, Sent
 from crawlspace.urls import document_id
-
-if TYPE_CHECKING:
-    from crawlspace.index.sink import Options
 
 TIME, SIGNATURE = "Crawlspace-Time", "Crawlspace-Signature"
 _SLOW = (413, 429, 503)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection as CrawledCollection
 from crawlspace.crawl.depths.settlement import DEEPER, RUN, FoundDepths, delete_orphans, find, last_run, write
+from crawlspace.crawl.engine import Engine
 from crawlspace.state.depths import ANY_PAGE, LOWERED, DepthMark
 from crawlspace.state.error_policy import DeletionLimit
 from crawlspace.state.metadata import get_integers
+from crawlspace.state.store import Store
 from crawlspace.text import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from crawlspace.clock import Clock
-    from crawlspace.config.collection import Collection as CrawledCollection
-    from crawlspace.crawl.engine import Engine
-    from crawlspace.state.store import Store
 
 logger = logging.getLogger(__name__)
 

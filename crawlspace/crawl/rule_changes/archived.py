@@ -17,10 +17,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, Judging, judging, note_judging
 from crawlspace.decision import Reason
 from crawlspace.document import Document
@@ -33,9 +33,6 @@ from crawlspace.state.lifecycle import status_of_document
 from crawlspace.state.refused_links import packed
 from crawlspace.text import counted
 from crawlspace.urls import Url
-
-if TYPE_CHECKING:
-    from crawlspace.crawl.engine import Engine
 
 logger = logging.getLogger(__name__)
 

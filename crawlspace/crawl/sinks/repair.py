@@ -16,10 +16,10 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.outcomes import DAY_S
 from crawlspace.crawl.timed.steps import Steps
 from crawlspace.document import IndexOrder, Op
@@ -33,9 +33,6 @@ from crawlspace.state.duplicates import stays_in_index
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from crawlspace.text import counted
-
-if TYPE_CHECKING:
-    from crawlspace.crawl.engine import Engine
 
 logger = logging.getLogger(__name__)
 

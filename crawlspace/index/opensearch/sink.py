@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from crawlspace.clock import Clock
 from crawlspace.document import IndexOrder
@@ -25,9 +25,7 @@ from crawlspace.index.opensearch.marker import OpenSearchMarker, are_complete
 from crawlspace.index.opensearch.search import ServerSearch, not_an_alias, not_this_product
 from crawlspace.index.search_server.items import Item, ItemAnswer
 from crawlspace.index.search_server.sink import SearchServerSink, ServerSettings
-
-if TYPE_CHECKING:
-    from crawlspace.index.sink import Options
+from crawlspace.index.sink import Options
 
 _INDEX = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 _ANALYZER = re.compile(r"analyzer \[(\w+)\] (?:has not been configured|not found)")

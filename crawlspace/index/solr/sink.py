@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from crawlspace.clock import Clock
 from crawlspace.document import IndexOrder
@@ -19,6 +19,7 @@ from crawlspace.index.marks import BatchMark
 from crawlspace.index.notes import Server
 from crawlspace.index.search_server.items import Item, ItemAnswer, ItemResult
 from crawlspace.index.search_server.sink import SearchServerSink, ServerSettings
+from crawlspace.index.sink import Options
 from crawlspace.index.solr.contents import SolrContents, answered
 from crawlspace.index.solr.documents import (
     CHAIN,
@@ -37,9 +38,6 @@ from crawlspace.index.solr.documents import (
 )
 from crawlspace.index.solr.marker import SolrMarker
 from crawlspace.index.solr.search import SolrSearch
-
-if TYPE_CHECKING:
-    from crawlspace.index.sink import Options
 
 CONF = Path(__file__).parent / "conf"
 """Schema and configuration of a core."""

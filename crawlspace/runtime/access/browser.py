@@ -12,14 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from msgspec import structs
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
-from crawlspace.config.access import BrowserLogin
+from crawlspace.config.access import BrowserLogin, BrowserStep, SiteAccess
 from crawlspace.config.secrets import read_secret
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_entry
 from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Tell, is_passing, why_not
@@ -27,11 +27,8 @@ from crawlspace.runtime.access.login_proxy import LoginProxy
 from crawlspace.runtime.access.pages import shown
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
 from crawlspace.runtime.browser.resources import Loads
+from crawlspace.settings import BrowserSettings
 from crawlspace.text import printable, quoted
-
-if TYPE_CHECKING:
-    from crawlspace.config.access import BrowserStep, SiteAccess
-    from crawlspace.settings import BrowserSettings
 
 STEP_S = 30.0
 """The longest that a step may take."""

@@ -19,6 +19,9 @@ from scrapy.responsetypes import responsetypes
 
 from crawlspace.access.login_states import entry_hosts_of
 from crawlspace.access.sessions import LONGEST_LOGIN_S
+from crawlspace.config.access import SiteAccess
+from crawlspace.config.proxies import Proxies
+from crawlspace.config.sites import SiteTable
 from crawlspace.decision import Decision, Reason
 from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
 from crawlspace.runtime.access.pages import host_shown
@@ -29,15 +32,12 @@ from crawlspace.runtime.http.failures import UNEXPECTED, detail_of, meaning_of
 from crawlspace.runtime.http.proxies import answered_by_proxy
 from crawlspace.runtime.http.resolver import Guard, GuardedResolver, LoopNames
 from crawlspace.runtime.http.tls import TlsOptions
+from crawlspace.settings import BrowserSettings
 from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from crawlspace.config.access import SiteAccess
-    from crawlspace.config.proxies import Proxies
-    from crawlspace.config.sites import SiteTable
     from crawlspace.runtime.http.transfer import AnswerHead
-    from crawlspace.settings import BrowserSettings
 
 MOST_BYTES = 4 << 20
 """Of an answer; the rest is not read."""

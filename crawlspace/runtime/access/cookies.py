@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from http.cookiejar import Cookie, DefaultCookiePolicy
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from scrapy import Request
+from scrapy.http import Response
 
 from crawlspace.access.sessions import KeptCookie
+from crawlspace.config.access import SiteAccess
 from crawlspace.errors import SettingError
 from crawlspace.runtime.components.cookies import Cookies, jar_cookie, jar_domain
 from crawlspace.runtime.components.scrapy_internals import other_attributes
 from crawlspace.text import printable, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from scrapy import Request
-    from scrapy.http import Response
-
-    from crawlspace.config.access import SiteAccess
 
 _HTTP_ONLY = "#HttpOnly_"
 """Before the domain of a cookie that no script may see."""

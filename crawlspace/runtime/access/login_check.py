@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 from scrapy import Request
 
 from crawlspace.access.digest import DigestLogin, schemes
+from crawlspace.config.access import SiteAccess
 from crawlspace.content.html import extract
+from crawlspace.runtime.access.client import LoginClient
 from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Tell, carry_session
 from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.headers import location_of
 from crawlspace.text import printable
-
-if TYPE_CHECKING:
-    from crawlspace.config.access import SiteAccess
-    from crawlspace.runtime.access.client import LoginClient
-    from crawlspace.urls import Url
+from crawlspace.urls import Url
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,17 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from scrapy import Request
+from scrapy.http import Response
 
-from crawlspace.config.access import CookieLogin, FormLogin, OAuthLogin
+from crawlspace.config.access import CookieLogin, FormLogin, OAuthLogin, SiteAccess
 from crawlspace.config.secrets import read_secret
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_values, read_cookie_file
 from crawlspace.runtime.access.pages import LoggedOut, LoginPage, NoFormError, host_shown, port_of, shown, target_of
 from crawlspace.runtime.http.headers import location_of
 from crawlspace.text import printable, quoted
-
-if TYPE_CHECKING:
-    from scrapy.http import Response
-
-    from crawlspace.config.access import SiteAccess
 
 Send = Callable[[Request], Awaitable["Response"]]
 """Sends a request, follows no redirect, and raises LogInFailedError where there is no answer."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from http import HTTPStatus
 from itertools import islice
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.http import TextResponse
+from scrapy.http import Response, TextResponse
 
-from crawlspace.access.digest import DigestLogin
-from crawlspace.access.sessions import NextStep
+from crawlspace.access.digest import Challenge, DigestLogin
+from crawlspace.access.login_states import Logins
+from crawlspace.access.sessions import Carried, NextStep
 from crawlspace.cache import Recent
+from crawlspace.config.access import SiteAccess
 from crawlspace.frontier.robots import RobotsVerdict
 from crawlspace.runtime.access.client import LoginClient, guard_of_logins
 from crawlspace.runtime.access.login_kinds import LoggedIn, carry_session
 from crawlspace.runtime.access.pages import LoggedOut
-from crawlspace.runtime.access.renewal import Renewal, SessionCheck
+from crawlspace.runtime.access.renewal import Download, Renewal, SessionCheck
 from crawlspace.runtime.components.requests import (
     CARRIED,
     CHECK,
@@ -31,6 +36,7 @@ from crawlspace.runtime.components.requests import (
     SESSION,
     STALE,
     STATE,
+    OfPage,
     drop_access,
     request_id,
     set_access,
@@ -38,22 +44,7 @@ from crawlspace.runtime.components.requests import (
 )
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.runtime.http.tls import TlsOptions
-from crawlspace.urls import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterable
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawlspace.access.digest import Challenge
-    from crawlspace.access.login_states import Logins
-    from crawlspace.access.sessions import Carried
-    from crawlspace.config.access import SiteAccess
-    from crawlspace.runtime.access.renewal import Download
-    from crawlspace.runtime.components.requests import OfPage
-    from crawlspace.urls import Url
+from crawlspace.urls import Url, parse
 
 SITES = 10_000
 MOST_STARTS = 3

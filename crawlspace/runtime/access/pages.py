@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urljoin, urlsplit, urlunsplit
 
 import lxml.html
 from cssselect import SelectorError
 from lxml import etree
+from lxml.html import FormElement
 from scrapy import Request
-from scrapy.http import HtmlResponse, TextResponse
+from scrapy.http import HtmlResponse, Response, TextResponse
 
 from crawlspace.config.access import FormLogin, SessionLogin
 from crawlspace.content.charset import charset_parameter, codec_of, decode, encoded, in_encoding, label_of
@@ -27,11 +27,6 @@ from crawlspace.content.markup import first_attributes, tokens
 from crawlspace.runtime.http.headers import location_of
 from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS
-
-if TYPE_CHECKING:
-    from lxml.html import FormElement
-    from scrapy.http import Response
-
 
 _BUTTONS = ".//input[@type='submit' or @type='image'][@name] | .//button[not(@type) or @type='submit'][@name]"
 _MOST_SHOWN = 10

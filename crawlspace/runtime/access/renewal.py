@@ -8,26 +8,21 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from scrapy import Request
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
-from crawlspace.access.sessions import CheckPage
+from crawlspace.access.login_states import Logins
+from crawlspace.access.sessions import Carried, CheckPage, Sessions
+from crawlspace.config.access import SiteAccess
 from crawlspace.errors import SettingError
 from crawlspace.runtime.access.cookies import SessionCookies
 from crawlspace.runtime.access.login_kinds import LoggedIn, LogInFailedError, LogInStoppedError
+from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.components.requests import CHECK, SLOT
 from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
 from crawlspace.text import printable
-
-if TYPE_CHECKING:
-    from scrapy.http import Response
-
-    from crawlspace.access.login_states import Logins
-    from crawlspace.access.sessions import Carried, Sessions
-    from crawlspace.config.access import SiteAccess
-    from crawlspace.runtime.access.pages import LoggedOut
 
 logger = logging.getLogger(__name__)
 

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import ssl
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 
+from crawlspace.access.sessions import KeptCookie
 from crawlspace.cache import Recent
 from crawlspace.config.site_tls import SiteTls
+from crawlspace.config.sites import SiteRendering
 from crawlspace.decision import Reason
 from crawlspace.frontier.robots import RobotsVerdict
+from crawlspace.rules.domain import DomainMatcher
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_for_page, kept_cookies
 from crawlspace.runtime.browser.forward_proxy import ForwardProxy, TabPage, make_certificate
-from crawlspace.runtime.browser.loopback_proxy import connected
+from crawlspace.runtime.browser.loopback_proxy import Streams, connected
 from crawlspace.runtime.browser.process import BrowserProcess
 from crawlspace.runtime.browser.renderer import Renderer
 from crawlspace.runtime.browser.resources import Loads, Resources, headers_given
-from crawlspace.runtime.browser.tab import PageJob
+from crawlspace.runtime.browser.tab import Dom, PageJob
 from crawlspace.runtime.components.collection_rules import checks_of_a_resource
 from crawlspace.runtime.components.requests import SESSION, STATE, OfPage
 from crawlspace.runtime.components.robots import OtherRobots
@@ -27,18 +35,6 @@ from crawlspace.runtime.components.rule_middleware import refusal
 from crawlspace.urls import MalformedUrl, Url, parse
 
 if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Sequence
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawlspace.access.sessions import KeptCookie
-    from crawlspace.config.sites import SiteRendering
-    from crawlspace.rules.domain import DomainMatcher
-    from crawlspace.runtime.browser.loopback_proxy import Streams
-    from crawlspace.runtime.browser.tab import Dom
     from crawlspace.runtime.session.session import Session
 
 _MATCHERS = 1_000

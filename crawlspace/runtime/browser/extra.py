@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
+from crawlspace.config.access import SiteAccess
 from crawlspace.errors import ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from crawlspace.config.access import SiteAccess
-    from crawlspace.settings import BrowserSettings
+from crawlspace.settings import BrowserSettings
 
 _PACKAGES = ("playwright", "psutil")
 

@@ -20,7 +20,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from cryptography import x509
@@ -30,10 +30,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from crawlspace.runtime.browser.loopback_proxy import MOST_HEAD, LoopbackProxy, Streams, answer, pass_on, relay
-from crawlspace.runtime.browser.resources import BrowserRequest, Initiator
-
-if TYPE_CHECKING:
-    from crawlspace.runtime.browser.resources import Loads, Resource
+from crawlspace.runtime.browser.resources import BrowserRequest, Initiator, Loads, Resource
 
 MOST_BODY = 16 << 20
 """Bytes of the body of a request."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from abc import abstractmethod
 from collections.abc import Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import ssl
 
 MOST_HEAD = 64 * 1024
 _HEAD_S = 30.0

@@ -6,21 +6,18 @@ import asyncio
 import logging
 import os
 import shutil
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from secrets import token_hex
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import psutil
 from playwright.async_api import Error as PlaywrightError
 from playwright.async_api import async_playwright
 
+from crawlspace.settings import BrowserSettings
 from crawlspace.text import printable, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
-
-    from crawlspace.settings import BrowserSettings
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

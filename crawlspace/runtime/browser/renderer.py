@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from playwright.async_api import Error as PlaywrightError
 
-from crawlspace.runtime.browser.process import BrowserError
-from crawlspace.runtime.browser.tab import Tab
+from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
+from crawlspace.runtime.browser.tab import Dom, PageJob, Tab
 from crawlspace.runtime.http.errors import BrowserCrashedError, NotAsked, NotRenderedError
+from crawlspace.settings import BrowserSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from crawlspace.runtime.browser.forward_proxy import ForwardProxy
-    from crawlspace.runtime.browser.process import BrowserProcess
     from crawlspace.runtime.browser.resources import Loads
-    from crawlspace.runtime.browser.tab import Dom, PageJob
-    from crawlspace.settings import BrowserSettings
 
 logger = logging.getLogger(__name__)
 

@@ -11,11 +11,15 @@ from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 
+from crawlspace.config.access import SessionLogin
 from crawlspace.content.links import with_queries_in
 from crawlspace.content.page import Page
+from crawlspace.crawl.rendering import Rendering
 from crawlspace.decision import Render
 from crawlspace.runtime.components.archived_responses import with_dom
 from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, STATE
@@ -27,12 +31,6 @@ from crawlspace.runtime.http.headers import declared_type
 from crawlspace.state.render_learning import Rendered, Turn
 
 if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawlspace.config.access import SessionLogin
-    from crawlspace.crawl.rendering import Rendering
     from crawlspace.runtime.browser.crawl_browser import CrawlBrowser
     from crawlspace.runtime.browser.resources import Loads
     from crawlspace.runtime.browser.tab import Dom

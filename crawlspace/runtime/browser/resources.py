@@ -17,19 +17,18 @@ from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
 from crawlspace.document import essence
+from crawlspace.frontier.site_queue import Pace
 from crawlspace.rules.domain import public_suffix
 from crawlspace.runtime.components.requests import RESOURCE, SLOT, OfPage
 from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from scrapy.http import Response
-
-    from crawlspace.frontier.site_queue import Pace
     from crawlspace.runtime.browser.loopback_proxy import Streams
 
 logger = logging.getLogger(__name__)

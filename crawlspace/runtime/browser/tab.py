@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from playwright.async_api import Browser, BrowserContext, CDPSession, Page
 from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.runtime.browser.process import without_complaint
@@ -18,8 +19,6 @@ from crawlspace.runtime.http.errors import BrowserCrashedError, NotRenderedError
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Page
-
     from crawlspace.runtime.browser.forward_proxy import ForwardProxy
 
 logger = logging.getLogger(__name__)

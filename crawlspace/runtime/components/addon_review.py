@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.misc import load_object
 
@@ -36,10 +37,6 @@ from crawlspace.runtime.components.addon_settings import (
 from crawlspace.runtime.components.command import print_json, print_lines, printing, without_options
 from crawlspace.runtime.components.explanation_text import decision_lines
 from crawlspace.text import printable, quoted
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
 
 ADDON = "crawlspace.addon.CrawlSpaceRules"
 

@@ -6,8 +6,8 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from scrapy.settings import BaseSettings
 from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlspace import settings as defaults
@@ -22,9 +22,6 @@ from crawlspace.rules.space import CrawlSpace
 from crawlspace.rules.xml.matcher import CompiledActions
 from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.urls import MalformedUrl, Url, parse
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
 
 RULES_DIR = "CRAWLSPACE_RULES_DIR"
 """The setting that names the folder of the rules. One that is not absolute counts from the folder of scrapy.cfg."""

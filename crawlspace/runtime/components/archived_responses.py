@@ -11,17 +11,23 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.http import Headers, HtmlResponse, Response
 from scrapy.responsetypes import responsetypes
-from scrapy.utils.asyncio import call_later
+from scrapy.utils.asyncio import CallLaterResult, call_later
 
-from crawlspace.archive.reader import ArchiveReader
+from crawlspace.archive.reader import ArchiveReader, StoredResponse
+from crawlspace.config.collection import Collection
+from crawlspace.config.content import ContentSettings
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
+from crawlspace.content.page import Page
 from crawlspace.crawl.rule_changes.archived import DocumentMoving, LinkJudging
+from crawlspace.document import Document
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
 from crawlspace.index.login_exclusion import checksum_behind_login, is_marked
-from crawlspace.outcome import OutcomeKind
+from crawlspace.model import UrlState
+from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.components.middlewares import Decompression
 from crawlspace.runtime.components.requests import page_request
 from crawlspace.runtime.components.responses import HTML_TYPES, PageReader, Responses
@@ -30,16 +36,6 @@ from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.runtime.http.headers import declared_type
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import CallLaterResult
-
-    from crawlspace.archive.reader import StoredResponse
-    from crawlspace.config.collection import Collection
-    from crawlspace.config.content import ContentSettings
-    from crawlspace.content.page import Page
-    from crawlspace.document import Document
-    from crawlspace.model import UrlState
-    from crawlspace.outcome import Outcome
     from crawlspace.runtime.session.session import Session
 
 MOST_BYTES = 1 << 30

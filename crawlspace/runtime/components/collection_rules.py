@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Collection
 from typing import TYPE_CHECKING
 
+from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.decision import Decision, Reason
@@ -15,12 +19,6 @@ from crawlspace.runtime.components.robots import OtherRobots
 from crawlspace.runtime.components.rule_middleware import CheckedUrl, RequestRules, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
     from crawlspace.runtime.session.session import Session
 
 CHECKS_OF_A_RESOURCE = frozenset({Reason.SCHEME, Reason.DOMAIN, Reason.CHECK_FAILED})

@@ -19,9 +19,10 @@ from contextlib import redirect_stdout
 from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
+from typing import Any, ClassVar, TextIO, TypeVar
 
 from scrapy.commands import ScrapyCommand
+from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.log import configure_logging
 
 from crawlspace.config.collection import collection_folder
@@ -33,9 +34,6 @@ from crawlspace.runtime.components.loader import collection_settings, default_va
 from crawlspace.runtime.components.setting_kinds import refuse_unreadable
 from crawlspace.runtime.session.paths import CollectionPaths, collection_paths
 from crawlspace.text import cut, escaped, quoted
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings, Settings
 
 _LONGEST_NAME = 100
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)

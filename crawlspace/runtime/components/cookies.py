@@ -8,20 +8,17 @@ from calendar import timegm
 from collections.abc import Iterable
 from contextlib import suppress
 from http.cookiejar import Cookie
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from scrapy import Request, Spider
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
 from scrapy.utils.httpobj import urlparse_cached
 
 from crawlspace.rules.domain import is_address
 from crawlspace.runtime.components.scrapy_internals import CookieHook, cookies_by_path
 from crawlspace.runtime.http.cookies import is_public_suffix
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.http import Response
-    from scrapy.http.cookies import CookieJar
 
 
 class Cookies(CookieHook, CookiesMiddleware):

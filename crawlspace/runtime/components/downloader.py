@@ -5,19 +5,16 @@ Scrapy puts each request into the queue of its slot, from which another task tak
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scrapy import signals
+from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader
+from scrapy.http import Response
 from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
 
 from crawlspace.runtime.components.requests import SLOT
 from crawlspace.runtime.http.response_body import is_heard
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.http import Response
-    from twisted.internet.defer import Deferred
 
 
 class FrontierDownloader(Downloader):

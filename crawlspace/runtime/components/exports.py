@@ -21,12 +21,13 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.exceptions import UsageError as ScrapyUsageError
 from scrapy.exporters import JsonLinesItemExporter
-from scrapy.extensions.feedexport import FeedExporter, FileFeedStorage
-from scrapy.settings import Settings
+from scrapy.extensions.feedexport import FeedExporter, FeedSlot, FileFeedStorage
+from scrapy.settings import BaseSettings, Settings
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.asyncio import run_in_thread
 from scrapy.utils.conf import feed_process_params_from_cli
 from scrapy.utils.defer import deferred_from_coro
+from twisted.internet.defer import Deferred
 from w3lib.url import file_uri_to_path
 
 from crawlspace.document import Document
@@ -36,10 +37,6 @@ from crawlspace.runtime.components.replaced_file import ReplacedFile, is_replace
 from crawlspace.runtime.components.scrapy_internals import ExportHook
 
 if TYPE_CHECKING:
-    from scrapy.extensions.feedexport import FeedSlot
-    from scrapy.settings import BaseSettings
-    from twisted.internet.defer import Deferred
-
     from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)

@@ -15,13 +15,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import MsgspecError
 from msgspec.structs import replace
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.spider import iterate_spider_output
 
@@ -41,12 +44,6 @@ from crawlspace.runtime.http.file_body import SUFFIX, FileBody, files_folder, pr
 from crawlspace.runtime.http.headers import declared_type
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
     from crawlspace.runtime.session.session import Session
 
 LOOK_EVERY_S = 0.5

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scrapy.settings import SETTINGS_PRIORITIES, Settings
+from scrapy import Request, Spider
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings, Settings
 from scrapy.spiderloader import SpiderLoader
 from scrapy.utils.conf import closest_scrapy_cfg
 from scrapy.utils.misc import load_object
@@ -26,10 +27,6 @@ from crawlspace.errors import ConfigError, SettingError, UnknownCollection
 from crawlspace.parsing import duration
 from crawlspace.runtime.components.setting_kinds import COMPONENTS, check_kinds
 from crawlspace.text import printable_message, quoted
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.settings import BaseSettings
 
 GENERIC_SPIDER = "spiders.collection.CollectionSpider"
 BASE_SPIDER = "crawlspace.runtime.components.spider.FrontierSpider"

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from typing import Self
 from urllib.parse import urlsplit
 
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.defaultheaders import DefaultHeadersMiddleware
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.httpproxy import HttpProxyMiddleware
 from scrapy.exceptions import NotConfigured
-from scrapy.http import Headers
+from scrapy.http import Headers, Response
 from scrapy.utils.python import without_none_values
 
 from crawlspace.config.access import HEADERS, CredentialHosts, is_credential
+from crawlspace.config.proxies import Proxies
 from crawlspace.content.headers import kept_validator
 from crawlspace.runtime.components.requests import CONDITIONAL, RESOURCE, STATE, drop_proxy, set_proxy, site_of
 from crawlspace.runtime.components.scrapy_internals import DecompressionHook, is_too_large
 from crawlspace.runtime.http.errors import UndecodableBody
 from crawlspace.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scrapy import Request, Spider
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawlspace.config.proxies import Proxies
 
 PROXY_AUTHORIZATION = "proxy-authorization"
 

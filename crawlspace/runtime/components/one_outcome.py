@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Self
 
 from itemadapter import is_item
 from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+from scrapy.settings import BaseSettings
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
@@ -20,13 +23,6 @@ from crawlspace.model import UrlState
 from crawlspace.runtime.components.items import Fetched, keep_out, unexpected
 from crawlspace.runtime.components.requests import FAILED, FETCHED, LATER, OWN, PREPARED, STATE, detached
 from crawlspace.text import printable, printable_message
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 

@@ -13,31 +13,29 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, IgnoreRequest
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, Response
 from scrapy.spidermiddlewares.httperror import HttpError, HttpErrorMiddleware
+from scrapy.statscollectors import StatsCollector
 from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.spider import iterate_spider_output
 from twisted.python.failure import Failure
 
+from crawlspace.model import UrlState
 from crawlspace.runtime.components.items import Fetched, failed, is_document
 from crawlspace.runtime.components.one_outcome import OneOutcome, Tracebacks, has_spider_middlewares, showing_items
 from crawlspace.runtime.components.own_requests import MOST_OF_A_PAGE, OpenPage, Own, OwnRequests
 from crawlspace.runtime.components.requests import LATER, OWN, PREPARED, SLOT, STATE, detached
+from crawlspace.runtime.components.responses import Responses
 from crawlspace.runtime.components.robots import RobotsUnavailable
 from crawlspace.runtime.components.scrapy_internals import run_soon
 from crawlspace.runtime.http.errors import NotAsked
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from scrapy.statscollectors import StatsCollector
-
-    from crawlspace.model import UrlState
-    from crawlspace.runtime.components.responses import Responses
     from crawlspace.runtime.session.session import Session
 
 

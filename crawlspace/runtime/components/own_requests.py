@@ -15,11 +15,17 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
 from scrapy.settings.default_settings import RETRY_HTTP_CODES
 
+from crawlspace.crawl.sites import SiteDelays
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.model import UrlState
+from crawlspace.runtime.components.items import Fetched
 from crawlspace.runtime.components.requests import AGAIN, OWN, SLOT, STATE
 from crawlspace.runtime.components.robots import SUSPENDED_S, SuspensionSource, Turns
 from crawlspace.runtime.http.retry_after import retry_after_of
@@ -27,13 +33,6 @@ from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
 
 if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-
-    from crawlspace.crawl.sites import SiteDelays
-    from crawlspace.frontier.frontier import Frontier
-    from crawlspace.model import UrlState
-    from crawlspace.runtime.components.items import Fetched
     from crawlspace.runtime.session.session import Session
 
 MOST_OF_A_PAGE = 100

@@ -10,23 +10,21 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrapy import signals
+from scrapy.core.scraper import Scraper
 from scrapy.exceptions import DropItem
+from scrapy.http import Response
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.utils.defer import ensure_awaitable
+from twisted.python.failure import Failure
 
 from crawlspace.outcome import Outcome
 from crawlspace.runtime.components.exports import Exports
 from crawlspace.runtime.components.items import Fetched, dropped, failed, is_document
 from crawlspace.runtime.session.recording import Recorder
 from crawlspace.text import printable
-
-if TYPE_CHECKING:
-    from scrapy.core.scraper import Scraper
-    from scrapy.http import Response
-    from twisted.python.failure import Failure
 
 logger = logging.getLogger(__name__)
 

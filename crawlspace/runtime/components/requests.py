@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from scrapy import Request
 
+from crawlspace.crawl.run import FetchRobots
 from crawlspace.model import Source, UrlState, priority
 from crawlspace.runtime.components.scrapy_internals import UrlAsGiven
 from crawlspace.urls import MalformedUrl, parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from crawlspace.crawl.run import FetchRobots
 
 SLOT = "crawlspace"
 """The one download slot of all leased URLs: it has no delay, because the frontier keeps the delays."""

@@ -7,9 +7,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from logging import LoggerAdapter
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from scrapy.http import Response
+from twisted.python.failure import Failure
+
 from crawlspace.access.digest import schemes
+from crawlspace.config.content import ContentSettings
 from crawlspace.config.sites import mode_of
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
@@ -26,6 +31,7 @@ from crawlspace.crawl.files import unreadable
 from crawlspace.crawl.inherited_metadata import added_by
 from crawlspace.crawl.outcomes import excluded_status
 from crawlspace.crawl.redirects import location_with_route, names_another, redirect_outcome
+from crawlspace.crawl.run import FetchRobots
 from crawlspace.decision import Decision, Reason, Render
 from crawlspace.document import Document, essence
 from crawlspace.errors import CrawlspaceError
@@ -47,13 +53,6 @@ from crawlspace.text import counted, printable
 from crawlspace.urls import MalformedUrl, join, parse
 
 if TYPE_CHECKING:
-    from logging import LoggerAdapter
-
-    from scrapy.http import Response
-    from twisted.python.failure import Failure
-
-    from crawlspace.config.content import ContentSettings
-    from crawlspace.crawl.run import FetchRobots
     from crawlspace.runtime.session.session import Session
 
 _PRODUCT = re.compile(r"[A-Za-z_-]+")

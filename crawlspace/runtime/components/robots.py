@@ -13,28 +13,26 @@ from random import random
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, Self
 
+from scrapy import Request
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
+from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.robots import MAX_REDIRECTS
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.requests import ROBOTS, robots_request
 from crawlspace.runtime.components.rule_middleware import may_redirect_robots_txt
 from crawlspace.runtime.http.failures import meaning_of
 from crawlspace.runtime.http.headers import location_of
 from crawlspace.status import Status
 from crawlspace.text import printable
-from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, join, parse
+from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, join, parse
 
 if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawlspace.rules.space import CrawlSpace
     from crawlspace.runtime.session.session import Session
-    from crawlspace.urls import Url
 
 logger = logging.getLogger(__name__)
 

@@ -7,12 +7,16 @@ It has two bindings, which find the rules and add what only they know: `middlewa
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Collection
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.http import Headers, Response
 
 from crawlspace.cache import Recent
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, file_kind, is_html
@@ -20,22 +24,13 @@ from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.decision import Decision, Reason
 from crawlspace.document import essence
 from crawlspace.model import Source, source_of
+from crawlspace.rules.space import CrawlSpace
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.errors import ProxyFailed
 from crawlspace.runtime.http.headers import declared_type
 from crawlspace.status import NO_CONTENT
 from crawlspace.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Collection
-    from pathlib import Path
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Headers, Response
-
-    from crawlspace.rules.space import CrawlSpace
-    from crawlspace.urls import Url
+from crawlspace.urls import Url
 
 logger = logging.getLogger(__name__)
 

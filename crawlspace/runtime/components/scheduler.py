@@ -8,10 +8,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from scrapy import Request, Spider
 from scrapy.core.scheduler import BaseScheduler, Scheduler
-from scrapy.utils.asyncio import call_later
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
+from scrapy.utils.asyncio import CallLaterResult, call_later
 from scrapy.utils.misc import load_object
 
 from crawlspace.crawl.redirects import replaced_request
@@ -32,12 +35,6 @@ from crawlspace.runtime.components.scrapy_internals import is_busy, wake
 from crawlspace.runtime.components.without_effect import sentences, without_effect
 from crawlspace.runtime.session.session import Session
 from crawlspace.text import printable, quoted
-
-if TYPE_CHECKING:
-    from scrapy import Request, Spider
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
-    from scrapy.utils.asyncio import CallLaterResult
 
 logger = logging.getLogger(__name__)
 

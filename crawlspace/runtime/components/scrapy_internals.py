@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable
-from typing import TYPE_CHECKING, Any
+from http.cookiejar import Cookie
+from typing import Any
 
-if TYPE_CHECKING:
-    from http.cookiejar import Cookie
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-    from scrapy.http.cookies import CookieJar
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+from scrapy.http.cookies import CookieJar
 
 STOPPED = "download_stopped"
 """Scrapy's flag of a response whose body was not read to its end, because a component stopped the download."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scrapy
+from scrapy.crawler import Crawler
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
+from twisted.python.failure import Failure
 
 from crawlspace.content.documents.contents import FileLimits
 from crawlspace.content.documents.kinds import FILE_TYPES, is_html
@@ -40,13 +43,6 @@ from crawlspace.runtime.components.scheduler import open_session
 from crawlspace.runtime.http.headers import declared_type
 from crawlspace.runtime.session.session import Session
 from crawlspace.urls import MalformedUrl, join
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
-    from twisted.python.failure import Failure
 
 
 class FrontierSpider(scrapy.Spider):

@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy import Spider
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from crawlspace.config.collection import PREFIX, collection_folder, read_settings_file
 from crawlspace.config.scrapy_effects import KNOWN, OF_COMPONENTS, OF_THE_PROCESS, SPIDER_ATTRIBUTES, WITHOUT_EFFECT
@@ -21,10 +22,6 @@ from crawlspace.config.sentences import where_set
 from crawlspace.errors import nearest
 from crawlspace.lint.finding import Finding
 from crawlspace.runtime.components.loader import custom_settings_of, default_values
-
-if TYPE_CHECKING:
-    from scrapy import Spider
-    from scrapy.settings import BaseSettings
 
 MOST_LOGGED = 5
 NEARNESS = 0.9

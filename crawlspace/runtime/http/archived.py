@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from time import time
-from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.http import Response
 
 from crawlspace.config.access import is_credential
 from crawlspace.outcome import Exchange
 from crawlspace.runtime.components.requests import FILE
 from crawlspace.runtime.http.file_body import FileBody
-
-if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.http import Response
 
 
 def exchange_of(request: Request, response: Response) -> Exchange:

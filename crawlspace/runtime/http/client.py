@@ -18,30 +18,26 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pycurl
+from scrapy import Request
 from scrapy.exceptions import CannotResolveHostError, DownloadFailedError, ResponseDataLossError, UnsupportedURLSchemeError
 from twisted.internet.ssl import Certificate
 
 from crawlspace.cache import Recent
+from crawlspace.config.site_tls import SiteTls
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.codes import Ended, error_of
 from crawlspace.runtime.http.errors import AnswerFailed
 from crawlspace.runtime.http.negotiate import FailedLogins, NegotiateLogin
-from crawlspace.runtime.http.proxies import Reached, failed_through_proxy, proxy_server
-from crawlspace.runtime.http.resolver import as_in_urls
-from crawlspace.runtime.http.transfer import EasyHandle, Permission, RequestOrigin, Transfer
+from crawlspace.runtime.http.proxies import ProxyServer, Reached, failed_through_proxy, proxy_server
+from crawlspace.runtime.http.resolver import GuardedResolver, as_in_urls
+from crawlspace.runtime.http.transfer import AnswerHead, Body, EasyHandle, Permission, RequestOrigin, Transfer
 from crawlspace.runtime.http.transfers import Transfers
 from crawlspace.text import printable
 from crawlspace.urls import DEFAULT_PORTS
 
 if TYPE_CHECKING:
-    from scrapy import Request
-
-    from crawlspace.config.site_tls import SiteTls
-    from crawlspace.runtime.http.proxies import ProxyServer
-    from crawlspace.runtime.http.resolver import GuardedResolver
     from crawlspace.runtime.http.tls import Options, TlsOptions
-    from crawlspace.runtime.http.transfer import AnswerHead, Body
 
 MOST_IDLE = 2_000
 """Connections kept for a site's next request, where the process may have four times as many files open: http and https have a client each."""

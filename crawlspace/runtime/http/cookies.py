@@ -6,10 +6,8 @@ Scrapy's own middleware would have tldextract fetch the list for the first cooki
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tldextract import TLDExtract
+from tldextract import TLDExtract
 
 
 @lru_cache(1_000)

@@ -13,9 +13,12 @@ import weakref
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
+
+from scrapy.http import Headers
 
 from crawlspace import private_files
+from crawlspace.config.collection import Collection
 from crawlspace.content.documents.converters import converter_for
 from crawlspace.content.documents.kinds import FILE_TYPES, FIRST_BYTES, is_html
 from crawlspace.content.fingerprint import BytesChecksum
@@ -23,11 +26,6 @@ from crawlspace.content.mime import SNIFFED_BYTES
 from crawlspace.document import essence, is_generic
 from crawlspace.outcome import BodyFile
 from crawlspace.runtime.http.headers import declared_type
-
-if TYPE_CHECKING:
-    from scrapy.http import Headers
-
-    from crawlspace.config.collection import Collection
 
 IN_MEMORY = 1024 * 1024
 """Bytes beyond which a file is on disk."""

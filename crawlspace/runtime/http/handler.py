@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from scrapy import Request
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
+from scrapy.http import Response
 from scrapy.responsetypes import responsetypes
 from scrapy.utils.asyncio import is_asyncio_available
 
@@ -14,24 +17,16 @@ from crawlspace.runtime.components.logformat import make_libraries_printable
 from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, STATE, request_id
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.archived import exchange_of
-from crawlspace.runtime.http.client import HttpClient
+from crawlspace.runtime.http.client import Download, HttpClient
 from crawlspace.runtime.http.errors import ProxyFailed
-from crawlspace.runtime.http.file_body import IN_MEMORY, file_body_for
+from crawlspace.runtime.http.file_body import IN_MEMORY, FileBody, file_body_for
 from crawlspace.runtime.http.proxies import answered_by_proxy
-from crawlspace.runtime.http.resolver import resolver_of_process
+from crawlspace.runtime.http.resolver import GuardedResolver, resolver_of_process
 from crawlspace.runtime.http.response_body import ResponseBody
 from crawlspace.runtime.http.tls import TlsOptions
-from crawlspace.runtime.http.transfer import Permission
+from crawlspace.runtime.http.transfer import AnswerHead, Permission
 
 if TYPE_CHECKING:
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
-
-    from crawlspace.runtime.http.client import Download
-    from crawlspace.runtime.http.file_body import FileBody
-    from crawlspace.runtime.http.resolver import GuardedResolver
-    from crawlspace.runtime.http.transfer import AnswerHead
     from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)

@@ -12,17 +12,14 @@ from http import HTTPStatus
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import pycurl
 
 from crawlspace.cache import Recent
+from crawlspace.config.access import SiteAccess
 from crawlspace.errors import SettingError
 from crawlspace.runtime.http.errors import LoggedOutError
 from crawlspace.text import printable, quoted
-
-if TYPE_CHECKING:
-    from crawlspace.config.access import SiteAccess
 
 KEYTAB, TICKETS, CONFIGURATION = "KRB5_CLIENT_KTNAME", "KRB5CCNAME", "KRB5_CONFIG"
 USUAL_CONFIGURATION = Path("/etc/krb5.conf")

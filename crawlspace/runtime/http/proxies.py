@@ -6,11 +6,13 @@ That is an error of its own, which tells nothing about the page and deletes noth
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 import pycurl
+from scrapy import Request
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
@@ -18,6 +20,7 @@ from scrapy.exceptions import (
     ResponseDataLossError,
     UnsupportedURLSchemeError,
 )
+from scrapy.http import Response
 
 from crawlspace.config.proxies import SCHEMES
 from crawlspace.runtime.components.requests import PROXIED
@@ -27,11 +30,6 @@ from crawlspace.runtime.http.errors import AnswerFailed, HeadersTooLarge, KeptCo
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from scrapy import Request
-    from scrapy.http import Response
-
     from crawlspace.runtime.http.tls import Options
 
 LONGEST_CONNECT_S = 30.0

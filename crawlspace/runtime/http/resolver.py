@@ -15,26 +15,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
+from scrapy.settings import BaseSettings
 from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.address import IPv4Address, IPv6Address
+from twisted.internet.base import ReactorBase
 from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IHostnameResolver, IHostResolution
 from twisted.internet.threads import deferToThreadPool
+from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from crawlspace.cache import Recent
 from crawlspace.crawl.addresses import LookUps
 from crawlspace.decision import Decision, Reason, of_all_addresses
 from crawlspace.urls import MalformedUrl, parse
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-    from twisted.internet.base import ReactorBase
-    from twisted.python.failure import Failure
 
 Guard = Callable[[str, int, str], Decision]
 """(host, port, address) -> decision."""

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydispatch import dispatcher
-from scrapy import signals
+from scrapy import Request, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import StopDownload
+from scrapy.signalmanager import SignalManager
 from twisted.python.failure import Failure
 
 from crawlspace.runtime.http.errors import AnswerTooLarge
 from crawlspace.text import counted, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
-
-    from scrapy import Request
-    from scrapy.crawler import Crawler
-    from scrapy.signalmanager import SignalManager
-
     from crawlspace.runtime.http.file_body import FileBody
     from crawlspace.runtime.http.transfer import AnswerHead
 

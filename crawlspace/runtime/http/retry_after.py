@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from scrapy.http import Response
+from scrapy.http import Response
 
 LONGEST = 100
 """Characters that are looked at; a date has some thirty."""

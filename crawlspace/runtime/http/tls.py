@@ -7,19 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING
 
 import pycurl
 from cryptography import x509
+from scrapy.settings import BaseSettings
 
+from crawlspace.config.site_tls import SiteTls
 from crawlspace.errors import SettingError
 from crawlspace.runtime.http.causes import NO_CERTIFICATE, Cause, Certificate
 from crawlspace.text import quoted
-
-if TYPE_CHECKING:
-    from scrapy.settings import BaseSettings
-
-    from crawlspace.config.site_tls import SiteTls
 
 Options = list[tuple[int, object]]
 _VERSIONS = {

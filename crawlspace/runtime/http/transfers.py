@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import select
+from asyncio import TimerHandle
 from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pycurl
-
-if TYPE_CHECKING:
-    from asyncio import TimerHandle
 
 _ENDED = 64
 """Transfers whose end is read at a time."""

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Generator, Sequence
 from contextlib import closing
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from crawlspace.admin.archive import compact
-from crawlspace.archive.compaction import Compacted, Compaction
+from crawlspace.archive.compaction import Compacted, Compaction, PlaceStore
 from crawlspace.archive.files import FileSeries, is_from_here, rotated_bytes, size_of, unwritable
 from crawlspace.clock import SystemClock
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.commits import Archiving
 from crawlspace.errors import CrawlspaceError
 from crawlspace.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-    from pathlib import Path
-
-    from crawlspace.archive.compaction import PlaceStore
-    from crawlspace.config.collection import Collection
-    from crawlspace.crawl.commits import Archiving
     from crawlspace.runtime.session.paths import StoreLocation
 
 logger = logging.getLogger(__name__)

@@ -11,19 +11,18 @@ from threading import Event
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import create_looping_call
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.threads import deferToThread
 
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.errors import CrawlspaceError
+from crawlspace.index.outbox import Drain
 from crawlspace.runtime.components.scrapy_internals import run_soon
 from crawlspace.text import counted, verb
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawlspace.index.outbox import Drain
     from crawlspace.runtime.session.session import Session
     from crawlspace.runtime.session.sharing import Sharing
 

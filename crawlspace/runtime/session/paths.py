@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -13,6 +13,7 @@ from scrapy.settings import BaseSettings
 from crawlspace.admin.delivery import deliver
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.archive.reader import ArchiveReader
+from crawlspace.clock import Clock
 from crawlspace.config.content import archive_folder
 from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, StoreLocked
@@ -23,16 +24,11 @@ from crawlspace.private_files import make_folder
 from crawlspace.runtime.session.sinks import give_orders_to
 from crawlspace.state.sqlite.file import CrawlLock, is_awaited, who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
-from crawlspace.state.store import SiteStore
+from crawlspace.state.store import SiteStore, Store
 from crawlspace.state.views import Crawler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-
-    from crawlspace.clock import Clock
     from crawlspace.distributed.server_check import ServerFault
-    from crawlspace.state.store import Store
 
 
 class OpenStore(Protocol):

@@ -9,20 +9,18 @@ from datetime import UTC, datetime
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, TextIO
 
-from scrapy import signals
+from scrapy import Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import create_looping_call
 
-from crawlspace.clock import SystemClock
+from crawlspace.clock import Clock, SystemClock
 from crawlspace.runtime.components.scrapy_internals import is_busy
 from crawlspace.text import counted
 
 if TYPE_CHECKING:
     import rich.progress
-    from scrapy import Spider
-    from scrapy.crawler import Crawler
 
-    from crawlspace.clock import Clock
     from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)

@@ -6,9 +6,12 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
-from scrapy.utils.asyncio import call_later
+from scrapy.crawler import Crawler
+from scrapy.utils.asyncio import CallLaterResult, call_later
+from twisted.python.failure import Failure
 
 from crawlspace.errors import CrawlspaceError
+from crawlspace.outcome import Outcome
 from crawlspace.runtime.components.items import failed
 from crawlspace.runtime.components.requests import FAILED, ROBOTS, STATE
 from crawlspace.runtime.components.responses import lost
@@ -17,11 +20,6 @@ from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.utils.asyncio import CallLaterResult
-    from twisted.python.failure import Failure
-
-    from crawlspace.outcome import Outcome
     from crawlspace.runtime.session.session import Session
 
 logger = logging.getLogger(__name__)

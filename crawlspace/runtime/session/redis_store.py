@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crawlspace.admin.delivery import CRAWL_UPDATES_INDEX, NotFromHere, deliver
+from crawlspace.clock import Clock
 from crawlspace.config.secrets import read_store_url
-from crawlspace.config.sinks import EMBEDDED
+from crawlspace.config.sinks import EMBEDDED, SinkSettings
 from crawlspace.distributed.connection import connected, server_faults
 from crawlspace.errors import StoreLocked
 from crawlspace.parsing import duration
@@ -22,10 +24,6 @@ from crawlspace.state.redis.workers import Worker, WorkerExpired, WorkerSeen, wo
 from crawlspace.state.views import Crawler, Share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from crawlspace.clock import Clock
-    from crawlspace.config.sinks import SinkSettings
     from crawlspace.distributed.server_check import ServerFault
 
 

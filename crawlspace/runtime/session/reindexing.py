@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from crawlspace import private_files
 from crawlspace.admin.delivery import open_sink
@@ -20,7 +19,7 @@ from crawlspace.crawl.sinks.deliveries import end_filling, take_over_filling
 from crawlspace.crawl.sinks.repair import Resending
 from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.marks import Agreement, MarkKeeper, agreement, forget_mark
+from crawlspace.index.marks import Agreement, BatchMark, MarkedStore, MarkKeeper, agreement, forget_mark
 from crawlspace.index.outbox import Drain
 from crawlspace.index.sink import Sink, place_of
 from crawlspace.runtime.session.paths import (
@@ -34,11 +33,6 @@ from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.runtime.session.replay import extracting
 from crawlspace.runtime.session.sinks import note_new_sinks
 from crawlspace.text import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from crawlspace.index.marks import BatchMark, MarkedStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,14 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, msgpack
+from scrapy import Spider
 from scrapy.utils.misc import load_object
 
 from crawlspace.admin.extraction import Extraction, Making
+from crawlspace.admin.reindex import Reindexing
+from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import NewDocuments
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import load_collection
@@ -28,14 +30,7 @@ from crawlspace.crawl.startup import build_deletion_limit, build_space, rules_of
 from crawlspace.errors import ConfigError, CrawlspaceError
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.loader import CollectionLoader, source_hash
-from crawlspace.runtime.session.paths import folder_of
-
-if TYPE_CHECKING:
-    from scrapy import Spider
-
-    from crawlspace.admin.reindex import Reindexing
-    from crawlspace.archive.reader import ArchiveReader
-    from crawlspace.runtime.session.paths import CollectionPaths, OpenStore
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, folder_of
 
 MOST_PROCESSES = 64
 _COMPONENTS = ("ITEM_PIPELINES", "SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES")

@@ -10,51 +10,43 @@ import asyncio
 import logging
 import socket
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import scrapy.core.downloader.contextfactory  # noqa: F401 - before all else, as in crawlspace/commands/__init__.py
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.core.scheduler import BaseScheduler
-from scrapy.crawler import AsyncCrawlerProcess, CrawlerProcess
+from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
+from scrapy.settings import Settings
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import get_project_settings
 from twisted.python.failure import Failure
 
 from crawlspace.archive import records
-from crawlspace.archive.reader import ArchiveReader
+from crawlspace.archive.reader import ArchiveReader, StoredPage, StoredResponse
 from crawlspace.config.collection import load_collection
 from crawlspace.content.documents.framing import LENGTH_BYTES, framed, received
-from crawlspace.crawl.replay import ReplayEngine
+from crawlspace.crawl.replay import RebuiltDocument, ReplayEngine
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.login_exclusion import checksum_behind_login, is_marked, mark
+from crawlspace.model import UrlState
 from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.archived_responses import as_downloaded
 from crawlspace.runtime.components.command import reduce_garbage_collection
 from crawlspace.runtime.components.files import FileReading
 from crawlspace.runtime.components.loader import CollectionLoader
-from crawlspace.runtime.components.own_parsing import is_own
+from crawlspace.runtime.components.own_parsing import OwnParsing, is_own
 from crawlspace.runtime.components.requests import OWN, STATE, page_request
 from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.session.replay import Fault, PageAnswer, ReplayStart, pages_of, start_of
 from crawlspace.runtime.session.session import Session
 from crawlspace.runtime.session.stores import CrawlStore
 from crawlspace.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scrapy.crawler import Crawler
-    from scrapy.settings import Settings
-
-    from crawlspace.archive.reader import StoredPage, StoredResponse
-    from crawlspace.crawl.replay import RebuiltDocument
-    from crawlspace.model import UrlState
-    from crawlspace.runtime.components.own_parsing import OwnParsing
 
 _SCHEDULER = "crawlspace.runtime.session.replay_process.ReplayScheduler"
 _HANDLER = "crawlspace.runtime.session.replay_process.NoNetwork"

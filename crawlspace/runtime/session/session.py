@@ -9,10 +9,13 @@ from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from scrapy.crawler import Crawler
+
 from crawlspace.admin.refresh import soonest_due
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.clock import SystemClock
 from crawlspace.config.collection import Collection, load_collection
+from crawlspace.crawl.addresses import Located
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
@@ -23,6 +26,8 @@ from crawlspace.crawl.sinks.repair import LostDocuments, Resent
 from crawlspace.crawl.startup import Startup
 from crawlspace.errors import ConfigError, CrawlspaceError, StoreAway, StoreError
 from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.outbox import Drain
+from crawlspace.index.sink import Sink
 from crawlspace.model import Held
 from crawlspace.runtime.browser.extra import check_browser, check_extra
 from crawlspace.runtime.components.scrapy_internals import end_spider, run_soon
@@ -33,6 +38,7 @@ from crawlspace.runtime.http.sending import SecondAttempts, SendingTimes
 from crawlspace.runtime.session.archive_limit import end_archive
 from crawlspace.runtime.session.sinks import fillings_of, former_sinks, open_sinks
 from crawlspace.runtime.session.stores import (
+    CrawlStore,
     abandon,
     check_server,
     index_is_here,
@@ -42,20 +48,14 @@ from crawlspace.runtime.session.stores import (
     start,
 )
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.store import Store
+from crawlspace.state.views import Counts
 from crawlspace.text import counted
 
 if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-
-    from crawlspace.crawl.addresses import Located
     from crawlspace.distributed.owned_sites import OwnedSites
     from crawlspace.distributed.prefetch import OtherRequests
-    from crawlspace.index.outbox import Drain
-    from crawlspace.index.sink import Sink
     from crawlspace.runtime.session.sharing import Sharing
-    from crawlspace.runtime.session.stores import CrawlStore
-    from crawlspace.state.store import Store
-    from crawlspace.state.views import Counts
 
 logger = logging.getLogger(__name__)
 

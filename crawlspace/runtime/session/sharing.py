@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
+from scrapy.crawler import Crawler
 from scrapy.utils.asyncio import create_looping_call
 
-from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S
-from crawlspace.distributed.prefetch import HEARTBEAT_S, Prefetch
+from crawlspace.clock import Clock
+from crawlspace.config.collection import Collection
+from crawlspace.crawl.commits import Singly
+from crawlspace.crawl.engine import Engine
+from crawlspace.crawl.run import RunCounters
+from crawlspace.crawl.sinks.deliveries import Deliveries
+from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S, ServerThread
+from crawlspace.distributed.prefetch import HEARTBEAT_S, OtherRequests, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
+from crawlspace.frontier.frontier import Frontier
+from crawlspace.index.outbox import Drain, Drained
+from crawlspace.model import NewUrl, UrlState
 from crawlspace.runtime.components.scrapy_internals import wake
-from crawlspace.state.redis.workers import workers
+from crawlspace.state.changes import Effects
+from crawlspace.state.redis.workers import AcquiredSite, workers
 from crawlspace.state.site_health import NEW_SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from scrapy.crawler import Crawler
-
-    from crawlspace.clock import Clock
-    from crawlspace.config.collection import Collection
-    from crawlspace.crawl.commits import Singly
-    from crawlspace.crawl.engine import Engine
-    from crawlspace.crawl.run import RunCounters
-    from crawlspace.crawl.sinks.deliveries import Deliveries
-    from crawlspace.distributed.background import ServerThread
-    from crawlspace.distributed.prefetch import OtherRequests
     from crawlspace.distributed.shared_store import SharedStore
-    from crawlspace.frontier.frontier import Frontier
-    from crawlspace.index.outbox import Drain, Drained
-    from crawlspace.model import NewUrl, UrlState
-    from crawlspace.state.changes import Effects
-    from crawlspace.state.redis.workers import AcquiredSite
 
 logger = logging.getLogger(__name__)
 

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import ExitStack
 
 from crawlspace import private_files
 from crawlspace.admin.delivery import open_sink
 from crawlspace.archive.reader import ArchiveReader
-from crawlspace.config.sinks import EMBEDDED, SQLITE
+from crawlspace.config.collection import Collection
+from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
+from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.sinks.deliveries import have_filled, known_sinks, note_sinks
 from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.index.sink import Sink
 from crawlspace.state.store import Store
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from crawlspace.config.collection import Collection
-    from crawlspace.config.sinks import SinkSettings
-    from crawlspace.crawl.engine import Engine
-    from crawlspace.index.sink import Sink
-    from crawlspace.state.store import Store
-
 
 _EXCLUDED = "excluded logins:"
 """Meta, with the name of a sink: the log-ins whose documents were left out of it; empty when it was sent all."""

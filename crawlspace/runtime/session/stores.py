@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Event
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 
 from crawlspace import private_files
 from crawlspace.archive.files import rotated_bytes
-from crawlspace.clock import SystemClock
+from crawlspace.clock import Clock, SystemClock
+from crawlspace.config.collection import Collection
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.commits import Archiving
 from crawlspace.crawl.depths.end_of_run import mark_unknown_depths
+from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.sinks.repair import Resending, Resent
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.background import ServerThread
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, StoreError
-from crawlspace.index.sink import index_place
+from crawlspace.index.embedded import EmbeddedIndex
+from crawlspace.index.sink import Sink, index_place
 from crawlspace.model import Candidate, Source
 from crawlspace.runtime.session.archive_limit import RunningLimit
 from crawlspace.runtime.session.paths import store_location
@@ -33,14 +36,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import url_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from crawlspace.clock import Clock
-    from crawlspace.config.collection import Collection
-    from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
     from crawlspace.distributed.shared_store import SharedStore
-    from crawlspace.index.embedded import EmbeddedIndex
-    from crawlspace.index.sink import Sink
     from crawlspace.state.redis.store import RedisStore
 
 PAUSE_S = 0.1
