@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from crawlspace.crawl.sinks.filling import ArchivedDocuments
+from crawlspace.crawl.sinks.backfill import ArchivedDocuments
 from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in

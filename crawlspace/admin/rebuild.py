@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from crawlspace.admin.audit import Audit, Difference, DifferenceKind
-from crawlspace.crawl.sinks.filling import ArchivedDocuments
+from crawlspace.crawl.sinks.backfill import ArchivedDocuments
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.login_exclusion import LoginExclusion
 from crawlspace.index.sink import BuiltCopy, Entry, Rebuildable, Refusal

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from crawlspace.crawl.sinks.filling import ArchivedDocuments
+from crawlspace.crawl.sinks.backfill import ArchivedDocuments
 from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.model import UrlState

@@ -56,9 +56,9 @@ class Command(CollectionCommand):
         steps: list[str] = []
         if not opts.json:
             print(f"log-in       {access.sentence_for(url.scheme)}")
-        tell = steps.append if opts.json else lambda step: print(f"             {step}")
+        report = steps.append if opts.json else lambda step: print(f"             {step}")
         allows = places_of(collection.sites, access)
-        tried = asyncio.run(try_login(url, access, client=client, allows=allows, tell=tell))
+        tried = asyncio.run(try_login(url, access, client=client, allows=allows, report=report))
         is_taken = access.carries(url.scheme) and tried.is_taken
         if opts.json:
             print_json(_as_json(url, access, tried, steps, is_taken=is_taken))

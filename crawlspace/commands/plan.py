@@ -146,7 +146,7 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
         yield f"the rules of {name} are those of its last start: nothing would change"
         return
     if not shown.has_effect:
-        yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is concerned: nothing would change"
+        yield f"the rules of {name} have changed, but of the {shown.known:,} known URLs none is affected: nothing would change"
         return
     if not shown.changed and shown.returned:
         yield f"the rules of {name} are those of its last start, and hosts have room again (CRAWLSPACE_MAX_URLS_PER_HOST), or a run was killed"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from crawlspace.admin.sink_report import as_json, lines_of, sink_reports
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.sinks.deliveries import filled, have_filled, known_sinks, note_sinks
+from crawlspace.crawl.sinks.deliveries import known_sinks, note_backfilled, note_sinks, request_backfill
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.marks import forget_mark
 from crawlspace.index.notes import server_meta, standstill_meta
@@ -65,7 +65,7 @@ def _fill(paths: CollectionPaths, opened: OpenStore, name: str) -> str:
         raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(name)}: it has {', '.join(paths.sinks.names)}")
     if not opened.crawlers():  # else the crawl would not know of it; where the index is gone, the next one rebuilds it
         forget_mark(opened.store, name)
-    have_filled(opened.store, name)
+    request_backfill(opened.store, name)
     who = "the crawl that is running sends" if opened.crawlers() else "the next crawl sends"
     return f"{who} all documents of {paths.name} to {name}"
 
@@ -79,7 +79,7 @@ def _forget(paths: CollectionPaths, opened: OpenStore, name: str) -> str:
     store = opened.store
     note_sinks(store, {other: kind for other, kind in known_sinks(store).items() if other != name})
     store.withdraw(name, deletes=True)
-    filled(store, name)
+    note_backfilled(store, name)
     store.set_meta(server_meta(name), "")
     store.set_meta(standstill_meta(name), "")
     return f"the sink {name} is forgotten; what it has of {paths.name} stays there"

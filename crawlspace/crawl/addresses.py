@@ -23,7 +23,7 @@ MOST_ADDRESSES = 64
 _DIGITS = 12
 """Maximal digits of a time."""
 _MOST_HOSTS = 10_000
-"""Maximal hosts with look-ups to be stored, and in the cache of stored ones."""
+"""Maximal hosts with look-ups to be stored, and maximal size of the cache of stored ones."""
 
 
 class Located(Protocol):
@@ -43,15 +43,15 @@ class Locating:
         self._locate = locate
         self._most = most
         self._in_flight = 0
-        self._line: deque[str] = deque()
+        self._queue: deque[str] = deque()
         self._starts = False
 
     def defers(self, state: UrlState) -> bool:
-        """Return whether a URL must wait because its site's address is unknown; if so, it has been put back."""
+        """Return whether a URL must wait because its site's address is unknown; if so, it is returned to the frontier."""
         if self._frontier.is_located(state.site):
             return False
         self._frontier.await_address(state)
-        self._line.append(state.site)
+        self._queue.append(state.site)
         self._start()
         return True
 
@@ -60,9 +60,9 @@ class Locating:
             return
         self._starts = True
         try:
-            while self._line and self._in_flight < self._most:
+            while self._queue and self._in_flight < self._most:
                 self._in_flight += 1
-                self._locate(self._line.popleft(), self._located)
+                self._locate(self._queue.popleft(), self._located)
         finally:
             self._starts = False
 

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 _STARTS_AT_ONCE = 1_000
 _OF_THE_PAGE = re.compile(r"(?:https?:)?(?:[?#]|$)", re.IGNORECASE)
-"""The beginning of a link relative to the whole base, not its folder, with or without the page's own scheme."""
+"""The beginning of a link relative to the whole base, not its folder, with or without the page's scheme."""
 _SPACE = "".join(map(chr, range(0x21)))
 """URL parsers remove these at both ends of a link, and the next ones anywhere in it (WHATWG URL Standard, "basic URL parser")."""
 _DROPPED = dict.fromkeys(map(ord, "\t\n\r"))
@@ -52,7 +52,7 @@ _MOST_FORGOTTEN = 100_000
 
 
 class PageUrls(NamedTuple):
-    """What a page leads to: the URLs that the store may not know, the keys of all, how many were refused by reason, and some of these.
+    """The URLs that a page leads to: those that may be unknown to the store, the keys of all, and the refused ones: numbers by reason, a sample.
 
     `keys` and `refused` are None if those of the last fetch remain.
     """
@@ -86,12 +86,12 @@ class Admission:
         return self.within_host_limit(new)[0], refused
 
     def starts(self) -> Iterator[list[NewUrl]]:
-        """Yield the admitted start URLs in batches, each after the one before was inserted."""
+        """Yield the admitted start URLs in batches, each after the previous one was inserted."""
         starts = self._collection.start_urls
         for first in range(0, len(starts), _STARTS_AT_ONCE):
             yield self.candidates(start_candidates(starts[first : first + _STARTS_AT_ONCE]))[0]
 
-    def of_page(self, state: UrlState, outcome: Outcome) -> PageUrls:
+    def page_urls(self, state: UrlState, outcome: Outcome) -> PageUrls:
         """Check the links of a page, or the target of its redirect."""
         new: list[NewUrl] = []
         keys: Sequence[int] | None = None
@@ -113,7 +113,7 @@ class Admission:
             refused = {**found.refused, **outcome.left_out}
         if outcome.redirect_to is not None:
             leads_back = self._folded_redirects.leads_back(state, outcome.redirect_to)
-            if leads_back and state.checksum is not None:  # its document stays as it is
+            if leads_back and state.checksum is not None:  # its document does not change
                 outcome.kind, outcome.conditional = OutcomeKind.UNCHANGED, True
                 return PageUrls([], None, None)
             target, reason = self._redirect_target(state, outcome)
@@ -121,15 +121,15 @@ class Admission:
             new, keys = ([], []) if target is None else ([target], [target.key])
         if new:
             kept, unknown = self.within_host_limit(new)
-            self.room.coming(unknown)
-            if len(kept) < len(new) and keys is not None:  # URLs over the limit don't become links, which would look lost
+            self.room.inserting(unknown)
+            if len(kept) < len(new) and keys is not None:  # URLs over the limit are not stored as links, which would look lost
                 left_out = {url.key: url for url in new}
                 for url in kept:
                     left_out.pop(url.key, None)
                 for url in left_out.values():
                     sample.note_known(Reason.URLS_PER_HOST, url)
                 keys = [key for key in keys if key not in left_out]
-                outcome.etag = outcome.last_modified = None  # so that no 304 prevents finding the refused links again
+                outcome.etag = outcome.last_modified = None  # so that no 304 hides the refused links
                 refused = {**(refused or {}), Reason.URLS_PER_HOST: len(left_out)}
             new = kept
         return PageUrls(new, keys, refused, sample.take() if refused else ())
@@ -154,7 +154,7 @@ class Admission:
             return None
         url, decision = self._discovery.judge(href)
         if url is not None and url.text == without_route(state.url):
-            return None  # of a route: the template of its program names the page, and all routes would be that page
+            return None  # of a route: the page's template names the page itself, and all routes would be that page
         return url.key if url is not None and decision.admitted and url.key != state.key else None
 
     def within_host_limit(self, new: Sequence[NewUrl]) -> tuple[list[NewUrl], list[NewUrl]]:
@@ -167,7 +167,7 @@ class Admission:
         adding: Counter[str] = Counter()
         for url in new:
             most = self.room.most(url.site)
-            if most is not None and not self.room.is_coming(url) and self._store.get(url.url) is None:
+            if most is not None and not self.room.is_inserting(url) and self._store.get(url.url) is None:
                 host = url.site.rpartition(":")[0]
                 if self.room.taken(host) + adding[host] >= most:
                     self._discovery.refused[Reason.URLS_PER_HOST] += 1
@@ -222,7 +222,7 @@ class LinkTarget:
     url: Url | None = None
     source: Source = Source.INDEX_FOLLOW
     counted: bool = False
-    """Its refusal has been counted."""
+    """Whether its refusal has been counted."""
     refused: Url | None = None
     """Its URL, if it is refused and that has not been counted."""
 
@@ -237,7 +237,7 @@ class Found:
     keys: Sequence[int]
     new: list[NewUrl]
     too_deep: Sequence[NewUrl] = ()
-    """Those links, if the page passes on metadata, which applies to the known ones among them."""
+    """Links that are too deep, if the page passes on metadata, which applies to the known ones among them."""
     refused: dict[Reason, int] = field(default_factory=dict)
     """The number of its links that are refused, by reason."""
 
@@ -252,7 +252,7 @@ class CandidateChecker:
         self._admitted: Recent[int, Decision] = Recent(memory)
         self.refused: Counter[Reason] = Counter()
         self.sample = RefusedSample()
-        """For the page of which `links` are checked; its user begins and takes it."""
+        """For the page whose links are checked; the caller calls `begin` and `take`."""
         self._warned_of_length = False
 
     def links(
@@ -340,7 +340,7 @@ class CandidateChecker:
         return new, url, decision
 
     def judge(self, text: str) -> tuple[Url | None, Decision]:
-        """Return the decision for an absolute URL that is not to be inserted."""
+        """Return the decision for an absolute URL, without inserting it."""
         return self._space.decide(text)
 
     def recheck(self, state: UrlState) -> Decision:
@@ -400,18 +400,18 @@ class CandidateChecker:
 
 
 class RefusedSample:
-    """The entries that this process has noted, by a hash of their URL."""
+    """The refused links that this process has noted, by a hash of their URL."""
 
     def __init__(self) -> None:
         self.reads_again = False
-        """The present page has entries that were noted at its last fetch: all of its refused links are to be noted."""
+        """The present page has entries from its last fetch: all of its refused links are noted again."""
         self._page = 0
         self._noted: dict[Reason, dict[str, set[int]]] = {reason: {} for reason in LETTERS}
         self._of_page: defaultdict[int, list[tuple[Reason, str, int]]] = defaultdict(list)
         self._new: list[RefusedLink] = []
 
     def begin(self, page: int) -> None:
-        """Begin with the links of a page, whose id this is."""
+        """Start with the links of the page with this id."""
         self._page, self._new = page, []
         before = self._of_page.pop(page, ())
         self.reads_again = bool(before)
@@ -425,7 +425,7 @@ class RefusedSample:
             self._add(reason, host, as_stored(url, href), None if rule is None else str(rule))
 
     def note_known(self, reason: Reason, url: NewUrl) -> None:
-        """Note a link of the present page that the rules admit, and that is refused all the same."""
+        """Note a link of the present page that the rules admit, and a limit refuses."""
         host = url.site.rpartition(":")[0]
         if self._has_room(reason, host):
             self._add(reason, host, cut(url.url, MAX_URL), None)
@@ -449,7 +449,7 @@ class RefusedSample:
 
 
 def as_stored(url: Url | None, href: str) -> str:
-    """Return a URL in normal form, but for the host, which is as written, because rules may see a difference. Without credentials."""
+    """Return a URL in normal form, except for the host, which is as written, because rules may depend on it. Without credentials."""
     if url is None or not url.host:
         return printable(href.strip() if url is None else url.text, most=MAX_URL)
     head = f"{url.scheme}://{url.host}"

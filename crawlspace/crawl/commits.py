@@ -1,6 +1,6 @@
-"""Write outcomes to archive and store, many in one transaction: one batch is collected while the one before is written.
+"""Write outcomes to archive and store, many in one transaction: one batch is collected while the previous one is written.
 
-Each response becomes records of the archive, and the transaction that records its outcome names their place.
+Each response becomes records of the archive, and the transaction that records its outcome stores their location.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from crawlspace.status import LINKS_ONLY, Status
 
 logger = logging.getLogger(__name__)
 
-Singly = Generator[Sequence[Change], Effects | Exception, Effects]
+OneByOne = Generator[Sequence[Change], Effects | Exception, Effects]
 """Yields changes to be recorded, and must be sent the result of each `Commits.record`; returns the effects of all."""
-PATIENCE_S = 0.05
-"""For the records of a transaction, which take a tenth of a millisecond each. A crawl goes on without those that take longer."""
+MAX_WAIT_S = 0.05
+"""For the records of a transaction, which take a tenth of a millisecond each. A crawl continues without those that take longer."""
 
 
 class RecordStore(Protocol):
@@ -42,7 +42,7 @@ class RecordStore(Protocol):
 
 
 class PageStore(RecordStore, RobotsStore, RunStore, Protocol):
-    """What does not wait for the server where several workers share the crawl."""
+    """The part of a store that does not wait for the server where several workers share the crawl."""
 
     def health(self, site: str) -> Health: ...
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None: ...
@@ -69,12 +69,12 @@ class CommitBatch:
     unchanged: list[int] = field(default_factory=list)
     """Ids of pages whose links don't change."""
     archived: list[tuple[Change, Ticket]] = field(default_factory=list)
-    """Changes with the records that are to be written before them."""
+    """Changes with the records that must be written before them."""
     health: Mapping[str, Health] = field(default_factory=dict)
 
 
 class Commits:
-    """`batch` is being collected. One batch at a time is being written."""
+    """Collects outcomes in `batch`, while at most one other batch is being written."""
 
     def __init__(self, store: RecordStore, clock: Clock, archiving: Archiving | None = None) -> None:
         self._store = store
@@ -83,10 +83,10 @@ class Commits:
         self.batch = CommitBatch()
         self._writing: CommitBatch | None = None
 
-    def places_move(self) -> None:
-        """Note that places of the archive go over to other URLs from now on."""
+    def archive_moves(self) -> None:
+        """Note that archived records move to other URLs from now on."""
         if self._archiving is not None:
-            self._archiving.places_move = True
+            self._archiving.archive_moves = True
 
     @property
     def is_writing(self) -> bool:
@@ -94,16 +94,16 @@ class Commits:
 
     @property
     def is_archived(self) -> bool:
-        """Whether the archive has all records of what is being written."""
+        """Whether the archive has all records of the batch that is being written."""
         return all(ticket.is_written for _, ticket in self._being_written.archived)
 
     @property
-    def waits(self) -> bool:
-        """Whether something is not written yet."""
+    def has_unwritten(self) -> bool:
+        """Whether changes are not written yet."""
         return bool(self.batch.changes) or self._writing is not None
 
     def uncommitted(self, url: str) -> UrlState | None:
-        """Return the state of a URL that is not written yet, as gone if it is to be forgotten; None: there is none."""
+        """Return the unwritten state of a URL, gone if it will be forgotten; None without one."""
         for batch in (self.batch, self._writing):
             for change in reversed(batch.changes if batch is not None else ()):
                 if change.state.url == url:
@@ -112,7 +112,7 @@ class Commits:
         return None
 
     def add(self, change: Change, outcome: Outcome, before: UrlState) -> None:
-        """Take the change that an outcome makes to a URL."""
+        """Add the change that an outcome makes to a URL."""
         self.batch.changes.append(change)
         if outcome.kind is OutcomeKind.UNCHANGED:
             self.batch.unchanged.append(before.id)
@@ -133,18 +133,18 @@ class Commits:
         return True
 
     def write(self) -> Effects | None:
-        """Write what was set apart, in one transaction; log a fault in a change and return None. Raises StoreError, ArchiveError.
+        """Write the batch in one transaction; log a fault in a change and return None. Raises StoreError, ArchiveError.
 
-        Touches nothing but store and archive, so it can run in another thread."""
+        Uses only store and archive, so it can run in another thread."""
         batch = self._being_written
         if self._archiving is not None:
-            self._archiving.place(batch.archived)
+            self._archiving.set_locations(batch.archived)
         try:
             if batch.unchanged:
                 lost = self._store.lost_links(batch.unchanged)
                 for change in batch.changes:
                     if change.state.id in lost:
-                        change.state.rules = 0  # unconditional GET next time, to find links forgotten meanwhile
+                        change.state.rules = 0  # unconditional GET next time, to find forgotten links again
             return self._store.record(batch.changes, now=int(self._clock.now()), health=batch.health)
         except CrawlspaceError:
             raise
@@ -152,12 +152,12 @@ class Commits:
             logger.exception("a document could not be stored; the outcomes of its transaction are recorded one by one")
             return None
 
-    def write_singly(self, singly: Singly) -> Effects:
-        """Write what was set apart, change by change. Raises StoreError."""
+    def write_one_by_one(self, one_by_one: OneByOne) -> Effects:
+        """Write the batch change by change. Raises StoreError."""
         try:
-            changes = next(singly)
+            changes = next(one_by_one)
             while True:
-                changes = singly.send(self.record(changes))
+                changes = one_by_one.send(self.record(changes))
         except StopIteration as end:
             effects: Effects = end.value
             return effects
@@ -171,15 +171,15 @@ class Commits:
         except Exception as error:  # noqa: BLE001 - logged by the caller; a fault in one change must not stop the others
             return error
 
-    def singly(self, broken: Callable[[UrlState, Outcome], UrlState]) -> Singly:
-        """Record the batch change by change; replace one that fails by what `broken` makes of an unexpected error.
+    def one_by_one(self, broken: Callable[[UrlState, Outcome], UrlState]) -> OneByOne:
+        """Record the batch change by change; replace one that fails by the state that `broken` returns for an unexpected error.
 
-        Raises the error if that fails, too.
+        Raises the error if that also fails.
         """
         batch, total, lost_ids = self._being_written, Effects(), set[int]()
         for number, change in enumerate(batch.changes):
             if change.forget and change.state.held is Held.FOLDED:
-                continue  # what it was to be recorded with may have failed; the next start decides
+                continue  # the change that it belongs to may have failed; the next start decides
             if change.together_with in lost_ids:
                 continue  # its own next fetch decides
             effects = yield [change]
@@ -200,8 +200,8 @@ class Commits:
                 total.pending_sites[site] = total.pending_sites.get(site, 0) + count
         return total
 
-    def give_up(self) -> Mapping[str, Health]:
-        """Put the batch back before what was collected since. Returns its health, which was not written."""
+    def merge_back(self) -> Mapping[str, Health]:
+        """Merge the batch that could not be written into the one being collected. Return its health, which was not written."""
         batch = self._being_written
         batch.changes += self.batch.changes
         batch.new += self.batch.new
@@ -212,7 +212,7 @@ class Commits:
         return health
 
     def end(self) -> CommitBatch:
-        """Return what was set apart: it is written."""
+        """End the batch that was written, and return it."""
         batch, self._writing = self._being_written, None
         return batch
 
@@ -223,16 +223,16 @@ class Commits:
 
 
 class ArchiveLimit(Protocol):
-    """Keeps an archive small while it is written."""
+    """Compacts an archive while it is written."""
 
     def keep(self, files: Sequence[Path]) -> None:
-        """Look after it, in the background. Of these files all that was written has been recorded, or never will be."""
+        """Compact it in the background. All records in these files are recorded in the store, or never will be."""
 
     def close(self) -> None: ...
 
 
 class Archiving:
-    """Writes the archive of one crawl to a folder. Raises ArchiveError, here and where it is said."""
+    """Writes the archive of one crawl to a folder. Raises ArchiveError."""
 
     def __init__(
         self,
@@ -244,15 +244,15 @@ class Archiving:
         rotated_bytes: int = ROTATED_BYTES,
         limit: ArchiveLimit | None = None,
     ) -> None:
-        """Files that a crawl has left behind when it was killed are closed."""
+        """Close files that a killed crawl has left."""
         self._folder = folder
         self._store = store
         self._limit = limit
-        self.places_move = False
-        """Whether places go over to other URLs in this crawl: the limit is kept at its end then."""
+        self.archive_moves = False
+        """Whether records move to other URLs in this crawl: the archive is compacted at its end then."""
         self._closed = -1
         self._unrecorded: set[Ticket] = set()
-        self._placed: list[Ticket] = []
+        self._located: list[Ticket] = []
         files = store.archive_files()
         self._numbers = {name: number for number, name in files.items()}
         self._reader = ArchiveReader(folder, files)
@@ -265,7 +265,7 @@ class Archiving:
             raise unwritable(folder, error) from error
 
     def add(self, change: Change, outcome: Outcome, before: UrlState) -> Ticket | None:
-        """Have the response of an outcome be written; return the ticket to wait for. None: there is nothing to archive."""
+        """Start writing the response of an outcome; return the ticket to wait for. None: there is nothing to archive."""
         if outcome.exchange is None:
             return None
         moves = is_moved(change.state, outcome)
@@ -282,19 +282,19 @@ class Archiving:
         return self._writer.add(ticket)
 
     def begin(self) -> None:
-        """Have what was added be written now, and wait for a moment, in which it usually is."""
-        self._writer.begin(patience_s=PATIENCE_S)
+        """Start writing what was added, and wait for a moment, which is usually enough."""
+        self._writer.begin(patience_s=MAX_WAIT_S)
 
-    def place(self, tickets: Sequence[tuple[Change, Ticket]]) -> None:
-        """Wait until all of them are written, and name the places of new records in the changes. Raises ArchiveError."""
-        if self._limit is not None and not self.places_move:
+    def set_locations(self, tickets: Sequence[tuple[Change, Ticket]]) -> None:
+        """Wait until all of them are written, and set the locations of new records in the changes. Raises ArchiveError."""
+        if self._limit is not None and not self.archive_moves:
             self._keep_limit(self._limit, tickets)
         self._writer.wait([ticket for _, ticket in tickets])
         for change, ticket in tickets:
             if ticket.location is not None and ticket.moves:
                 change.archived = place_of(self._number(ticket.location.file), ticket.location.offset)
             elif ticket.is_outdated:
-                drop_place(change)
+                drop_archived(change)
 
     def close(self) -> None:
         """Close the file. Raises ArchiveError."""
@@ -306,13 +306,13 @@ class Archiving:
             self._reader.close()
 
     def _keep_limit(self, limit: ArchiveLimit, tickets: Sequence[tuple[Change, Ticket]]) -> None:
-        """Have the limit looked after whenever a file is full. Before a transaction: those of earlier ones are recorded."""
-        self._unrecorded.difference_update(self._placed)
-        self._placed = [ticket for _, ticket in tickets]
+        """Compact whenever a file is full. Before a transaction: records of earlier ones are in the store."""
+        self._unrecorded.difference_update(self._located)
+        self._located = [ticket for _, ticket in tickets]
         if self._closed == self._writer.closed:
             return
         self._closed = self._writer.closed
-        self._reader.files.update(self._store.archive_files())  # with those that were made to keep it
+        self._reader.files.update(self._store.archive_files())  # with those that compaction has made
         closed = archive_files(self._folder)  # first: nothing is written to these any more
         written = {ticket.location.file for ticket in list(self._unrecorded) if ticket.location is not None}
         limit.keep([path for path in closed if path.name not in written])
@@ -326,25 +326,25 @@ class Archiving:
 
 
 def is_moved(after: UrlState, outcome: Outcome) -> bool:
-    """Return whether the place of a URL moves to this response: a document that is in the index stays at hand until it leaves."""
+    """Return whether the archived location of a URL moves to this response: an indexed document stays accessible until it leaves."""
     if outcome.kind is OutcomeKind.UNCHANGED:
         return False
     return after.checksum is None or (outcome.kind is OutcomeKind.DOCUMENT and after.held is None and not outcome.doubted)
 
 
 def without_record(change: Change, outcome: Outcome) -> None:
-    """Drop the place of a URL whose response is not archived, where that response stands for the page from now on.
+    """Drop the archived location of a URL whose response is not archived, if that response replaces the page.
 
-    Else a document would be rebuilt, and sent, of what is not what the page has sent last. The same holds for a 304 with robots directives
-    that don't apply now: nobody knows whether the archived response has them, and with other settings they apply.
+    Otherwise a document would be rebuilt from an outdated response. The same holds for a 304 with robots directives that don't apply now: the
+    archived response may lack them, and with other settings they apply.
     """
     was_read = outcome.kind is OutcomeKind.DOCUMENT or (outcome.kind is OutcomeKind.EXCLUDED and outcome.status in LINKS_ONLY)
     if outcome.restricts_others:
-        drop_place(change)
+        drop_archived(change)
     elif was_read and is_moved(change.state, outcome):
         change.archived = NOWHERE
 
 
-def drop_place(change: Change) -> None:
-    """Have nothing be made of the archived response of a page any more, and the next fetch be unconditional."""
+def drop_archived(change: Change) -> None:
+    """Drop the archived location of a page, and make its next fetch unconditional."""
     change.archived, change.state.rules = NOWHERE, 0

@@ -1,11 +1,11 @@
-"""When a page is requested conditionally, and what shows the document that is stored of it to be out of date.
+"""When a page is requested conditionally, and when its stored document is out of date.
 
 A page that was fetched under another generation of the rules is requested with an unconditional GET. So is one whose document was stored
-with other values than its present ones: metadata from rules, what else it is shown by, the declared type. Their hashes are three parts of
-one number of 63 bits, stored with each URL (`UrlState.fields_mark`); a part is 0 if there is nothing to hash.
+with other values than now: metadata from rules, other displayed fields, the declared type. Their hashes are three parts of one number of 63
+bits, stored with each URL (`UrlState.fields_mark`); a part is 0 if there is nothing to hash.
 
 The second part is of title, description, language and the fields of the item. Earlier versions hashed the fields alone: a document that
-was stored by them is out of date only if its fields differ, so that not all of them are sent again.
+was stored by them is out of date only if its fields differ, so that not all are sent again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def begin_generation(store: MetaStore) -> None:
 
 
 def mark_after(outcome: Outcome, after: UrlState, *, before: int) -> tuple[int, bool]:
-    """Return the number to store with a URL after an outcome, and whether its document has other metadata than `before` stands for."""
+    """Return the number to store with a URL after an outcome, and whether its document has other metadata than that of `before`."""
     if outcome.document is not None and after.checksum is not None and after.held is None:
         own = _own_fields(outcome.document, outcome.added)
         mark = _mark(outcome, _hash_of_document(outcome.document, own))

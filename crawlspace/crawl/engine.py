@@ -1,7 +1,7 @@
-"""The engine of a running crawl, a façade: what runs a crawl calls it, and nothing behind it.
+"""The engine of a running crawl, a façade: callers use it, and none of its parts.
 
 Scrapy (or a test) calls `next_fetch`, and then `fetched` with the one `Outcome` of that request; `commit` writes what was recorded, and `close`
-ends the crawl. The engine decides nothing: it asks the rules, the lifecycle and the frontier, and the store writes each effect in one transaction.
+ends the crawl. The engine decides nothing: it calls the rules, the lifecycle and the frontier, and the store writes each effect in one transaction.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import Locate, Locating
 from crawlspace.crawl.admission import Admission, CandidateChecker, PageUrls, check_start_urls
-from crawlspace.crawl.commits import Archiving, Commits, PageStore, Singly, WorkerView
+from crawlspace.crawl.commits import Archiving, Commits, OneByOne, PageStore, WorkerView
 from crawlspace.crawl.conditional import generation
 from crawlspace.crawl.depths.settlement import fetch_again
 from crawlspace.crawl.files import FileSlots
 from crawlspace.crawl.findings import RunFindings
 from crawlspace.crawl.inherited_metadata import lacks_fields
-from crawlspace.crawl.outcomes import NOT_SHOWN, OutcomePolicy, excluded_status, not_shown
+from crawlspace.crawl.outcomes import UNAVAILABLE, OutcomePolicy, excluded_status, unavailable
 from crawlspace.crawl.recording import OutcomeRecorder
 from crawlspace.crawl.rendering import Rendering
 from crawlspace.crawl.rule_changes.folding import FoldedDocuments
@@ -54,7 +54,7 @@ CHECK_EVERY_S = 0.1
 class Engine:
     """The crawl of one collection by this process.
 
-    Its public attributes are values, and the parts that are handed to Scrapy components when these are made.
+    Its public attributes are values, and the parts that are passed to Scrapy components.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Engine:
         )
         self._locating: Locating | None = None
         self.is_judging = False
-        """Whether links of archived pages are left to be judged; set from outside."""
+        """Whether links of archived pages remain to be judged; set from outside."""
         self._commits = Commits(self._results, clock, archiving)
         self.folded = FoldedDocuments(store)
         self._recorder = OutcomeRecorder(
@@ -149,7 +149,7 @@ class Engine:
     # --- inserting URLs -------------------------------------------------------------------------------------------
 
     def seed(self) -> list[Refused]:
-        """Insert the start URLs; a known one is not fetched sooner.
+        """Insert the start URLs; known ones are not fetched sooner.
 
         Returns those that the rules refuse. Raises ConfigError if they refuse all.
         """
@@ -159,7 +159,7 @@ class Engine:
         return refused
 
     def read_folded(self) -> tuple[Effects, list[NewUrl]]:
-        """Find the documents of folded URLs that wait, and insert the URLs that they wait for; return what was ordered, and these URLs."""
+        """Find the waiting documents of folded URLs, and insert the URLs that they wait for; return the effects, and these URLs."""
         effects, lost = self.folded.read(self.collection.url_folding, now=self.now())
         self.enter(lost)
         return effects, lost
@@ -180,7 +180,7 @@ class Engine:
             self.inserted(new, self.store.discover(new, now=self.now()))
 
     def inserted(self, new: Sequence[NewUrl], effects: Effects) -> None:
-        """Continue with URLs that were inserted, and with what that has changed."""
+        """Process URLs that were inserted, and the effects."""
         self._discovered({(one.site, one.queue) for one in new}, effects)
         self._site_failures.found(new)
         self.fetch_again(effects)
@@ -219,13 +219,13 @@ class Engine:
 
     def page_urls(self, state: UrlState, outcome: Outcome) -> PageUrls:
         """Check the links of a page whose outcome is not recorded."""
-        return self._admission.of_page(state, outcome)
+        return self._admission.page_urls(state, outcome)
 
     # --- fetching and recording -----------------------------------------------------------------------------------
 
     def next_fetch(self) -> FetchPage | FetchRobots | None:
         """Return the next request; None if no site is ready, or the index is too far behind."""
-        if self.deliveries.hold_up:
+        if self.deliveries.blocks_crawl:
             return None
         self.file_slots.admit_deferred()
         for _ in range(100):  # a limit, because URLs that need no request must not block the event loop
@@ -233,7 +233,7 @@ class Engine:
             if state is None:
                 self._update()
                 return None
-            # A command beside the crawl has ended its lease, and it is being fetched all the same; or it has ended in this run.
+            # A command has ended its lease during the crawl, and it is in flight; or it has ended in this run.
             droppers = self._recorder, self._time, self.folded
             is_dropped = state.id in self._leased or any(one.drop(state, self._commits.batch.changes) for one in droppers)
             if is_dropped or self._recorder.is_leaving(state):
@@ -262,7 +262,7 @@ class Engine:
                         self.frontier.skip(state)
                         self._commits.batch.changes.append(Change(postponed(state, policy=self.policy, now=self.now())))
                         continue
-                    self.frontier.block(state.site)  # first: the site keeps its turn
+                    self.frontier.block(state.site)  # first: the site keeps its slot
                     self.frontier.put_back(state)
                     return fetch
             self._leased[state.id] = state
@@ -272,19 +272,19 @@ class Engine:
         return None
 
     def fetched(self, outcome: Outcome) -> bool:
-        """Take the outcome of a FetchPage into the batch that `commit` writes. Return False when it is not awaited any more."""
+        """Add the outcome of a FetchPage to the batch that `commit` writes. Return False when it is not awaited any more."""
         if (state := self._leased.get(outcome.id)) is None:
             return False
         again = self._recorder.check_redirect(state, outcome)
         self.file_slots.ended(state, outcome)
         self.progress.fetched += 1
         self.progress.by_kind[outcome.kind] += 1
-        if outcome.status in NOT_SHOWN:
+        if outcome.status in UNAVAILABLE:
             del self._leased[state.id]
             self.progress.count(state, outcome)
             is_login = outcome.status == Status.LOGGED_OUT
             waits = is_login and self.logins.note_logged_out(state.site, outcome.detail, self.frontier)
-            after = not_shown(state, outcome, policy=self.policy, now=self.now(), run_ends=self._run.ends, waits=waits)
+            after = unavailable(state, outcome, policy=self.policy, now=self.now(), run_ends=self._run.ends, waits=waits)
             self._commits.add(Change(after), outcome, state)
         else:
             self._record(outcome)
@@ -306,7 +306,7 @@ class Engine:
         return list(self._leased.values())
 
     def leased_again(self, state: UrlState) -> bool:
-        """Take a URL as it was leased once more, if it is in flight; return whether it is."""
+        """Update a URL that was leased again while it is in flight; return whether it is."""
         if state.id not in self._leased:
             return False
         self._leased[state.id] = state
@@ -319,52 +319,52 @@ class Engine:
         self._site_failures.robots_read(fetch, status=status, body=body, retry_after_s=retry_after_s, detail=detail)
 
     def robots_not_sent(self, fetch: FetchRobots, *, wait_s: float = 0.0) -> None:
-        """Have a robots.txt requested again with the next slot of its site, or after a while: its request was not answered."""
+        """Request a robots.txt again with the next slot of its site, or after a while: its request was not answered."""
         if wait_s:
             self.frontier.wait_site(fetch.site, wait_s)
         self.frontier.unblock(fetch.site)
 
     def commit(self, *, waits: bool = True) -> Effects | None:
-        """Write all outcomes taken so far, in one transaction. Raises StoreError, and then keeps them for another try.
+        """Write all outcomes so far, in one transaction. Raises StoreError, and then keeps them for another try.
 
-        Unless it `waits`, those of which the archive has no record yet are set apart, for the next call.
+        Unless it `waits`, outcomes that the archive has not written yet are left to the next call.
         """
         effects = None
         while (self.is_writing or self.begin_commit()) and (waits or self._commits.is_archived):
             try:
                 effects = self.write()
                 if effects is None:
-                    effects = self._commits.write_singly(self.singly())
+                    effects = self._commits.write_one_by_one(self.one_by_one())
             except CrawlspaceError:
-                self._outcomes.give_back(self._commits.give_up())
+                self._outcomes.merge_back(self._commits.merge_back())
                 raise
             self.end_commit(effects)
         return effects
 
     def begin_commit(self) -> bool:
-        """Set apart all outcomes taken so far, to be written by `write`. Return False where there are none, or others are being written."""
+        """Start a batch of all outcomes so far, to be written by `write`. Return False if there are none, or others are being written."""
         self.progress.refused.update({reason.value: count for reason, count in self.take_refused().items()})
         return self._commits.begin(self._outcomes.take_changed)
 
     def write(self) -> Effects | None:
-        """Write what was set apart, in one transaction; log a fault in a change and return None. Raises StoreError, ArchiveError.
+        """Write the batch in one transaction; log a fault in a change and return None. Raises StoreError, ArchiveError.
 
-        Touches nothing but store and archive, so it can run in another thread.
+        Uses only store and archive, so it can run in another thread.
         """
         return self._commits.write()
 
     def write_changes(self, changes: Sequence[Change]) -> Effects | Exception:
-        """Write changes; return the error where a fault in them breaks it. Raises StoreError. May run in another thread."""
+        """Write changes; return the error of a faulty one. Raises StoreError. May run in another thread."""
         return self._commits.record(changes)
 
-    def singly(self) -> Singly:
-        """Go through what was set apart, change by change; one that cannot be written becomes an unexpected error (699) of its URL."""
-        # Not tried again in this run: it would break again. The store keeps what it has of the document, and so does the index.
+    def one_by_one(self) -> OneByOne:
+        """Write the batch change by change; one that cannot be written becomes an unexpected error (699) of its URL."""
+        # Not tried again in this run: it would fail again. The store and the index keep the document.
         policy = replace(self.policy, retry_times=0)
-        return self._commits.singly(lambda state, lost: self._outcomes.follow(state, lost, policy=policy).state)
+        return self._commits.one_by_one(lambda state, lost: self._outcomes.follow(state, lost, policy=policy).state)
 
     def end_commit(self, effects: Effects) -> None:
-        """Apply the effects of what was set apart and is written now. Raises StoreError."""
+        """Apply the effects of the written batch. Raises StoreError."""
         batch = self._commits.end()
         self._outcomes.recorded(effects.displaced)
         self._admission.room.committed(self._commits.batch.new)
@@ -381,18 +381,18 @@ class Engine:
 
     @property
     def uncommitted(self) -> int:
-        """Number of changes taken and not set apart to be written yet."""
+        """Number of collected changes that are not being written yet."""
         return len(self._commits.batch.changes)
 
     @property
     def is_writing(self) -> bool:
-        """Whether outcomes are set apart that are not written yet."""
+        """Whether a batch is being written."""
         return self._commits.is_writing
 
     @property
     def has_uncommitted(self) -> bool:
-        """Whether anything is not written yet."""
-        return self._commits.waits
+        """Whether outcomes are not written yet."""
+        return self._commits.has_unwritten
 
     # --- sites ----------------------------------------------------------------------------------------------------
 
@@ -403,7 +403,7 @@ class Engine:
 
     @property
     def given_up_sites(self) -> set[str]:
-        """The sites of which nothing more is fetched in this run."""
+        """Sites that were given up for this run."""
         return self.frontier.given_up_sites
 
     def wake_in(self) -> float | None:
@@ -411,25 +411,25 @@ class Engine:
         return self.frontier.wake_in()
 
     def paused(self) -> Wait | None:
-        """Return what the next request waits for; None where one is in flight or may be sent, or waits for the delay of its site only."""
+        """Return why no request is sent; None if one is in flight or may be sent, or waits for the delay of its site only."""
         return self.frontier.paused()
 
     def wait_for_site(self, site: str, seconds: float) -> None:
-        """Request nothing of a site for that time."""
+        """Pause a site for that time."""
         self.frontier.wait_site(site, seconds)
 
     def note_request(self, site: str, *, sent_ago_s: float = 0.0) -> None:
-        """Note a request to a site that is for no page: its delay counts from it."""
+        """Note a request to a site other than for a page: its delay counts from it."""
         self.frontier.record_other_request(site, sent_ago_s=sent_ago_s)
 
     def refuse_login(self, fetch: FetchRobots, why: str) -> None:
-        """Request nothing more of a site that has refused its log-in when its robots.txt was requested."""
+        """Stop requests to a site that refused its log-in when its robots.txt was requested."""
         self.frontier.unblock(fetch.site, answered=True)
         self.logins.note_refused(fetch.site, why)
         self.frontier.give_up(fetch.site)
 
     def pause_login(self, fetch: FetchRobots, why: str) -> None:
-        """Pause a site that nobody could log in to for its robots.txt."""
+        """Pause a site to which logging in failed when its robots.txt was requested."""
         self.robots_not_sent(fetch)
         self.logins.note_logged_out(fetch.target_site, why, self.frontier)
         self.logins.pause(fetch.site, self.frontier)
@@ -445,19 +445,19 @@ class Engine:
     # --- changes by others ----------------------------------------------------------------------------------------
 
     def due(self, state: UrlState, *, at: int | None = None) -> None:
-        """Have a URL fetched in this run whose due time was changed; it is due `at`, or at the time of its state."""
+        """Queue a URL whose due time was changed, for this run; it is due `at`, or at the time of its state."""
         due_at = state.next_fetch if at is None else at
         if due_at is not None:
             self.frontier.due(state.site, state.queue, due_at, retry=True)
 
     def links_judged(self, new: Sequence[NewUrl], effects: Effects) -> None:
-        """Continue with the URLs that links of archived pages have given, and with what recording that has changed."""
+        """Process the URLs found by links of archived pages, and the effects of recording them."""
         self._admission.room.committed(new)
         self.inserted(new, effects)
 
     def documents_move(self) -> None:
-        """Note that archived documents go over to other URLs from now on."""
-        self._commits.places_move()
+        """Note that archived documents move to other URLs from now on."""
+        self._commits.archive_moves()
 
     def documents_moved(self, effects: Effects) -> None:
         """Apply the effects of archived documents that were pushed under other URLs."""
@@ -465,37 +465,37 @@ class Engine:
         self.deliveries.ordered(effects.pushes + effects.deletes)
 
     def finish_moving(self) -> None:
-        """Move the archived documents that are left, when nothing is fetched any more. Raises StoreError."""
+        """Move the remaining archived documents, when nothing is fetched any more. Raises StoreError."""
         self.folded.finish()
 
     def count_written(self, *, pushes: int, deletes: int) -> None:
-        """Count documents that were pushed and deleted for another reason than an outcome."""
+        """Count documents pushed and deleted for another reason than an outcome."""
         self.progress.pushes += pushes
         self.progress.deletes += deletes
 
     def orphans_deleted(self, *, pushes: int, deletes: int) -> None:
-        """Count the documents of orphans that were deleted, and what was pushed for them."""
+        """Count deleted documents of orphans, and documents pushed in their place."""
         self.count_written(pushes=pushes, deletes=deletes)
         self._outcomes.deleted += deletes
         self.deliveries.ordered(deletes + pushes)
 
     def site_acquired(self, site: str, health: Health, unreachable: UnreachableSite | None) -> None:
-        """Take over what another worker knows of a site that this one owns now."""
+        """Take over the state of a site that this worker has acquired."""
         self._outcomes.know(site, health)
         self._site_failures.know(site, unreachable)
 
     def forget_known(self) -> None:
-        """Clear the cache of known URLs, because the store may have forgotten some, or given some a smaller depth."""
+        """Clear the cache of known URLs, because the store may have forgotten some, or lowered depths."""
         self._checker.forget_known()
 
     def note_others(self, *, waiting: Mapping[str, int], deleted: int) -> None:
-        """Note what all workers have ordered: how many orders wait for each sink, and how many documents the others have deleted."""
+        """Note the totals of all workers: waiting orders by sink, and documents deleted by the others."""
         self.deliveries.recount(waiting)
         self._outcomes.deleted_elsewhere = deleted
 
     @property
     def deleted(self) -> int:
-        """Number of documents that this process has deleted, as the deletion limit counts."""
+        """Number of documents that this process has deleted, counted for the deletion limit."""
         return self._outcomes.deleted
 
     @property
@@ -522,7 +522,7 @@ class Engine:
 
     def is_idle(self) -> bool:
         """Return whether nothing is in flight, pending or to be recorded."""
-        waits = self._commits.waits or self._leased or self.file_slots.has_deferred or self._time.has_more_to_fetch
+        waits = self._commits.has_unwritten or self._leased or self.file_slots.has_deferred or self._time.has_more_to_fetch
         return not (waits or self.is_judging or self.folded.is_moving) and self.frontier.is_done()
 
     def is_done(self) -> bool:
@@ -530,13 +530,13 @@ class Engine:
         return not self.collection.continuous and self.is_idle()
 
     def keep_learned(self, *, is_last: bool = False) -> None:
-        """Store what this run has learned and found."""
+        """Store what this run has learned about rendering, and its findings."""
         if self.rendering is not None:
             self.rendering.keep(is_last=is_last)
         self.findings.keep(is_last=is_last)
 
     def leave_sites(self) -> None:
-        """Count the failures of a complete run, and give back all unused leases."""
+        """Count the failures of a complete run, and release all unused leases."""
         self._site_failures.end()
         self.frontier.close()
 
@@ -546,7 +546,7 @@ class Engine:
         self.keep_learned(is_last=True)
         self._time.end()
         self.leave_sites()
-        if self._leased:  # an end by force: they are fetched again
+        if self._leased:  # a forced end: they are fetched again
             self._leases.release(list(self._leased))
             self._leased.clear()
 
@@ -575,7 +575,7 @@ class Engine:
         for step in self._time.resume(is_idle=self.is_idle):
             for due in step.due:
                 self.frontier.due(*due)
-            if step.is_turn:
+            if step.begins_cycle:
                 self.policy, self.generation, self._version = self._time.policy(), generation(self.store), -1
             if step.enters_starts:
                 self._seeding.begin(self._admission.starts())

@@ -1,7 +1,7 @@
-"""Files in a crawl: how they wait to be read, and what becomes of one without readable text.
+"""Files in a crawl: how they wait to be parsed, and the outcome of one without readable text.
 
-The slot of a site ends with the outcome of its request, or as soon as a file has arrived that has yet to be read: so other pages of the
-site are fetched while the file waits. When too many files wait, no more are fetched, but pages are.
+The slot of a site ends with the outcome of its request, or as soon as a file has arrived that must be parsed: so other pages of the site
+are fetched while the file waits. When too many files wait, no more are fetched, but pages are.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from crawlspace.state.recrawl import RecrawlPolicy, site_wait
 from crawlspace.status import Status
 
 MOST_DEFERRED = 1_000
-"""URLs of files that are leased and not fetched. Beyond that, a site whose next URL is a file waits."""
+"""Maximal URLs of files that are leased and deferred. Beyond that, a site whose next URL is a file waits."""
 PAUSE_S = 1.0
-"""How long such a site waits."""
+"""Wait of such a site."""
 MOST_WAITING = 64
-"""Files that may wait to be read, however fast they are read."""
+"""Maximal files waiting to be parsed, however fast that is."""
 MOST_BYTES = 256 * 1024 * 1024
-"""Their sizes together."""
-PATIENCE_S = 5.0
-"""How long a file should wait at most."""
+"""Their maximal total size."""
+MAX_WAIT_S = 5.0
+"""Longest intended wait of a file."""
 FIRST_GUESS_S = 0.3
-"""How long reading a file takes, as long as nothing is known of that."""
+"""Assumed time to parse a file, until it is measured."""
 _SMOOTHING = 8
 
 
 class FileSlots:
-    """Ends the slots of sites, and keeps which files of this run wait to be read, and which are not fetched because too many wait."""
+    """Ends the slots of sites; keeps the files of this run that wait to be parsed, and the URLs deferred because too many wait."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class FileSlots:
         clock: Clock,
         converted_types: Iterable[str] = (),
     ) -> None:
-        """`leased`: the URLs in flight, by id. `converted_types`: types of files besides those with a reader of ours."""
+        """`leased`: the URLs in flight, by id. `converted_types`: types of files that converters handle."""
         self._frontier, self._site_delays, self._site_failures = frontier, site_delays, site_failures
         self._leased, self._policy = leased, policy
         self._marks = frozenset(map(type_mark, (*FILE_TYPES, *converted_types)))
@@ -60,15 +60,15 @@ class FileSlots:
         """URLs of files that are being fetched."""
         self._deferred: deque[UrlState] = deque()
         self._returned: set[int] = set()
-        """Deferred URLs that the frontier has not chosen again yet."""
+        """Deferred URLs returned to the frontier and not chosen again yet."""
 
     @property
     def has_deferred(self) -> bool:
-        """Whether there are files to be fetched, beside what the frontier has."""
+        """Whether there are deferred files to be fetched."""
         return bool(self._deferred)
 
     def file_arrived(self, answer: Outcome, *, size: int) -> None:
-        """End the slot of a site whose file has arrived and waits; its lease continues. `answer` is a document without its contents."""
+        """End the slot of a site whose file has arrived and waits; its lease continues. `answer` is the outcome without its text."""
         state = self._leased.get(answer.id)
         if state is not None and answer.id not in self._waiting:
             self._coming.discard(state.id)
@@ -76,13 +76,13 @@ class FileSlots:
             self._end(state, answer)
 
     def ended(self, state: UrlState, outcome: Outcome) -> None:
-        """End the slot of a site whose fetch has its outcome, unless that of a file has ended before."""
+        """End the slot of a site after an outcome, unless a file has ended it already."""
         self._coming.discard(state.id)
         if not self._waiting.remove(state.id):
             self._end(state, outcome)
 
     def defers(self, state: UrlState) -> bool:
-        """Defer a URL just returned by the frontier, if it is that of a file and too many wait; return whether it was."""
+        """Defer a URL just returned by the frontier if it is a file and too many wait; return whether it was deferred."""
         if not self._is_file(state):
             return False
         self._returned.discard(state.id)
@@ -107,7 +107,7 @@ class FileSlots:
                 self._frontier.return_later(state)
 
     def _room(self) -> int:
-        self._coming.intersection_update(self._leased.keys())  # others were not sent, or did not get through the checks
+        self._coming.intersection_update(self._leased.keys())  # others were not sent, or refused
         return self._waiting.room - len(self._coming)
 
     def _end(self, state: UrlState, outcome: Outcome) -> None:
@@ -118,22 +118,22 @@ class FileSlots:
             self._frontier.wait_site(state.site, site_wait(state.retries, outcome.retry_after_s, policy=self._policy()))
 
     def _is_file(self, state: UrlState) -> bool:
-        """Whether a URL is that of a file: by its type at the last fetch, else by its extension."""
+        """Return whether a URL is a file: by its type at the last fetch, else by its extension."""
         mark = type_mark_of(state.fields_mark)
         return mark in self._marks if mark else extension(state.url.partition("?")[0]) in FILE_EXTENSIONS
 
 
 class WaitingFiles:
-    """The files that wait, by the id of their URL, and how fast they are read."""
+    """The waiting files, by the id of their URL, and how fast they are parsed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._sizes: dict[int, int] = {}
         self._bytes = 0
         self._a_file_s = FIRST_GUESS_S
-        """Seconds from the end of one file to that of the next: a mean in which the last ones count most."""
+        """Seconds from the end of one file to that of the next: a moving average."""
         self._since = 0.0
-        """When the last one ended, or the first of those that wait has come."""
+        """When the last one ended, or the first waiting one arrived."""
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -146,7 +146,7 @@ class WaitingFiles:
         """The number of files that may be added."""
         if self._bytes >= MOST_BYTES:
             return 0
-        most = max(1, min(MOST_WAITING, int(PATIENCE_S / self._a_file_s)))
+        most = max(1, min(MOST_WAITING, int(MAX_WAIT_S / self._a_file_s)))
         return max(0, most - len(self._sizes))
 
     def add(self, id: int, *, size: int) -> None:
@@ -163,17 +163,17 @@ class WaitingFiles:
             return False
         now = self._clock.monotonic()
         self._a_file_s += (now - self._since - self._a_file_s) / _SMOOTHING
-        self._a_file_s = max(self._a_file_s, PATIENCE_S / MOST_WAITING)
+        self._a_file_s = max(self._a_file_s, MAX_WAIT_S / MOST_WAITING)
         self._since = now
         self._bytes -= size
         return True
 
 
 def unreadable(state: UrlState, outcome: Outcome, *, why: str, policy: RecrawlPolicy) -> Outcome:
-    """Return the outcome of a file without readable text: a document that has none.
+    """Return the outcome of a file without readable text: a document without text.
 
-    Where a version with text is indexed, it is a temporary error, and that stays; but the file is there, and so the last such error
-    that is allowed does not delete it: what has no text takes its place.
+    Where a version with text is indexed, it is a temporary error, and that version stays. The file exists, so the last allowed error does not
+    delete the document, but replaces it by one without text.
     """
     most = policy.most_errors(Status.UNREADABLE_FILE)
     is_passing = most is None or state.errors + 1 < most

@@ -1,6 +1,6 @@
-"""What a person should know of a crawl besides its numbers: bounded lists that are kept in the store, so that `scrapy status` shows them.
+"""Findings that an administrator should see besides the numbers: bounded lists kept in the store, so that `scrapy status` shows them.
 
-Nothing follows from them. Where several workers share a crawl, each adds what it has found itself.
+They change nothing in the crawl. Where several workers share it, each adds its findings.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ MOST_SITES = 100
 """Sites with routes behind #."""
 MOST_ROUTES = 1_000
 LOGGED = frozenset({Status.READ_ERROR, Status.TLS_FAILED, Status.CUT_SHORT})
-"""Errors that are logged with their detail, once for each such site. The others are logged when their site is given up."""
+"""Errors logged with their detail, once for each site. Others are logged when their site is given up."""
 
 
 class HashRoutes(msgspec.Struct, frozen=True):
     """Links of a site to itself whose part behind # is an address of its own to a program in the page: `#/about`, `#!about`."""
 
     count: int
-    """Different ones that are not followed, of MOST_ROUTES at most; 0 where all are followed."""
+    """Different ones that are not followed, MOST_ROUTES at most; 0 where all are followed."""
     example: str
 
     def as_json(self) -> dict[str, object]:
@@ -55,7 +55,7 @@ class HashRoutes(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, omit_defaults=True):
-    """What was found, as it is kept."""
+    """Findings as they are stored."""
 
     errors: dict[int, dict[str, str]] = msgspec.field(default_factory=dict)
     """By status: the URL of one error with a detail, by site, the newest last."""
@@ -67,7 +67,7 @@ class Findings(msgspec.Struct, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class ErrorExample:
-    """One error of those with its status."""
+    """An example of the errors with a status."""
 
     status: int
     site: str
@@ -83,10 +83,10 @@ class ErrorExample:
 
 
 class RunFindings:
-    """The findings of this run. What earlier runs have found stays in the store, as far as there is room."""
+    """The findings of this run. Those of earlier runs stay in the store, as far as there is room."""
 
     def __init__(self, store: MetaStore, clock: Clock, *, folding: UrlFolding | None = None) -> None:
-        """`folding` knows which routes behind # are followed; None: none is."""
+        """`folding` decides which routes behind # are followed; None: none is."""
         self._store = store
         self._clock = clock
         self._parse = parse if folding is None else folding.parse
@@ -99,12 +99,12 @@ class RunFindings:
         self._kept_at = clock.monotonic()
 
     def document(self, state: UrlState, outcome: Outcome) -> None:
-        """Note whether a document shows its site to be a trap, and links to routes behind #."""
+        """Note traps and links to routes behind #."""
         links = outcome.links
         if links and (("#/" in (joined := "\n".join(links))) or "#!" in joined):
             self._note_routes(state, links, outcome.base or state.url)
         if state.state is not State.PENDING or Reason.NEEDS_BROWSER in outcome.left_out or "#" in state.url:
-            return  # no rule could stop a trap of routes behind #, which have the decision of their page
+            return  # no rule could stop a trap of routes behind #, because the decision of their page applies to them
         trap = self._traps.page(state, outcome)
         if trap is not None:
             self.found.traps[trap.pattern] = trap
@@ -156,7 +156,7 @@ class RunFindings:
                 yield ErrorExample(status, site, url, self._details[url])
 
     def keep(self, *, is_last: bool = False) -> None:
-        """Store the findings, if there are new ones, now and then; at the end anyway."""
+        """Store new findings from time to time, and always at the end."""
         now = self._clock.monotonic()
         if not self._has_changed or not (is_last or now - self._kept_at >= KEEP_EVERY_S):
             return
@@ -168,7 +168,7 @@ class RunFindings:
 
 
 def kept_findings(store: MetaStore) -> Findings:
-    """Return what was found so far; nothing where it cannot be read."""
+    """Return the findings so far; none where they cannot be read."""
     try:
         return msgspec.json.decode(store.get_meta(FINDINGS) or "{}", type=Findings)
     except msgspec.MsgspecError:
@@ -181,7 +181,7 @@ def kept_routes(store: MetaStore) -> dict[str, HashRoutes]:
 
 
 def kept_error_examples(store: Store) -> list[ErrorExample]:
-    """Return the examples that still hold: the last fetch of each such URL ended in that error."""
+    """Return the examples that still apply: the last fetch of each such URL ended in that error."""
     found = []
     for status, sites in sorted(kept_findings(store).errors.items()):
         for site, url in reversed(sites.items()):
@@ -192,7 +192,7 @@ def kept_error_examples(store: Store) -> list[ErrorExample]:
 
 
 def kept_traps(store: Store) -> list[Trap]:
-    """Return the traps that still hold, the newest first: the URL that showed it is known, and the rules don't exclude it."""
+    """Return the traps that still apply, newest first: their example is known, and the rules don't exclude it."""
     found = []
     for trap in reversed(kept_findings(store).traps.values()):
         state = store.get(trap.example)
@@ -213,7 +213,7 @@ def merge(older: Findings, newer: Findings) -> Findings:
 
 
 def _more_routes(older: HashRoutes | None, newer: HashRoutes | None) -> HashRoutes:
-    """Return the one of more routes; the newer one where it says that all are followed by now."""
+    """Return the one with more routes; the newer one if by that all are followed."""
     if newer is None or (older is not None and older.count > newer.count > 0):
         assert older is not None
         return older

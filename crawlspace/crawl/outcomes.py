@@ -46,8 +46,8 @@ DAY_S = 86_400.0
 _KEPT = 20_000
 _BUSY = (429, 503)
 _WAIT_FOR_APPROVAL = (Held.MANY, Held.RULES)
-NOT_SHOWN = (Status.LOGGED_OUT, Status.NOT_RENDERED)
-"""Nothing is known of a page with one of these, for a reason that is not the page's."""
+UNAVAILABLE = (Status.LOGGED_OUT, Status.NOT_RENDERED)
+"""Statuses of pages that could not be obtained, for reasons other than the page."""
 _SHOWS_NOTHING = NO_CONTENT | {Status.REDIRECT_MALFORMED}
 _NOT_OF_SITE = frozenset(
     {
@@ -103,8 +103,8 @@ class OutcomePolicy:
     ) -> Transition:
         """Return the transition of an outcome; beyond the deletion limit, with the deletion held.
 
-        `canonical` is the key of the canonical page named by the page; `folded` are the URLs that are folded into this one, and wait for it;
-        `target` is where a page with a document redirects to. What is not believed yet is marked (`Outcome.doubted`).
+        `canonical` is the key of the canonical page named by the page; `folded` are the URLs folded into this one that wait for it; `target` is
+        where a page with a document redirects to. An outcome that is not trusted yet is marked (`Outcome.doubted`).
         """
         health = self._healths.get(state.site) or self._read(state.site)
         now = self._clock.now()
@@ -120,7 +120,7 @@ class OutcomePolicy:
         small = missing and state.checksum is not None and self._is_small(state.site, health, policy)
         transition = advance(state, judged, policy=policy, now=int(now), site=health, is_small_site=small)
         failed = _is_failure(judged) or (judged.kind is OutcomeKind.GONE and judged.status in REFUSALS)
-        # What is confirmed is no new evidence about the site: a removed section is deleted completely, whatever its size.
+        # A confirmed deletion is no new evidence about the site: a removed section is deleted completely, whatever its size.
         confirmed = state.held is Held.HOST and ((missing and transition.forget) or (shown and not outcome.doubted))
         wants_cookie = outcome.status == Status.REDIRECT_LOOP and outcome.sets_cookie
         again = (
@@ -146,22 +146,22 @@ class OutcomePolicy:
         return self._within_limit(state, judged, transition, canonical, folded)
 
     def as_indexed(self, after: UrlState) -> UrlState:
-        """Return the state of a URL after its outcome as it will be when that is recorded: the index has its document, if no other page's stands for it."""
+        """Return the state of a URL as recorded after its outcome: its document is indexed, unless it is a duplicate."""
         if after.checksum is None or after.held is not None or self._displacements.is_lost(after):
             return after
         return structs.replace(after, indexed=True)
 
     def follow_waiting(self, one: WaitingPage, by: UrlState, *, policy: RecrawlPolicy) -> Change | None:
-        """Return the change by which the document of a page leaves that waits for what becomes of a URL; None: it waits on.
+        """Return the change that deletes the document of a page that waits for the outcome of a URL; None: it keeps waiting.
 
-        `by` is that URL after its outcome. The document leaves in the same transaction: at another address the index has it, or the site is
-        so small that its redirects are believed.
+        `by` is that URL after its outcome. The document is deleted in the same transaction: the index has it at another address, or the site is
+        so small that its redirects are trusted.
         """
         page, target = one.page, one.target
         assert target is not None
         health = self._healths.get(page.site) or self._read(page.site)
         is_small = target.is_settled and self._is_small(page.site, health, policy)
-        if not is_small and not target.has(page):
+        if not is_small and not target.has_document_of(page):
             return None
         has_moved = self._moves.add(page, target, health)
         outcome = Outcome(page.id, page.url, OutcomeKind.REDIRECTED, page.status or 0)
@@ -171,9 +171,9 @@ class OutcomePolicy:
         return Change(transition.state, links=[one.link.key], discovered=[one.link], together_with=by.id)
 
     def _shown(self, state: UrlState, outcome: Outcome, target: Target | None) -> int:
-        """Return the signature of what is shown instead of the document of a URL; 0 where that is nothing, or the document itself."""
+        """Return the signature of the page or text shown instead of the document of a URL; 0 for none, or the document itself."""
         if target is not None:
-            return 0 if target.has(state) else target.signature
+            return 0 if target.has_document_of(state) else target.signature
         if outcome.status in _SHOWS_NOTHING and state.checksum is not None:
             return int(outcome.status)
         changed = outcome.kind is OutcomeKind.DOCUMENT and outcome.index and outcome.checksum != state.checksum
@@ -184,11 +184,11 @@ class OutcomePolicy:
     def _is_doubted(
         self, state: UrlState, outcome: Outcome, shown: int, health: Health, *, policy: RecrawlPolicy, target: Target | None
     ) -> bool:
-        """Return whether what a URL shows instead of its document is not believed yet.
+        """Return whether a redirect or text shown instead of a document is not trusted yet.
 
-        On a small site a redirect is believed as soon as it is known what its target is.
+        On a small site a redirect is trusted as soon as its target is known.
         """
-        is_small = self._is_small(state.site, health, policy)  # first, because targets become pages of the site
+        is_small = self._is_small(state.site, health, policy)  # first: targets become pages of the site
         if target is not None and is_unsettled(target, state, outcome, policy):
             return True
         if is_small or (outcome.kind is OutcomeKind.DOCUMENT and not self._has_other(state, outcome)):
@@ -202,7 +202,7 @@ class OutcomePolicy:
         return self._displacements.is_lost(structs.replace(state, checksum=outcome.checksum, canonical=None))
 
     def rebuild(self, state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, canonical: int | None = None) -> Transition:
-        """Return the same for an outcome that was made of a stored response: it shows nothing of the site."""
+        """Return the same for an outcome rebuilt from a stored response, which is no evidence about the site."""
         transition = rebuilt(state, advance(state, outcome, policy=policy, now=int(self._clock.now())))
         return self._within_limit(state, outcome, transition, canonical)
 
@@ -212,13 +212,13 @@ class OutcomePolicy:
         if outcome.kind is OutcomeKind.DOCUMENT and transition.state.checksum is not None:
             transition.state.canonical = canonical
             if any(one.indexed and one.checksum == transition.state.checksum for one in folded):
-                # what waits with the same text leaves, and this document takes its place
+                # a waiting document with the same text is replaced by this one
                 self._displacements.add(transition.state)
                 return transition
             return self._follow_document(state, transition)
         if not _deletes(transition, outcome) or not (state.indexed or self._takes_back(state, transition)):
             return transition
-        if state.held in _WAIT_FOR_APPROVAL:  # a new run must not delete, bit by bit, what an earlier one has held
+        if state.held in _WAIT_FOR_APPROVAL:  # a new run must not delete, bit by bit, documents held by an earlier one
             return withhold(state, transition)
         room = self._room()
         if self._displacements.lost(room=room) < room:
@@ -241,11 +241,10 @@ class OutcomePolicy:
         return transition
 
     def replaced(self, folded: Sequence[UrlState], change: Change, outcome: Outcome, *, policy: RecrawlPolicy) -> list[Change]:
-        """Return changes that delete documents of URLs that are folded into one with an outcome; `change` is what becomes of that.
+        """Return changes that delete documents of URLs folded into one with an outcome; `change` is the change of that one.
 
-        They leave together with the push of its document; also where its new one is held back by the deletion limit and it keeps the one
-        that it had. If it has none, they leave if the outcome would delete them as their own, and the deletion limit allows it; a redirect
-        onto itself deletes nothing.
+        They are deleted together with the push of its document, also where the deletion limit keeps its previous one. If it has none, they are
+        deleted if the outcome would delete their own, and the deletion limit allows it; a redirect to itself deletes nothing.
         """
         id = change.state.id
         if change.state.state is State.DONE:
@@ -259,14 +258,14 @@ class OutcomePolicy:
         ]
 
     def _deletes_folded(self, state: UrlState, outcome: Outcome, policy: RecrawlPolicy, *, site: str) -> bool:
-        """Return whether an outcome deletes the document of a folded URL; `site` is the one that has answered, and may fail as a whole."""
+        """Return whether an outcome deletes the document of a folded URL; `site` is the one that answered, and may fail as a whole."""
         health = self._healths.get(site) or self._read(site)
         small = outcome.status in MISSING and self._is_small(site, health, policy)
         state = structs.replace(state, held=None)
         transition = advance(state, outcome, policy=policy, now=int(self._clock.now()), site=health, is_small_site=small)
         if not _deletes(transition, outcome):
             return False
-        if state.duplicate_of is not None:  # nothing of its own is in the index
+        if state.duplicate_of is not None:  # it has no document in the index
             return True
         room = self._room()
         if self._displacements.lost(room=room) < room:
@@ -276,12 +275,12 @@ class OutcomePolicy:
         return False
 
     def recorded(self, displaced: int) -> None:
-        """Update the counts after a successful write that displaced so many documents."""
+        """Update the counts after a successful write that displaced `displaced` documents."""
         self._displacements.end()
         self.deleted += displaced
 
     def know(self, site: str, health: Health) -> None:
-        """Update the health of a site that another process has fetched from meanwhile."""
+        """Update the health of a site that another process has fetched from."""
         self._healths[site] = self._changed.get(site, health)
 
     def take_changed(self) -> Mapping[str, Health]:
@@ -293,9 +292,9 @@ class OutcomePolicy:
             self._small.clear()
         return changed
 
-    def give_back(self, health: Mapping[str, Health]) -> None:
+    def merge_back(self, health: Mapping[str, Health]) -> None:
         """Take back the result of `take_changed`, which could not be stored."""
-        self._displacements.give_back()
+        self._displacements.merge_back()
         self._changed = {**health, **self._changed}
 
     def _room(self) -> int:
@@ -313,7 +312,7 @@ class OutcomePolicy:
         self._has_left = counts.left_to_others > 0
 
     def _takes_back(self, state: UrlState, transition: Transition) -> bool:
-        """Return whether a document left for another collection is deleted, because its URL belongs to this one again."""
+        """Return whether a document left for another collection is deleted because its URL belongs to this one again."""
         if not self._has_left or state.checksum is not None:
             return False
         return (transition.forget or not stays_in_index(transition.state)) and bool(self._store.left_to_others([state.id]))
@@ -333,17 +332,17 @@ class OutcomePolicy:
         return health
 
 
-def not_shown(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, run_ends: bool, waits: bool) -> UrlState:
-    """Return the state of a URL whose page could not be shown. `waits`: its site waits for a log-in, else it is about this page alone."""
+def unavailable(state: UrlState, outcome: Outcome, *, policy: RecrawlPolicy, now: int, run_ends: bool, waits: bool) -> UrlState:
+    """Return the state of a URL whose page could not be obtained. `waits`: its site waits for a log-in, else only this page is concerned."""
     if outcome.status == Status.NOT_RENDERED:
         return not_rendered(state, policy=policy, now=now, run_ends=run_ends, detail=outcome.detail)
     return logged_out(state, outcome.retry_after_s, policy=policy, now=now, waits=waits, detail=outcome.detail)
 
 
 def excluded_status(decision: Decision, state: UrlState, *, space: CrawlSpace, global_space: GlobalSpace | None) -> Status:
-    """Return the status of a URL that is refused: whether another collection may have its document.
+    """Return the status of a refused URL: whether another collection may have its document.
 
-    `decision` may be about the address that its host had when a connection was to be made.
+    `decision` may concern the address of its host when it was connected to.
     """
     if global_space is None:
         return Status.EXCLUDED
@@ -353,14 +352,14 @@ def excluded_status(decision: Decision, state: UrlState, *, space: CrawlSpace, g
 
 
 def site_failed(outcome: Outcome) -> bool | None:
-    """Return whether a site failed; None if the outcome does not concern the site. One whose redirects lead back is not overloaded."""
+    """Return whether a site failed; None if the outcome is no evidence about it. Redirect loops don't mean that it is overloaded."""
     if not _concerns_site(outcome):
         return None
     return _is_failure(outcome) and outcome.status != Status.REDIRECT_LOOP
 
 
 def site_answered(outcome: Outcome) -> bool | None:
-    """Return whether a site responded; None if the outcome does not concern the site."""
+    """Return whether a site responded; None if the outcome is no evidence about it."""
     return outcome.status not in UNREACHABLE if _concerns_site(outcome) else None
 
 
@@ -369,9 +368,9 @@ class _Displaced:
     """The documents of outcomes that are recorded in one transaction."""
 
     unclear: list[UrlState] = field(default_factory=list)
-    """URLs whose documents may be displaced."""
+    """URLs whose documents are possibly displaced."""
     lost: int = 0
-    """Number of others whose documents will be."""
+    """Number of other URLs whose documents are certainly displaced."""
     first: dict[bytes, int] = field(default_factory=dict)
     """By checksum, the id of the first URL with such a document."""
     pages: set[int] = field(default_factory=set)
@@ -440,7 +439,7 @@ class Displacements:
         self._written.unclear.clear()
         self._written.lost = 0
 
-    def give_back(self) -> None:
+    def merge_back(self) -> None:
         """Merge the batch that could not be written into the one being collected."""
         before, after = self._written, self._gathered
         before.unclear += after.unclear
@@ -454,9 +453,9 @@ class Displacements:
 
 
 def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool:
-    """Return whether an outcome is what the site shows instead of documents, so that it is no normal answer.
+    """Return whether an outcome is shown by the site instead of documents, so that it is no normal answer.
 
-    A text is that only where several pages have shown it: a page whose own text has changed shows its document.
+    A text counts only where several pages have shown it: a page whose own text has changed shows its document.
     """
     shown = set(signatures_of_page(state.url))
     checksum = outcome.checksum or (state.checksum if outcome.kind is OutcomeKind.UNCHANGED else None)
@@ -471,16 +470,16 @@ def _is_shown_instead(state: UrlState, outcome: Outcome, health: Health) -> bool
 
 
 def _is_failure(outcome: Outcome) -> bool:
-    """Whether the site failed. One that sent a file which cannot be read has answered."""
+    """Return whether the site failed. A site that sent an unreadable file has answered."""
     failed = outcome.kind is OutcomeKind.FAILED and outcome.status != Status.UNREADABLE_FILE
     return outcome.host_failure or failed or outcome.status in _BUSY
 
 
 def _concerns_site(outcome: Outcome) -> bool:
-    """Return whether an outcome shows the condition of the site.
+    """Return whether an outcome is evidence about the site.
 
-    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages while there is no browser for them. An unexpected error mostly is a fault in parsing a page of
-    a healthy site; counting it as a response would be wrong, too, because responses confirm deletions.
+    URLs excluded by rules, addresses or robots.txt were not requested, nor are pages without a browser to render them. An unexpected error is
+    mostly a fault in parsing a page of a healthy site; it must not count as a response either, because responses confirm deletions.
     """
     if outcome.kind is OutcomeKind.GONE:
         return True  # a site may return any status code

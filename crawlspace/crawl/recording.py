@@ -1,4 +1,4 @@
-"""What an outcome changes: the state of its URL, its links and its document, added to the batch that is written next."""
+"""Turn outcomes into changes: the state of the URL, its links and its document, added to the batch that is written next."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class OutcomeRecorder:
         )
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
-        """Forget a leased URL again if it was forgotten in this run and a link has inserted it; return whether it was."""
+        """Forget a leased URL again if a link has inserted it after it was forgotten in this run; return whether it was."""
         return self._ended.drop(state, changes)
 
     def is_leaving(self, state: UrlState) -> bool:
-        """Return whether the document of a URL leaves in the batch that is written next, for what a redirect of it leads to."""
+        """Return whether the next batch deletes the document of a URL because of its redirect."""
         return state.id in self._redirects.leaving
 
     def recorded(self, ids: Iterable[int]) -> None:
@@ -74,11 +74,11 @@ class OutcomeRecorder:
         self._redirects.recorded(ids)
 
     def check_redirect(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
-        """Turn the outcome of a redirect that leads back into an error; return other URLs that are to be requested in this run."""
+        """Turn the outcome of a redirect loop into an error; return other URLs that are to be requested in this run."""
         return self._redirects.check(state, outcome)
 
     def request_again(self, urls: Iterable[UrlState], *, together_with: UrlState) -> None:
-        """Have URLs be fetched in this run because of what a redirect leads to; `together_with` is the one that redirects."""
+        """Queue URLs for this run because of a redirect; `together_with` is the URL that redirects."""
         for state in urls:
             due = structs.replace(state, next_fetch=at_once(int(self._clock.now()), state.fetched_at), lease_until=None)
             self._commits.batch.changes.append(Change(due, together_with=together_with.id))
@@ -90,7 +90,7 @@ class OutcomeRecorder:
 
         `generation` is the present one of the rules; `in_flight` are the ids of URLs with an outcome to come.
         """
-        new, keys, refused, sample = self._admission.of_page(state, outcome)
+        new, keys, refused, sample = self._admission.page_urls(state, outcome)
         canonical = self._admission.canonical_key(state, outcome)
         folded = self._folded.of(state)
         target = self._redirects.target(state, outcome, new[0] if new else None)
@@ -126,7 +126,7 @@ class OutcomeRecorder:
         batch.new += new
 
     def _keep_page(self, after: UrlState, outcome: Outcome, target: Target | None, new: Sequence[NewUrl]) -> None:
-        """Keep what is known of a page whose outcome is not believed yet; it may wait for the target of its redirect."""
+        """Keep the data of a page whose outcome is not trusted yet; it may wait for the target of its redirect."""
         outcome.document = None
         if target is not None and new and not target.is_settled:
             self._redirects.wait(after, target, link=new[0])
@@ -134,16 +134,16 @@ class OutcomeRecorder:
     def _links_of_kept(
         self, state: UrlState, after: UrlState, new: Sequence[NewUrl]
     ) -> tuple[Sequence[int] | None, list[NewUrl]]:
-        """Return the links of a page that stays although it redirects, and the target as one of them; None: those of the last fetch."""
+        """Return the links of a page that is kept although it redirects, with the target; None: those of the last fetch."""
         if not new:
             return None, []
         self._checker.forget(new[0].key)  # a link to it may have a smaller depth
         keys, target = self._redirects.links_of_kept(state, new[0], deepest=self._deepest)
-        after.etag = after.last_modified = None  # its links are to be read again
+        after.etag = after.last_modified = None  # its links must be read again
         return keys, [target, *new[1:]]
 
     def _release_waiting(self, after: UrlState, *, policy: RecrawlPolicy, generation: int, in_flight: Container[int]) -> None:
-        """Have the documents leave that wait for what becomes of a URL; `after` is its state."""
+        """Delete the documents that waited for the outcome of a URL; `after` is its state."""
         if not self._redirects.is_awaited(after.url):
             return
         after = self._outcomes.as_indexed(after)
@@ -155,6 +155,6 @@ class OutcomeRecorder:
         self._commits.batch.changes += leaving
 
     def _uncommitted(self, url: str) -> UrlState | None:
-        """Return the state of a URL after an outcome that is not recorded yet; None: there is none."""
+        """Return the state of a URL after an outcome that is not recorded yet; None without one."""
         state = self._commits.uncommitted(url)
         return None if state is None else self._outcomes.as_indexed(state)

@@ -1,12 +1,12 @@
-"""All that is decided about a redirect: what counts as one, where it leads, and whether it is believed.
+"""All decisions about redirects: what counts as one, where it leads, and whether it is trusted.
 
-The life of a URL that redirects is in `state/lifecycle.py`. Here are redirects that lead back to themselves, pages that have moved, and
-sites that send every URL to one page.
+The lifecycle of a URL that redirects is in `state/lifecycle.py`. This module handles redirect loops, pages that have moved, and sites that
+redirect every URL to one page.
 
 A site that is broken or closed for a while often redirects every URL, to a page of the log-in or of maintenance, to its home page, or
-back to itself. Believed at once, that would empty an index. So a redirect of a page that has a document is believed at once only where
-the document is not lost, because the page is in the index at another address. Any other one is held, and confirmed as a refusal is: the URL
-redirects again after the site has answered for another page, and less than half of its last pages led to the same target.
+back to itself. Trusted at once, that would empty an index. So a redirect of a page that has a document is trusted at once only if
+the index has the page at another address. Any other one is held, and confirmed like a refusal: the URL redirects again after the site has
+answered for another page, and less than half of its last pages led to the same target.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ logger = logging.getLogger(__name__)
 
 _REDIRECTS = frozenset({*range(300, 400), int(Status.SOFT_REDIRECT), int(Status.REDIRECT_LOOP)})
 _UNSETTLED = frozenset({State.PENDING, State.FAILED, State.REDIRECTED})
-"""States of targets that may have a document yet; redirects of this run are followed, and those of earlier ones may be other ones by now."""
+"""States of targets that may still get a document; redirects of this run are followed, and those of earlier runs may have changed."""
 _KEPT = 50_000
-"""Redirects of this run that are remembered, to recognise loops and pages that have moved."""
+"""Maximal redirects of this run that are remembered, to recognise loops and moved pages."""
 _MOST_WAITING = 100
-"""Pages that wait for one URL."""
+"""Maximal pages that wait for one URL."""
 _MOST_STATES = 20_000
-"""States and targets that are remembered of one run."""
+"""Maximal states and targets that are remembered."""
 _WARNINGS = 20
-"""Sites of which it is warned that their redirects lead back, or that the URL options do not suit them."""
+"""Maximal sites with a warning about redirect loops or unsuitable URL options."""
 
 
 def location_with_route(location: str, state: UrlState) -> str:
-    """Return the target that a Location header names; the route of the URL goes with it (RFC 9110, 10.2.2)."""
+    """Return the target of a Location header, with the fragment of the URL (RFC 9110, 10.2.2)."""
     if location and "#" in state.url and "#" not in location:
         return location + state.url[state.url.index("#") :]
     return location
@@ -71,14 +71,14 @@ def redirect_outcome(state: UrlState, target: str, status: int, space: CrawlSpac
     if url is None:
         detail = printable(target) if target else _without_target(status)
         return Outcome(state.id, state.url, OutcomeKind.GONE, Status.REDIRECT_MALFORMED, detail=detail)
-    # As written, because domain rules may heed the case of a host.
+    # As written, because domain rules may be case-sensitive.
     outcome = Outcome(state.id, state.url, OutcomeKind.REDIRECTED, status, redirect_to=target, detail=printable(url.text))
     outcome.sets_cookie = sets_cookie
     return outcome
 
 
 def replaced_request(state: UrlState, url: str) -> Outcome:
-    """Return the outcome of a page for which something else was requested in its place, which counts as a redirect."""
+    """Return the outcome of a page in place of which another URL was requested, which counts as a redirect."""
     return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, Status.SOFT_REDIRECT, redirect_to=url, detail=printable(url))
 
 
@@ -105,7 +105,7 @@ def target_url(state: UrlState, outcome: Outcome) -> Url | None:
 
 
 class FoldedRedirects:
-    """Redirects to a spelling that the URL options fold into the URL of the page itself, so that it cannot be fetched under any."""
+    """Redirects to a spelling that the URL options fold into the URL of the page itself, so that it cannot be fetched."""
 
     def __init__(self, folding: UrlFolding) -> None:
         self._folding = folding
@@ -143,32 +143,32 @@ class _Seen:
     target: str
     sets_cookie: bool
     is_refused: bool = False
-    """The rules refuse its target."""
+    """Whether the rules refuse its target."""
     is_outdated: bool = False
-    """It is to be requested once more, with a cookie."""
+    """Whether it is requested once more, with a cookie."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a page redirects to, as far as it is known."""
+    """Where a page redirects to, as far as known."""
 
     url: str
     signature: int
-    """The same for targets that count as one (`signature_of_target`)."""
+    """Equal for targets that count as one (`signature_of_target`)."""
     is_same_path: bool
     state: UrlState | None = None
-    """What is stored of it; None: it is unknown, or the rules refuse it."""
+    """Its stored state; None: it is unknown, or the rules refuse it."""
     is_refused: bool = False
     is_alternate: bool = False
-    """It is not in the index, because it names a canonical page, which may have another text."""
+    """Whether it is not indexed because it names a canonical page, which may have another text."""
 
     @property
     def is_settled(self) -> bool:
         """Whether it is known if the target has a document."""
         return self.is_refused or (self.state is not None and self.state.state not in _UNSETTLED)
 
-    def has(self, page: UrlState) -> bool:
-        """Return whether the index has the document of a page at the target, or will have it as soon as the page's own leaves."""
+    def has_document_of(self, page: UrlState) -> bool:
+        """Return whether the index has the document of a page at the target, or will have it once the page's own is deleted."""
         state = self.state
         if state is None or state.checksum is None or state.state is not State.DONE:
             return False
@@ -179,7 +179,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class WaitingPage:
-    """A page with a document that waits for what becomes of the URL that it redirects to."""
+    """A page with a document that waits for the outcome of its redirect's target."""
 
     page: UrlState
     """Its state meanwhile."""
@@ -189,7 +189,7 @@ class WaitingPage:
 
 
 class Redirects:
-    """What is known of the redirects of this run."""
+    """The redirects of this run."""
 
     def __init__(
         self,
@@ -200,8 +200,8 @@ class Redirects:
         keeps_cookies: bool,
         folding: UrlFolding | None = None,
     ) -> None:
-        """`uncommitted` returns the state of a URL after an outcome that is not recorded yet. `most`: the redirects in a row that are followed.
-        `keeps_cookies`: requests carry the cookies that responses have set."""
+        """`uncommitted` returns the state of a URL after an outcome that is not recorded yet. `most`: maximal redirects in a row.
+        `keeps_cookies`: requests send the cookies that responses have set."""
         self._store = store
         self._uncommitted = uncommitted
         self._folding = folding
@@ -212,18 +212,18 @@ class Redirects:
         """The redirects of this run, by URL."""
         self._has_seen = False
         self._waiting: dict[str, dict[int, WaitingPage]] = {}
-        """By URL, the pages that redirect to it and whose documents wait for what becomes of it, by id."""
+        """By URL, the pages that redirect to it and wait for its outcome, by id."""
         self._waits_for: dict[int, str] = {}
         self.leaving: set[int] = set()
-        """Ids of pages that waited, and whose leaving is not recorded yet."""
+        """Ids of pages that waited, and whose deletion is not recorded yet."""
         self._warned_of: set[str] = set()
 
     def check(self, state: UrlState, outcome: Outcome) -> list[UrlState]:
         """Turn the outcome of a redirect that leads back to its own URL into an error that names the loop (691).
 
-        Its `sets_cookie` stays true where the URL is to be requested once more in this run, with a cookie that was set on the way.
-        Returns the states of other URLs that are to be fetched in this run: those of a loop on which a cookie was set, once more, and a
-        target that redirected in an earlier run. To be called with each outcome.
+        Its `sets_cookie` stays true where the URL is to be requested once more in this run, with a cookie set on the way. Returns the states of
+        other URLs to be fetched in this run: those of a loop on which a cookie was set, and a target that redirected in an earlier run. Call it
+        with each outcome.
         """
         if state.id in self._waits_for:
             self.end_wait(state)
@@ -237,7 +237,7 @@ class Redirects:
             return []
         folded = None if self._folding is None else self._folding.folded(written)
         target = written.text if folded is None else folded.text
-        if folded is not None and target == state.url:  # only the URL options lead it back (`Admission`)
+        if folded is not None and target == state.url:  # only by the URL options (`Admission`)
             return []
         is_first = self._seen.get(state.url) is None
         self._seen.put(state.url, _Seen(target, outcome.sets_cookie))
@@ -260,7 +260,7 @@ class Redirects:
         return [structs.replace(one, state=State.FAILED, status=int(Status.REDIRECT_LOOP), retries=1) for one in others]
 
     def target(self, state: UrlState, outcome: Outcome, admitted: NewUrl | None) -> Target | None:
-        """Return where a page that has a document redirects to; None where that is of no importance.
+        """Return where a page that has a document redirects to; None if irrelevant.
 
         `admitted` is the target as it is inserted; None where the rules refuse it.
         """
@@ -276,9 +276,9 @@ class Redirects:
         return Target(url.text, signature_of_target(url, parse(state.url)), is_same_path=False, is_refused=True)
 
     def links_of_kept(self, state: UrlState, target: NewUrl, *, deepest: int | None) -> tuple[list[int], NewUrl]:
-        """Return the links that are stored for a page whose redirect is not believed, and the target as one of them.
+        """Return the links to store for a page whose redirect is not trusted, including the target.
 
-        It counts as a link of the page, so that its depth is settled when the page is there again. `deepest` is the limit of link depth.
+        The target counts as a link of the page, so that its depth is settled when the page is back. `deepest` is the limit of link depth.
         """
         links = list(self._store.links_of([state.id]).get(state.id, ()))
         if target.key not in links:
@@ -288,7 +288,7 @@ class Redirects:
         return links, target
 
     def wait(self, page: UrlState, target: Target, *, link: NewUrl) -> None:
-        """Have a page wait for what becomes of the target; `page` is its state meanwhile, `link` the URL that it redirects to."""
+        """Make a page wait for the outcome of the target; `page` is its state meanwhile, `link` the URL that it redirects to."""
         self.end_wait(page)
         waiting = self._waiting.get(target.url, {})
         if len(self._waits_for) < _KEPT and len(waiting) < _MOST_WAITING:  # else its retry decides
@@ -296,7 +296,7 @@ class Redirects:
             self._waits_for[page.id] = target.url
 
     def end_wait(self, state: UrlState) -> None:
-        """Have a page wait no longer."""
+        """End the wait of a page."""
         url = self._waits_for.pop(state.id, None)
         if url is not None:
             waiting = self._waiting[url]
@@ -305,15 +305,15 @@ class Redirects:
                 del self._waiting[url]
 
     def is_awaited(self, url: str) -> bool:
-        """Return whether pages wait for what becomes of a URL."""
+        """Return whether pages wait for the outcome of a URL."""
         return url in self._waiting
 
     def settle(
         self, after: UrlState, *, in_flight: Container[int], leave: Callable[[WaitingPage], Change | None]
     ) -> list[Change]:
-        """Return the changes by which documents leave that wait for what becomes of a URL; `after` is that URL after its outcome.
+        """Return the changes that delete documents waiting for the outcome of a URL; `after` is that URL after its outcome.
 
-        `in_flight` are the ids of URLs whose own outcome decides. `leave` returns the change of one page, None where it waits on.
+        `in_flight` are the ids of URLs whose own outcome decides. `leave` returns the change of one page, None if it keeps waiting.
         """
         changes: list[Change] = []
         for one in self._waiting_for(after):
@@ -335,13 +335,13 @@ class Redirects:
             self.leaving.difference_update(ids)
 
     def _waiting_for(self, after: UrlState) -> list[WaitingPage]:
-        """Return the pages that wait for what becomes of a URL, each with where it leads to now."""
+        """Return the pages that wait for the outcome of a URL, each with its present target."""
         found: list[WaitingPage] = []
         for one in list(self._waiting.get(after.url, {}).values()):
             now = self._store.get_by_id(one.page.id)
             is_newer = now is not None and (now.fetched_at or 0) > (one.page.fetched_at or 0)
             if now is None or now.lease_until is not None or is_newer or now.checksum != one.page.checksum:
-                self.end_wait(one.page)  # it is being fetched again, or something else has become of it
+                self.end_wait(one.page)  # it is being fetched again, or has changed
                 continue
             page = structs.replace(one.page, indexed=now.indexed, duplicate_of=now.duplicate_of)
             if after.state is State.REDIRECTED:
@@ -353,8 +353,8 @@ class Redirects:
 
     def _target(self, state: UrlState, text: str) -> Target:
         """Return the target of a page's redirect: the last one of a chain, as far as that is known."""
-        first, asked = _known_url(text), _known_url(state.url)
-        signature = signature_of_target(first, asked)
+        first, requested = _known_url(text), _known_url(state.url)
+        signature = signature_of_target(first, requested)
         for _ in range(self._most):
             seen = self._seen.get(text)
             if seen is None or seen.target == state.url:
@@ -364,22 +364,22 @@ class Redirects:
             text = seen.target
         known = self._known(text)
         if known is None:
-            return replace(self._at(_known_url(text), asked, None), signature=signature)
-        target = self._at(_known_url(text), asked, known)
-        is_own = known.indexed and known.checksum not in (None, state.checksum) and not _repeats(first, asked)
+            return replace(self._at(_known_url(text), requested, None), signature=signature)
+        target = self._at(_known_url(text), requested, known)
+        is_own = known.indexed and known.checksum not in (None, state.checksum) and not _repeats(first, requested)
         if is_own and self._store.is_duplicate(known.id, checksum=known.checksum or b"", canonical=None):
-            is_own = False  # other URLs show the same text
+            is_own = False  # other URLs have the same text
         return target if is_own else replace(target, signature=signature)
 
-    def _at(self, url: Url, asked: Url, state: UrlState | None) -> Target:
-        is_same_path = (url.path, url.query, url.fragment) == (asked.path, asked.query, asked.fragment)
+    def _at(self, url: Url, requested: Url, state: UrlState | None) -> Target:
+        is_same_path = (url.path, url.query, url.fragment) == (requested.path, requested.query, requested.fragment)
         is_alternate = state is not None and self._is_alternate(state)
         return Target(url.text, _signature(url.text), is_same_path=is_same_path, state=state, is_alternate=is_alternate)
 
     def _is_alternate(self, state: UrlState) -> bool:
-        """Return whether a URL is not in the index for the canonical page that it names.
+        """Return whether a URL is not indexed because of its canonical page.
 
-        It is not where a page with its own text is known to stand for it.
+        False where it is represented by a page with the same text.
         """
         if state.canonical is None or state.indexed:
             return False
@@ -387,7 +387,7 @@ class Redirects:
         return instead is None or instead.checksum != state.checksum
 
     def _loop(self, state: UrlState, target: str) -> list[str] | None:
-        """Return the URLs between a URL and itself, beginning with the target of its redirect; None where none leads back in this run."""
+        """Return the URLs of a redirect loop, from the target of the URL; None without a loop in this run."""
         loop: list[str] = []
         url = target
         while url != state.url:
@@ -399,7 +399,7 @@ class Redirects:
         return loop
 
     def _of_earlier_run(self, target: str) -> list[UrlState]:
-        """Return the target of a redirect if that redirected itself in an earlier run: it may do otherwise by now."""
+        """Return the target of a redirect if that redirected in an earlier run: it may have changed."""
         if self._seen.get(target) is not None:
             return []
         known = self._known(target)
@@ -409,7 +409,7 @@ class Redirects:
         return self._uncommitted(url) or self._store.get(url)
 
     def _warn(self, state: UrlState, outcome: Outcome) -> None:
-        """Warn, once for each site, of a URL whose redirect leads back to it."""
+        """Warn of a redirect loop, once for each site."""
         if state.site in self._warned_of or len(self._warned_of) >= _WARNINGS:
             return
         self._warned_of.add(state.site)
@@ -424,13 +424,13 @@ class Redirects:
 
 
 class CookieRetries:
-    """The states of URLs whose deletion is held, before they redirected in this run, perhaps for a cookie."""
+    """The states of URLs with a held deletion before they redirected in this run, perhaps to set a cookie."""
 
     def __init__(self) -> None:
         self._before: Recent[int, UrlState] = Recent(_MOST_STATES)
 
     def before(self, state: UrlState, outcome: Outcome) -> UrlState:
-        """Return the state of a URL as it was before it wanted a cookie in this run: what it showed in the last one may be held."""
+        """Return the state of a URL before it redirected for a cookie in this run: the outcome of the last run may be held."""
         wanted_cookie = is_retry(state) and state.status == Status.REDIRECT_LOOP
         if outcome.redirect_to is not None and state.held is Held.HOST and not wanted_cookie:
             self._before.put(state.id, state)
@@ -447,16 +447,16 @@ class Moves:
         """Targets with a document of their own, to which a page of this run has moved."""
 
     def add(self, page: UrlState, target: Target, health: Health) -> bool:
-        """Return whether the target of a redirect takes the place of a page, and count it then.
+        """Return whether the target of a redirect replaces a page, and count it then.
 
-        So it does where the index has the document of the page there, or one that no other page of this run leads to.
+        It does if the index has the document of the page there, or one that no other page of this run leads to.
         """
         is_own = target.state is not None and target.state.indexed and health.shown.count(target.signature) <= 1
-        if is_own and not target.has(page):
+        if is_own and not target.has_document_of(page):
             is_own = target.url not in self._led_to
             if len(self._led_to) < _MOST_STATES:
                 self._led_to.add(target.url)
-        if not is_own and not target.has(page):
+        if not is_own and not target.has_document_of(page):
             return False
         if page.indexed:
             self.by_host[hosts_of_move(page.url, target.url)] += 1
@@ -464,7 +464,7 @@ class Moves:
 
 
 def is_unsettled(target: Target, state: UrlState, outcome: Outcome, policy: RecrawlPolicy) -> bool:
-    """Return whether a redirect is not believed yet because it is not known if its target has a document."""
+    """Return whether a redirect is not trusted yet because it is unknown if its target has a document."""
     if target.is_settled:
         return False
     leads_back = target.state is not None and target.state.status == Status.REDIRECT_LOOP
@@ -473,7 +473,7 @@ def is_unsettled(target: Target, state: UrlState, outcome: Outcome, policy: Recr
 
 
 def _redirects(state: UrlState) -> bool:
-    """Return whether a URL redirected when it was fetched last, even if that is not believed."""
+    """Return whether a URL redirected at its last fetch, even if that is not trusted."""
     return state.state is State.REDIRECTED or (state.state is State.FAILED and state.status in _REDIRECTS)
 
 
@@ -484,7 +484,7 @@ def _url_of(target: str, state: UrlState, space: CrawlSpace) -> Url | None:
 
 def _without_target(status: int) -> str:
     if status == HTTPStatus.MULTIPLE_CHOICES:
-        return f"it offers several pages ({status}) and prefers none: its links are taken"
+        return f"it offers several pages ({status}) and prefers none: its links are followed"
     return f"it redirects ({status}) without naming a target"
 
 
@@ -494,7 +494,7 @@ def _known_url(text: str) -> Url:
 
 
 def _loop_sentence(loop: Sequence[str], *, sets_cookie: bool, keeps_cookies: bool) -> str:
-    """Return how a redirect leads back, and what might help."""
+    """Return a sentence that describes a redirect loop, and a possible remedy."""
     sentence = "it redirects to itself"
     if loop:
         sentence = f"it redirects to {' and from there to '.join(map(printable, loop))} and back to itself"
@@ -505,30 +505,32 @@ def _loop_sentence(loop: Sequence[str], *, sets_cookie: bool, keeps_cookies: boo
     return sentence
 
 
-def signature_of_target(target: Url, asked: Url) -> int:
-    """Return the signature of a redirect: the same for targets that differ in their query only, or in a path that repeats that of the URL asked for."""
+def signature_of_target(target: Url, requested: Url) -> int:
+    """Return the signature of a redirect: equal for targets that differ in their query only, or repeat the path of the requested URL."""
     path = target.path
-    for repeated in (asked.path, unquote(asked.path)):
+    for repeated in (requested.path, unquote(requested.path)):
         if len(repeated) > 1 and path.endswith(repeated):
             path = path.removesuffix(repeated)
             break
     return _signature(f"{_root(target.text)}{path}")
 
 
-def _repeats(target: Url, asked: Url) -> bool:
-    """Return whether a target may be the same page for every URL, with a text that names the URL: it has a query, or repeats the path."""
-    return target.query is not None or (len(asked.path) > 1 and target.path != asked.path and target.path.endswith(asked.path))
+def _repeats(target: Url, requested: Url) -> bool:
+    """Return whether a target may be the same page for every URL: it has a query, or repeats the path of the requested URL."""
+    return target.query is not None or (
+        len(requested.path) > 1 and target.path != requested.path and target.path.endswith(requested.path)
+    )
 
 
 def is_same_fault(state: UrlState, outcome: Outcome) -> bool:
-    """Return whether a URL shows the same instead of its document as when it was fetched last."""
+    """Return whether a URL shows the same in place of its document as at its last fetch."""
     if state.status != outcome.status or state.detail is None:
         return False
     if outcome.redirect_to is None:
         return state.detail == outcome.detail
     try:
-        asked = parse(state.url)
-        return signature_of_target(parse(state.detail), asked) == signature_of_target(parse(outcome.detail), asked)
+        requested = parse(state.url)
+        return signature_of_target(parse(state.detail), requested) == signature_of_target(parse(outcome.detail), requested)
     except MalformedUrl:
         return False
 

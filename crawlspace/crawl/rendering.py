@@ -1,4 +1,4 @@
-"""Which pages are rendered in a browser, what was learned of that, and what it has cost."""
+"""Decide which pages are rendered in a browser, learn from the results, and count the costs."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from crawlspace.config.sites import SiteTable, mode_of
 from crawlspace.decision import Actions, Render
 from crawlspace.errors import StoreAway, StoreFull
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.state.render_learning import MAX_GROUPS, Rendered, RenderGroup, Turn, group_of
+from crawlspace.state.render_learning import MAX_GROUPS, RenderDecision, Rendered, RenderGroup, group_of
 from crawlspace.state.store import MetaStore
 from crawlspace.urls import Url, parse
 
 RENDERING = "rendering"
-"""Meta: what was learned, what was refused to pages, and what rendering has cost."""
+"""Meta: what was learned, requests of pages that were refused, and the costs of rendering."""
 KEEP_EVERY_S = 300.0
-"""Between two writes of what decides nothing, such as counts."""
+"""Interval between writes of unimportant changes, such as counts."""
 MOST_HOSTS = 20
-"""Hosts that pages of a site were refused to load from, of which a reason is kept."""
+"""Hosts that pages of a site must not load from, each kept with a reason."""
 MOST_SITES = 100
-"""Sites of which such hosts are kept."""
-_MOST_TURNS = 10_000
+"""Sites with such hosts."""
+_MAX_LEARNING = 10_000
 _LONGEST_HOST = 253
 _LONGEST_REASON = 200
 
 
 class RenderCounts(msgspec.Struct):
-    """What rendering has cost."""
+    """Costs of rendering."""
 
     pages: int = 0
-    """Rendered, samples too."""
+    """Rendered pages, including samples."""
     checks: int = 0
-    """Of these, samples of pages that seemed to need no browser."""
+    """Of these, samples of pages that apparently need no browser."""
     failed: int = 0
     """Pages that could not be rendered, not counted above."""
     gained: int = 0
-    """Of the rendered ones, those with notably more words or links for it."""
+    """Of the rendered ones, those that gained notably more words or links."""
     requests: int = 0
-    """Of the browser, besides the pages themselves."""
+    """Requests of the browser, besides the pages themselves."""
     seconds: float = 0.0
 
     def add(self, other: RenderCounts) -> None:
@@ -56,7 +56,7 @@ class RenderCounts(msgspec.Struct):
 
 
 class LearnedRendering(msgspec.Struct):
-    """What the store keeps, the least recently used first."""
+    """Stored state, the least recently used first."""
 
     groups: dict[str, RenderGroup] = msgspec.field(default_factory=dict)
     refused: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
@@ -70,7 +70,7 @@ class LearnedRendering(msgspec.Struct):
         return sum(group.needs_browser for group in self.groups.values())
 
     def take(self, other: LearnedRendering) -> None:
-        """Take over what another process has learned: where both know a group, what is learned of more pages."""
+        """Merge the state of another process: where both know a group, the one learned from more pages."""
         for name, group in other.groups.items():
             if name not in self.groups or group.rendered > self.groups[name].rendered:
                 self.groups[name] = group
@@ -79,7 +79,7 @@ class LearnedRendering(msgspec.Struct):
         self.shorten()
 
     def shorten(self) -> None:
-        """Drop what was used least recently beyond the limits."""
+        """Drop the least recently used entries beyond the limits."""
         for name in list(self.groups)[: max(0, len(self.groups) - MAX_GROUPS)]:
             del self.groups[name]
         for site in list(self.refused)[: max(0, len(self.refused) - MOST_SITES)]:
@@ -87,7 +87,7 @@ class LearnedRendering(msgspec.Struct):
 
 
 class Rendering:
-    """Decides which pages are rendered, and learns from those that were. Raises StoreError at the start only."""
+    """Decides which pages are rendered, and learns from the results. Raises StoreError at the start only."""
 
     def __init__(self, space: CrawlSpace, sites: SiteTable, store: MetaStore, *, clock: Clock) -> None:
         self._space = space
@@ -95,51 +95,51 @@ class Rendering:
         self._store = store
         self._clock = clock
         self._learned = learned_rendering(store)
-        self._learned.counts = RenderCounts()  # those since the last write
+        self._learned.counts = RenderCounts()  # since the last write
         self.counts = RenderCounts()
         """Of this run."""
-        self._turns: dict[str, tuple[str, bool, bool]] = {}
+        self._learning: dict[str, tuple[str, bool, bool]] = {}
         """By URL, of pages being rendered to learn from: group, whether it looks like a shell, whether it is a sample."""
         self._is_due = False
-        """Whether something was learned that other runs and workers should know soon."""
+        """Whether something was learned that must be stored soon for other runs and workers."""
         self._has_changed = False
         self._kept_at = clock.monotonic()
 
     @classmethod
     def of(cls, collection: Collection, space: CrawlSpace, store: MetaStore, *, clock: Clock) -> Self | None:
-        """Return what decides for a collection; None where it renders nothing."""
+        """Return the Rendering of a collection; None if it renders nothing."""
         return cls(space, collection.sites, store, clock=clock) if collection.renders else None
 
     def mode(self, url: str) -> Render:
         """Return whether a page is rendered: by rules.xml, else by the settings of its site, else by those of the collection.
 
-        A route behind # always is: without a browser it would be its page once more.
+        A route behind # always is: without a browser it would equal its page.
         """
         parsed = parse(url, routes=True)
         return Render.ALWAYS if parsed.fragment else mode_of(parsed, self._actions(parsed), self._sites)
 
-    def turn(self, url: str, *, needs_browser: bool) -> Turn:
+    def decide(self, url: str, *, needs_browser: bool) -> RenderDecision:
         """Return whether a page that was fetched is rendered; `needs_browser`: it looks like a script shell.
 
         Each YES and CHECK is followed by `rendered` or `failed`.
         """
         mode = self.mode(url)
         if mode is not Render.AUTO:
-            return Turn.YES if mode is Render.ALWAYS else Turn.NO
+            return RenderDecision.YES if mode is Render.ALWAYS else RenderDecision.NO
         name = group_of(parse(url))
         group = self._learned.groups.pop(name, None) or RenderGroup()
         self._learned.groups[name] = group
         self._learned.shorten()
-        turn = group.turn(is_shell=needs_browser)
+        decide = group.decide(is_shell=needs_browser)
         self._has_changed = True
-        if turn is not Turn.NO:
-            self._turns[url] = name, needs_browser, turn is Turn.CHECK
-            if len(self._turns) > _MOST_TURNS:  # of pages that were given up half-way
-                del self._turns[next(iter(self._turns))]
-        return turn
+        if decide is not RenderDecision.NO:
+            self._learning[url] = name, needs_browser, decide is RenderDecision.CHECK
+            if len(self._learning) > _MAX_LEARNING:  # of pages that were abandoned
+                del self._learning[next(iter(self._learning))]
+        return decide
 
     def is_conditional(self, url: str) -> bool:
-        """Return whether HTML that is unchanged means that the page is: not where scripts bring its content."""
+        """Return whether unchanged HTML means an unchanged page: not where scripts load its content."""
         mode = self.mode(url)
         if mode is not Render.AUTO:
             return mode is Render.NEVER
@@ -147,8 +147,8 @@ class Rendering:
         return group is None or not group.needs_browser
 
     def rendered(self, url: str, what: Rendered) -> None:
-        """Take in what came of a page that was rendered."""
-        group, is_shell, is_check = self._turns.pop(url, ("", False, False))
+        """Learn from the result of a rendered page."""
+        group, is_shell, is_check = self._learning.pop(url, ("", False, False))
         for counts in (self.counts, self._learned.counts):
             counts.pages += 1
             counts.checks += is_check
@@ -162,23 +162,23 @@ class Rendering:
             self._note_refused(parse(url).site, what.refused)
 
     def failed(self, url: str, why: str) -> None:
-        """Take in that a page could not be rendered. Nothing is learned from that."""
-        self._turns.pop(url, None)
+        """Note that a page could not be rendered. Nothing is learned from that."""
+        self._learning.pop(url, None)
         for counts in (self.counts, self._learned.counts):
             counts.failed += 1
         self._has_changed = True
 
-    def passed_over(self, url: str) -> None:
-        """Take in that a page was not rendered after all: it leads elsewhere, or had no turn. Nothing is learned from that, nor counted."""
-        self._turns.pop(url, None)
+    def skipped(self, url: str) -> None:
+        """Note that a page was not rendered after all: it leads elsewhere, or got no slot. Nothing is learned or counted."""
+        self._learning.pop(url, None)
 
     def keep(self, *, is_last: bool = False) -> None:
-        """Store what was learned, if it decides something or the last time was a while ago; at the end anyway."""
+        """Store what was learned, if it changes decisions or the last write was a while ago; always at the end."""
         now = self._clock.monotonic()
         if not (self._is_due or (self._has_changed and (is_last or now - self._kept_at >= KEEP_EVERY_S))):
             return
         self._kept_at = now
-        with suppress(StoreAway, StoreFull):  # tried again later; it costs some pages to learn it again
+        with suppress(StoreAway, StoreFull):  # retried later; a loss costs some pages to learn it again
             stored = learned_rendering(self._store)
             self._learned.take(stored)
             self._store.set_meta(RENDERING, self._written(stored.counts))
@@ -207,7 +207,7 @@ class Rendering:
 
 
 def learned_rendering(store: MetaStore) -> LearnedRendering:
-    """Return what was learned in earlier runs; it is learned again where that cannot be read."""
+    """Return what was learned in earlier runs; nothing where that cannot be read."""
     try:
         return msgspec.json.decode(store.get_meta(RENDERING) or "{}", type=LearnedRendering)
     except (msgspec.MsgspecError, RecursionError):

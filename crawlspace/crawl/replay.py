@@ -1,4 +1,4 @@
-"""Record archived pages again: an engine without a store, and what is recorded of the outcome of a stored response."""
+"""Replay archived pages: an engine without a store, and the outcomes of stored responses."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from crawlspace.status import LINKS_ONLY
 
 
 class RebuiltDocument(Struct):
-    """The outcome of one page; `kept` says why nothing was made of it, and its stored document stays."""
+    """The outcome of one page; `kept` is the reason why its stored document stays, if it does."""
 
     id: int
     kept: str = ""
     is_missing: bool = False
-    """The archive does not have its response."""
+    """Whether the archive lacks its response."""
     kind: OutcomeKind = OutcomeKind.DOCUMENT
     status: int = 200
     reason: Reason | None = None
@@ -45,13 +45,13 @@ class RebuiltDocument(Struct):
     last_modified: str | None = None
     declared_type: str | None = None
     record: bytes = b""
-    """The record of its document for the archive; empty where that has the same one."""
+    """The record of its document for the archive; empty if that has the same one."""
     response: Location | None = None
-    """Where the response is that it was made of."""
+    """The location of the response that it was rebuilt from."""
 
     @classmethod
     def of(cls, outcome: Outcome, canonical: int | None) -> Self:
-        """Return what is to be recorded of an outcome."""
+        """Return the part of an outcome to be recorded."""
         if not _may_be_recorded(outcome):
             return cls(outcome.id, kept=outcome.detail or f"it became {outcome.kind.value}, {outcome.status}")
         return cls(
@@ -89,7 +89,7 @@ class RebuiltDocument(Struct):
 
 
 class NoIndex:
-    """Gets no orders."""
+    """A sink that gets no orders."""
 
     name = EMBEDDED
 
@@ -104,15 +104,15 @@ class NoIndex:
 
 
 class ReplayEngine(Engine):
-    """`take` gets what came of each page that was begun."""
+    """Calls `take` with the result of each page."""
 
     def __init__(self, collection: Collection) -> None:
         self.memory = SqliteStore(IN_MEMORY, sinks=(EMBEDDED,))
         once = replace(collection, continuous=False)
         super().__init__(once, build_space(collection), store=self.memory, sinks=[NoIndex()], clock=SystemClock())
-        self.rendering = None  # what is archived of a rendered page is what the browser made of it
+        self.rendering = None  # the archive has a rendered page as the browser returned it
         self._begun: dict[int, UrlState] = {}
-        """Not among the URLs in flight: no site has a turn for them."""
+        """Not among the URLs in flight: they occupy no slot of their site."""
         self.take: Callable[[UrlState, RebuiltDocument], None] = lambda _state, _rebuilt: None
 
     def begin(self, state: UrlState) -> None:
@@ -123,20 +123,20 @@ class ReplayEngine(Engine):
         return id in self._begun
 
     def fetched(self, outcome: Outcome) -> bool:
-        """Take the outcome of a page that was begun. Return False when it is not awaited any more."""
+        """Process the outcome of a page. Return False when it is not awaited any more."""
         if (state := self._begun.pop(outcome.id, None)) is None:
             return False
         self.take(state, RebuiltDocument.of(outcome, self.canonical_key(state, outcome)))
         return True
 
     def keep(self, state: UrlState, why: str, *, is_missing: bool = False) -> None:
-        """Keep the document of a page that was begun, unless it has an outcome already; `why` is the reason."""
+        """Keep the document of a page, unless it has an outcome already; `why` is the reason."""
         if self._begun.pop(state.id, None) is not None:
             self.take(state, RebuiltDocument(state.id, kept=why, is_missing=is_missing))
 
 
 def _may_be_recorded(outcome: Outcome) -> bool:
-    """Return whether an outcome is of the page itself: a document, or that there is to be none. Errors are left to the next fetch."""
+    """Return whether an outcome is about the page itself: a document, or none by its directives. Errors are left to the next fetch."""
     if outcome.kind is OutcomeKind.DOCUMENT:
         return outcome.checksum is not None
     return outcome.kind is OutcomeKind.EXCLUDED and outcome.status in LINKS_ONLY

@@ -18,14 +18,14 @@ from crawlspace.text import counted, printable
 from crawlspace.urls import parse
 
 MOST_SITES = 1_000
-"""Sites of which a page that may need a browser is named, or that an error is noted of."""
+"""Maximal sites with a page that may need a browser, or with errors."""
 SHOWN = 3
 _ANSWERS_TO_OWN_CODE = (*LINKS_ONLY, 304)
 _NOT_FETCHED = (int(Status.ROBOTS_FORBIDDEN), int(Status.EXCLUDED), int(Status.EXCLUDED_HERE))
 
 
 class RunStart:
-    """The run of this process. It begins when the object is made; a continuous crawl has no beginning."""
+    """The run of this process. It begins when the object is created; a continuous crawl has no beginning."""
 
     def __init__(self, store: RunStore, clock: Clock, *, continuous: bool) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class RunStart:
         return self._began is not None
 
     def check_clock(self) -> None:
-        """Move the beginning of the run back to now if the clock was set back, so that later fetches count as fetched in it."""
+        """Move the beginning of the run back to now if the clock was set back, so that later fetches count as part of it."""
         if self._began is not None and (now := int(self._clock.now())) < self._began:
             self._began = now
             self._store.begin_run(now, resumes=True)
@@ -102,15 +102,15 @@ class RunCounters:
     pushes: int = 0
     deletes: int = 0
     by_kind: Counter[OutcomeKind] = field(default_factory=Counter)
-    """The outcomes of what was fetched; they add up to `fetched`."""
+    """Outcomes of fetched URLs; they add up to `fetched`."""
     by_status: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     without_item: int = 0
-    """Pages that had a document, and for which the spider or an item pipeline gave none."""
+    """Pages with a document for which the spider or an item pipeline returned no item."""
     moves: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Pages whose document was found at another address, by the old and the new scheme and host."""
     own_requests: Counter[str] = field(default_factory=Counter)
-    """Requests of the spider's own: `yielded`, and of these `failed`, `refused` and `left_out`."""
+    """Requests made by the spider: `yielded`, and of these `failed`, `refused` and `left_out`."""
     browser_pages: dict[str, str] = field(default_factory=dict)
     """The first page that may need a browser of each site, of MOST_SITES at most."""
 
@@ -157,22 +157,22 @@ class Run:
     start_sites: Collection[str]
     unreachable: Mapping[str, str]
     with_documents: Collection[str]
-    """The unreachable sites with documents in the index: a dead link to another site is no fault of a run."""
+    """The unreachable sites with indexed documents: a dead link to another site is no fault of a run."""
     has_documents: bool
     failing: Collection[str] = ()
-    """The sites that had errors, and whose last answers were failures for the most part: not a page fails there, but the site."""
+    """Sites with errors whose last answers were mostly failures: the site fails, not a page."""
     refused_logins: Mapping[str, str] = field(default_factory=dict)
-    """The sites with pages that are due and wait because their log-in is refused, with what that means."""
+    """Sites with due pages that wait because their log-in is refused, with the explanation."""
     without_login: Mapping[str, str] = field(default_factory=dict)
-    """Those that wait because nobody could log in for now."""
+    """Sites that wait because logging in is impossible for now."""
 
 
 def faults_of(run: Run) -> list[str]:
-    """Return the faults of a run, the worst first; empty if it did its work."""
+    """Return the faults of a run, the worst first; empty if it succeeded."""
     progress = run.progress
     if run.refused_logins:
         return [f"{site} waits for its log-in: {why}" for site, why in sorted(run.refused_logins.items())[:SHOWN]]
-    if run.without_login and not _has_shown(progress):
+    if run.without_login and not _has_page(progress):
         return [f"{site} waits for its log-in: {why}" for site, why in sorted(run.without_login.items())[:SHOWN]]
     if run.start_sites and all(site in run.unreachable for site in run.start_sites):
         causes = {site: run.unreachable[site] for site in sorted(run.start_sites)}
@@ -193,17 +193,17 @@ def faults_of(run: Run) -> list[str]:
             f"no page gave an item, not even {pages} indexed: look at parse() or document() of the spider, and at ITEM_PIPELINES"
         ]
     # Dead links, and pages that fail while their site answers others, are no fault of a run in which nothing else was due.
-    is_loop = progress.by_status[Status.REDIRECT_LOOP] > 0  # then redirects lead around, and none of them to a page
+    is_loop = progress.by_status[Status.REDIRECT_LOOP] > 0  # then redirects loop, and none leads to a page
     failed = progress.errors + (progress.by_kind[OutcomeKind.REDIRECTED] if is_loop else 0)
     if failed == progress.fetched and (run.failing or not run.has_documents):
         codes = sorted((code, count) for code, count in progress.by_status.items() if code not in _NOT_FETCHED)
-        how = "no page could be read, because redirects lead back to themselves" if is_loop else "every page of the run failed"
+        how = "no page could be read, because of redirect loops" if is_loop else "every page of the run failed"
         return [f"{how}: {', '.join(f'{count:,} × {code}' for code, count in codes[:SHOWN])}"]
     return []
 
 
 def failing_sites(store: ResultStore, sites: Iterable[str], policy: RecrawlPolicy) -> set[str]:
-    """Return those of these sites whose last answers were failures, or pages that are gone, for the most part."""
+    """Return the sites whose last answers were mostly failures, or pages that are gone."""
     healths = {site: store.health(site) for site in sites}
     return {
         site
@@ -212,8 +212,8 @@ def failing_sites(store: ResultStore, sites: Iterable[str], policy: RecrawlPolic
     }
 
 
-def _has_shown(progress: RunCounters) -> bool:
-    """Return whether any page of the run was shown."""
+def _has_page(progress: RunCounters) -> bool:
+    """Return whether any page of the run was obtained."""
     return any(count for kind, count in progress.by_kind.items() if kind not in (OutcomeKind.FAILED, OutcomeKind.GONE))
 
 

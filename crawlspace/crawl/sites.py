@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 _NO_TIMETABLE = Slot(None, suspended=False, until=inf)
 THROTTLED_SITES = 50_000
-"""Sites whose delay is remembered, at least; others begin with the start delay again."""
+"""Minimal number of sites whose delay is remembered; others start with the start delay again."""
 FEW_FAILURES = 3
 """Failed requests in a row before the time counts, because single pages may hang."""
 DAY_S = 86_400.0
@@ -48,11 +48,11 @@ _ANSWERED_BITS = 1 << 23
 KEPT_OUT = "kept_out"
 """Meta: by site, the known URLs excluded by the limit of a host only, and the documents held for it, at the last rule change."""
 _LIMITED_SITES = 10_000
-"""Maximal sites recorded; at others a new URL may take the place of an older one."""
+"""Maximal sites recorded; at others a new URL may replace an older one."""
 
 
 def robots_of(collection: Collection, store: RobotsStore, clock: Clock) -> Robots:
-    """Return what reads robots.txt for a collection."""
+    """Return the robots.txt cache of a collection."""
     return Robots(
         store,
         clock=clock,
@@ -92,7 +92,7 @@ class RequestedDelays(Protocol):
 
 
 class _Prescribed(NamedTuple):
-    """The pace of a site before its latency counts, and whether the target concurrency of AutoThrottle does not raise it."""
+    """The pace of a site without its latency, and whether AutoThrottle's target concurrency must not raise it."""
 
     pace: Pace
     is_concurrency_fixed: bool
@@ -114,7 +114,7 @@ class SiteDelays:
         self._requested = requested
         self._throttle = AutoThrottle(collection.throttle) if collection.throttle is not None else None
         self._together = ceil(collection.throttle.target_concurrency) if collection.throttle is not None else 1
-        """Requests to one site at a time that the target concurrency needs."""
+        """Concurrent requests to one site that the target concurrency needs."""
         self._slot = _NO_TIMETABLE
         self._slot_read_at = inf
         """Time of the last look-up of the slot; infinite before the first."""
@@ -131,7 +131,7 @@ class SiteDelays:
         )
 
     def answered(self, site: str, outcome: Outcome) -> bool:
-        """Have the delay of a site follow its latency, if it is to. Returns whether its pace has changed."""
+        """Adapt the delay of a site to its latency, if configured. Return whether its pace has changed."""
         if self._throttle is None or outcome.latency_s is None:
             return False
         least_s = self._prescribed(site).pace.delay_s
@@ -159,7 +159,7 @@ class SiteDelays:
         return self._present().suspended
 
     def phase(self) -> tuple[float | None, bool]:
-        """Return what the slot sets for all sites: its delay in seconds or None, and whether requests are suspended."""
+        """Return the settings of the slot for all sites: its delay in seconds or None, and whether requests are suspended."""
         slot = self._present()
         return slot.delay_s, slot.suspended
 
@@ -171,7 +171,7 @@ class SiteDelays:
 
 
 class AutoThrottle:
-    """The delays of the sites of this process. `least_s` is what settings, time of the week and robots.txt ask for."""
+    """The delays of the sites of this process. `least_s` is the minimum by settings, time of the week and robots.txt."""
 
     def __init__(self, settings: ThrottleSettings) -> None:
         self._settings = settings
@@ -183,13 +183,13 @@ class AutoThrottle:
         return max(least_s, self._settings.start_delay_s if delay_s is None else delay_s)
 
     def answered(self, site: str, *, latency_s: float, status: int, least_s: float) -> bool:
-        """Take the latency of a response. Returns whether the delay of the site has changed."""
+        """Adapt to the latency of a response. Return whether the delay of the site has changed."""
         settings = self._settings
         before_s = self.delay_s(site, least_s=least_s)
         target_s = latency_s / settings.target_concurrency
         after_s = max(target_s, (before_s + target_s) / 2)
         after_s = max(least_s, min(after_s, settings.max_delay_s))
-        if status != HTTPStatus.OK and after_s < before_s:  # errors are fast, and would make a failing site be asked more often
+        if status != HTTPStatus.OK and after_s < before_s:  # errors are fast, and would increase the requests to a failing site
             after_s = before_s
         self._delays.put(site, after_s)
         if settings.debug:
@@ -260,7 +260,7 @@ class SiteFailures:
         site, scheme = fetch.site, fetch.scheme
         elsewhere = fetch.target_site != site
         if elsewhere and status == Status.EXCLUDED:
-            status = HTTPStatus.NOT_FOUND  # redirected to an address that the rules forbid: as for a forbidden host
+            status = HTTPStatus.NOT_FOUND  # redirected to a forbidden address: as for a forbidden host
         if not elsewhere and status in (Status.NO_SUCH_HOST, Status.EXCLUDED):
             self._robots.allow_briefly(site, scheme)  # each of its URLs will get its own error
             self._frontier.unblock(site)
@@ -282,8 +282,8 @@ class SiteFailures:
     def robots_to_fetch(self, state: UrlState) -> FetchRobots | None:
         """Return the robots.txt to request before a URL; None if the URL must wait, because that of its scheme cannot be read.
 
-        In place of an unreadable one, it is that of the site's other scheme, if unknown: so an unreachable host is recognised at
-        once, however many URLs it has.
+        If it is unreadable, the one of the site's other scheme is returned, if unknown: so an unreachable host is recognised at once, however
+        many URLs it has.
         """
         fetch = FetchRobots.of(state)
         blocked = self._blocked.get(state.site)
@@ -326,7 +326,7 @@ class SiteFailures:
         if status in UNREACHABLE:
             logger.warning("%s is unreachable: %s (%s): %s", site, cause, status, what)
         else:
-            logger.warning("%s gives no robots.txt: %s: %s", site, cause, what)
+            logger.warning("%s has no readable robots.txt: %s: %s", site, cause, what)
 
     # --- pages ----------------------------------------------------------------------------------------------------
 
@@ -365,7 +365,7 @@ class SiteFailures:
         return {site: one.cause for site, one in self._failing.items() if site not in self._answered} | self.causes
 
     def end(self) -> None:
-        """Count a complete run for the sites with too few URLs to be given up, and no response."""
+        """Count a complete run for the sites without a response that had too few URLs to be given up."""
         for site, failing in self._failing.items() if self._frontier.is_done() else ():
             if site not in self.causes:
                 self._count_failing(site, failing)
@@ -430,7 +430,7 @@ class _Answered:
 
 
 class HostRoom:
-    """The number of URLs that hosts may still have in this run."""
+    """The remaining number of URLs that hosts may have in this run."""
 
     def __init__(self, store: Store, limits_of: Callable[[str, int], Limits], *, run_ends: bool) -> None:
         """`limits_of` returns the limits of a host and port. In a continuous run no URL waits for the next start."""
@@ -448,14 +448,14 @@ class HostRoom:
         return self._limits_of(host, int(port)).max_urls_per_host
 
     def taken(self, host: str) -> int:
-        """Return the number of places taken at a host, those reserved for excluded URLs included."""
+        """Return the number of URLs counted for a host, including those reserved for excluded URLs."""
         return self._store.host_count(host) + self._kept_out[host] + self._numbers[host]
 
-    def is_coming(self, url: NewUrl) -> bool:
+    def is_inserting(self, url: NewUrl) -> bool:
         """Return whether a URL is counted as being inserted."""
         return url.url in self._adding
 
-    def coming(self, urls: Iterable[NewUrl]) -> None:
+    def inserting(self, urls: Iterable[NewUrl]) -> None:
         """Count unknown URLs as being inserted."""
         for one in urls:
             host = self._adding[one.url] = one.site.rpartition(":")[0]
@@ -477,7 +477,7 @@ def kept_out(store: Store) -> Counter[str]:
 
 
 def has_room(store: Store, limits: KnownUrlDecisions) -> bool:
-    """Return whether a host with excluded or held URLs is below its limit; True if that was never recorded."""
+    """Return whether a host with excluded or held URLs is below its limit; True if never recorded."""
     if not limits.hosts_are_limited:
         return False
     if not store.get_meta(KEPT_OUT):

@@ -1,4 +1,4 @@
-"""What a start does before fetching: update the store for changed rules, settings and clock."""
+"""Prepare a crawl: update the store for changed rules, settings and clock."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def build_deletion_limit(collection: Collection) -> DeletionLimit:
 
 
 def build_rediscovery(collection: Collection, space: CrawlSpace, *, spider: SpiderCode = UNKNOWN_SPIDER) -> Rediscovery:
-    """Return the collection's checks and what is known of its spider, to be compared with those of the last start."""
+    """Return the collection's checks and its spider's properties, to be compared with those of the last start."""
     checks = Checks(
         rules=collection.rules,
         limits=collection.limits,
@@ -126,7 +126,7 @@ def open_engine(
     archiving: Archiving | None = None,
     spider: SpiderCode = UNKNOWN_SPIDER,
 ) -> Startup:
-    """Bring the store in line and make the engine; the start URLs are entered. `spider`: what is known of the spider's code.
+    """Update the store, create the engine, and insert the start URLs. `spider`: properties of the spider's code.
 
     Raises ConfigError, before any change, if the rules refuse all start URLs. After a kill, the next start continues.
     """
@@ -156,7 +156,7 @@ def open_engine(
         archiving=archiving,
     )
     folded, lost = engine.read_folded()
-    mark_unknown_depths(store, [new.key for new in lost])  # what led to the folded URL may not lead to the other one
+    mark_unknown_depths(store, [new.key for new in lost])  # links to the folded URL may not lead to the other one
     engine.count_written(pushes=folded.pushes, deletes=folded.deletes)
     if plan is not None:
         _forget_sites_outside(store, space)
@@ -174,7 +174,7 @@ def _forget_sites_outside(store: Store, space: CrawlSpace) -> None:
 
 
 def _apply_content(store: Store, collection: Collection) -> None:
-    """Begin a generation if the settings change what a page yields."""
+    """Begin a generation if settings of the content have changed."""
     before = store.get_meta(CONTENT)
     if before == collection.content_hash:
         return
@@ -184,7 +184,7 @@ def _apply_content(store: Store, collection: Collection) -> None:
 
 
 def content_changed(store: Store, collection: Collection) -> bool:
-    """Return whether settings have changed since the last start by which an unchanged page may yield something else, such as links."""
+    """Return whether settings have changed by which an unchanged page may have other content, such as links, than at the last start."""
     return store.get_meta(CONTENT) not in (None, collection.content_hash)
 
 

@@ -1,9 +1,9 @@
 """Traps: sites that have ever more URLs and no new documents, as calendars, session ids and relative links that stack up have.
 
-Pages are counted by site and pattern of their URL when they are fetched for the first time. Where nearly all of the last pages of a pattern
-show what others of the pattern show, it is named, with the rule that would stop it. Nothing is cut off: whether the pages are of use is for
-a person to decide. Memory is bounded, whatever a site does: patterns that were not seen for long are forgotten, and texts are bits of a
-table that is emptied before it is too full to be of use.
+Pages are counted by site and pattern of their URL when they are fetched for the first time. If nearly all of the last pages of a pattern
+repeat others of the pattern, it is reported, with the rule that would stop it. Nothing is excluded: whether the pages are useful is for a
+person to decide. Memory is bounded for any site: the least recently used patterns are forgotten, and texts are bits of a table that is
+cleared before it is too full.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from crawlspace.rules.url_options import SESSION_SEGMENT, TICKETS
 from crawlspace.text import printable
 
 WINDOW = 100
-"""Pages of a pattern that are judged together: fewer can be chance, as a section that was only begun."""
+"""Pages of a pattern that are evaluated together: fewer can be chance, such as a new section."""
 REPEATS = 90
-"""Of these, how many must show nothing new. A paginated archive, or a shop, has hardly any; a shop with a parameter for the order of its lists
-has at most some half."""
+"""How many of them must show nothing new. A paginated archive or a shop has hardly any; a shop with a parameter for sorting has at most
+about half."""
 CHAIN = 10
-"""Links by which a page is farther than the first one of its pattern, so that its text is compared without numbers and dates: a calendar links
-from month to month, while pages with tables of numbers are found through a list."""
+"""Additional depth of a page, compared with the first of its pattern, from which its text is compared without numbers and dates: a calendar
+links from month to month, while pages with tables of numbers are found through a list."""
 PATTERNS = 5_000
 _WINDOW_BITS = (1 << WINDOW) - 1
 _BITS = 1 << 23
 _MOST_TEXTS = 400_000
-"""Texts in the table, whose bits are a megabyte: less than 5 in 100 new texts are taken for known ones."""
+"""Maximal texts in the table, whose bits are a megabyte: less than 5 in 100 new texts are mistaken for known ones."""
 _READ = 20_000
 """Characters of a text that are compared without numbers."""
 _LONG = 200
@@ -45,7 +45,7 @@ class Trap(msgspec.Struct, frozen=True):
     site: str
     pattern: str
     pages: int
-    """Pages of the pattern that were fetched for the first time in that run, when it was noticed."""
+    """Pages of the pattern fetched for the first time in that run, when it was noticed."""
     repeats: int
     """How many of the last WINDOW of them showed nothing new."""
     example: str
@@ -72,7 +72,7 @@ class Trap(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Pages:
-    """What is known of the pages of one pattern."""
+    """The pages of one pattern."""
 
     first: str
     first_depth: int
@@ -91,7 +91,7 @@ class TrapWatch:
         self._count = 0
 
     def page(self, state: UrlState, outcome: Outcome) -> Trap | None:
-        """Count a document that was fetched for the first time. Return the trap that it shows to be one, once for each pattern."""
+        """Count a document that was fetched for the first time. Return a trap that it reveals, once for each pattern."""
         document = outcome.document
         if document is None or outcome.checksum is None:
             return None
@@ -125,9 +125,9 @@ class TrapWatch:
         return pattern, pages
 
     def _is_known(self, text: bytes) -> bool:
-        """Return whether the same was given before, and remember it."""
-        place = hash(text) % _BITS
-        byte, bit = place >> 3, 1 << (place & 7)
+        """Return whether a text was given before, and remember it."""
+        index = hash(text) % _BITS
+        byte, bit = index >> 3, 1 << (index & 7)
         if self._texts[byte] & bit:
             return True
         self._count += 1
@@ -140,13 +140,13 @@ class TrapWatch:
 def patterns_of(url: str) -> list[str]:
     """Return the patterns of a URL in normal form, the narrower first: with parameters, also the one of all paths with these.
 
-    Digits are one #, words that look like ids and the values of parameters one *, and a segment that comes again is left out, where none has
+    Digits are one #, words that look like ids and the values of parameters one *, and repeated segments are left out, unless one has
     digits. Parameters are those of the query, and those of the path after a semicolon.
     """
     origin, path, names = _parts(url)
     segments = path.split("/")[1:]
     different = list(dict.fromkeys(segments))
-    again = len(different) < len(segments) and not any(map(_DIGITS.search, segments))  # a month may be the number of a day, too
+    again = len(different) < len(segments) and not any(map(_DIGITS.search, segments))  # a month may equal the number of a day
     shown = "/".join(map(_word, different if again else segments)) + ("/…" if again else "")
     query = "?" + "&".join(f"{name}=*" for name in names) if names else ""
     of_path = "".join(f"/{_SESSION}" if name == SESSION_SEGMENT else f";{name}=*" for name in _path_values(path))
@@ -157,7 +157,7 @@ def patterns_of(url: str) -> list[str]:
 
 
 def stopping_rule(first: str, last: str) -> str:
-    """Return what would stop a trap, by the first and the last URL of its pattern: a setting, or a line of crawl.rules."""
+    """Return the setting, or line of crawl.rules, that would stop a trap, by the first and the last URL of its pattern."""
     origin, path, names = _parts(last)
     in_path, first_in_path = _path_values(path), _path_values(_parts(first)[1])
     differing = sorted(name for name, value in in_path.items() if first_in_path.get(name) != value)
@@ -177,7 +177,7 @@ def stopping_rule(first: str, last: str) -> str:
 
 
 _DATE = re.compile(r"(?i)date|day|month|year|week|from|to$|start|end|page|offset|jahr|monat|tag|woche|datum|mois|annee|jour")
-"""Names of parameters that choose what is shown, so that leaving them out would lose pages."""
+"""Names of parameters that select content, so that dropping them would lose pages."""
 _SESSION = "(*)"
 _SHORTEST_ID = 16
 _DIGITS = re.compile(r"[0-9]+")
@@ -196,7 +196,7 @@ def _values(url: str) -> Mapping[str, str]:
 
 
 def _path_values(path: str) -> Mapping[str, str]:
-    """Return the parameters of a path by name; segments with session ids by what drops these."""
+    """Return the parameters of a path by name; segments with session ids under SESSION_SEGMENT."""
     if ";" not in path and "(" not in path:
         return {}
     values = {}
@@ -253,7 +253,7 @@ _OF_CALENDARS = frozenset(
     st nd rd th am pm
     """.split()
 )
-"""Words of dates in the languages that sites of Europe and America mostly have; in others a calendar is noticed by its empty or equal pages."""
+"""Words of dates in the most frequent languages of Europe and America; in others a calendar is noticed by its empty or equal pages."""
 
 
 def without_dates(text: str) -> str:

@@ -349,7 +349,7 @@ class Prefetch:
                 site
                 for site in sites
                 if not (site in sites.wanted or site in sites.leaving or site in self._needed or frontier.open_requests(site))
-                and (not sites.has_buffered(site) or site in frontier.given_up_sites or frontier.next_turn_in(site) > FAR_S)
+                and (not sites.has_buffered(site) or site in frontier.given_up_sites or frontier.next_slot_in(site) > FAR_S)
             ]
         )
 

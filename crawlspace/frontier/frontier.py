@@ -172,7 +172,7 @@ class Frontier:
             self._address_groups.join(site_queue, address)
         self._settle(site_queue)
 
-    def next_turn_in(self, site: str) -> float:
+    def next_slot_in(self, site: str) -> float:
         """Return the seconds until the site's own delay is over; 0.0 if it is."""
         return 0.0 if (site_queue := self._sites.get(site)) is None else max(0.0, site_queue.next_turn - self._clock.monotonic())
 

@@ -95,7 +95,7 @@ class AddressGroup:
     """The sites at one address. One site at a time has the turn, for one request; the others wait in line."""
 
     address: str
-    turn: SiteQueue | None = None
+    holder: SiteQueue | None = None
     """The site with a request in flight, or with the next one."""
     line: deque[SiteQueue] = field(default_factory=deque)
     """Sites that are ready but for the group, in order of arrival."""

@@ -157,9 +157,9 @@ class AddressGroups:
         address_group = site_queue.address_group
         if address_group is None or not site_queue.pace.delay_s:
             return -inf
-        if address_group.turn is None:
-            address_group.turn = site_queue
-        elif address_group.turn is not site_queue:
+        if address_group.holder is None:
+            address_group.holder = site_queue
+        elif address_group.holder is not site_queue:
             if not site_queue.waits_for_group:
                 site_queue.waits_for_group = True
                 address_group.line.append(site_queue)
@@ -171,16 +171,16 @@ class AddressGroups:
         address_group = site_queue.address_group
         if address_group is None or not site_queue.pace.delay_s:
             return True
-        return address_group.turn is site_queue and not (site_queue.in_flight and address_group.line)
+        return address_group.holder is site_queue and not (site_queue.in_flight and address_group.line)
 
     def pass_on(self, site_queue: SiteQueue) -> SiteQueue | None:
         """End the turn of a site, if it has it and no request is in flight; return the next site."""
         address_group = site_queue.address_group
-        if address_group is None or address_group.turn is not site_queue or site_queue.in_flight:
+        if address_group is None or address_group.holder is not site_queue or site_queue.in_flight:
             return None
         if site_queue.last_request_at > address_group.last_request_at:
             address_group.last_request_at, address_group.delay_s = site_queue.last_request_at, site_queue.pace.delay_s
-        address_group.turn = address_group.line.popleft() if address_group.line else None
-        if address_group.turn is not None:
-            address_group.turn.waits_for_group = False
-        return address_group.turn
+        address_group.holder = address_group.line.popleft() if address_group.line else None
+        if address_group.holder is not None:
+            address_group.holder.waits_for_group = False
+        return address_group.holder

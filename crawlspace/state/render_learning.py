@@ -34,7 +34,7 @@ _LONGEST_GROUP = 200
 _DIGITS = re.compile(r"\d+")
 
 
-class Turn(Enum):
+class RenderDecision(Enum):
     """Whether a page is rendered now."""
 
     NO = "no"
@@ -110,21 +110,21 @@ class RenderGroup(Struct, array_like=True):
         """Whether pages of the group have gained by rendering, and are rendered."""
         return self.gained > 0 and self.needs is not Needs.NONE
 
-    def turn(self, *, is_shell: bool) -> Turn:
+    def decide(self, *, is_shell: bool) -> RenderDecision:
         """Return whether the next page is rendered, and count it."""
         if self.needs is Needs.ALL or (is_shell and self.needs is Needs.SHELLS):
-            return Turn.YES
+            return RenderDecision.YES
         if is_shell:
             self.shells_passed += 1
             if self.shells_passed < CHECK_EVERY:
-                return Turn.NO
+                return RenderDecision.NO
             self.shells_passed = 0
         else:
             self.pages_passed += 1
             if self.pages_passed < CHECK_EVERY:
-                return Turn.NO
+                return RenderDecision.NO
             self.pages_passed = 0
-        return Turn.CHECK
+        return RenderDecision.CHECK
 
     def learn(self, *, is_shell: bool, gains: bool) -> bool:
         """Take in what came of a page that was rendered; return whether other pages are rendered now than before."""

@@ -211,7 +211,7 @@ def test_a_tick_and_the_end_do_not_send_both(open_crawl: MakeCrawl, monkeypatch:
         for _ in range(turns):
             await asyncio.sleep(0)
         await drain.close_spider()
-        assert crawl.engine.deliveries.most_waiting == 0
+        assert crawl.engine.deliveries.max_backlog == 0
         index.tick()  # one that was due at the same moment
         await all_done()
 

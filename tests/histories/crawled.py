@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from crawlspace.access.login_states import forget_refused, refused_logins
-from crawlspace.crawl.sinks.deliveries import have_filled, lacks_documents
+from crawlspace.crawl.sinks.deliveries import lacks_documents, request_backfill
 from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.model import Held, State, UrlState
@@ -114,17 +114,17 @@ class SearchedCollection(ArchivedCollection):
                 search.is_named = True
                 store.use_sinks(self._crawler.sinks)
                 if store.counts().indexed:
-                    have_filled(store, SEARCH)
+                    request_backfill(store, SEARCH)
                 self._say("the settings name the search server")
             elif what < 0.3:
-                have_filled(store, SEARCH)
+                request_backfill(store, SEARCH)
                 self._say("the search server is to be filled")
             elif what < 0.6:
                 search.lose(store)
                 self._say("the search server has lost its index, and is to be filled")
             else:
                 waiting = store.backlog(SEARCH)
-                have_filled(store, SEARCH)
+                request_backfill(store, SEARCH)
                 store.withdraw(SEARCH, deletes=False)
                 self._say(f"of {waiting} orders for the search server the pushes are dropped")
                 self._report.met["pushes for the search server dropped"] += waiting > 0

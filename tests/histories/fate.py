@@ -185,7 +185,7 @@ _A_WHILE_S = 300.0
 
 def wait(engine: Engine, clock: FakeClock, *, until: float, send: Callable[[], None]) -> bool:
     """Advance the clock until a request may be due; return False when nothing is worth waiting for."""
-    if engine.deliveries.hold_up:
+    if engine.deliveries.blocks_crawl:
         send()
         clock.advance(1)
         return True

@@ -10,8 +10,8 @@ from typing import Protocol
 from crawlspace.clock import FakeClock
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.sinks.deliveries import have_filled
-from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.crawl.sinks.backfill import Backfill
+from crawlspace.crawl.sinks.deliveries import request_backfill
 from crawlspace.document import Document, IndexOrder
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.json_client import Connection
@@ -55,7 +55,7 @@ class SimulatedSearch:
         """Whether it lacked documents at any time."""
         self._may_be_killed = self._is_killed = False
         self._sink: OpenSearchSink | None = None
-        self.filling: Filling | None = None
+        self.filling: Backfill | None = None
         """Sends it the documents it lacks, in a crawl by one process."""
 
     def open(self, *, may_be_killed: bool) -> OpenSearchSink:
@@ -64,9 +64,9 @@ class SimulatedSearch:
         self._sink = self._made()
         return self._sink
 
-    def filling_of(self, store: Store, engine: Engine, archive: Archive | None) -> Filling:
+    def filling_of(self, store: Store, engine: Engine, archive: Archive | None) -> Backfill:
         """Return what sends the sink what it lacks, for a worker of that crawl."""
-        return Filling(store, SEARCH, engine.clock, archive or _NoArchive(), engine.due)
+        return Backfill(store, SEARCH, engine.clock, archive or _NoArchive(), engine.due)
 
     def end(self) -> None:
         """As a crawl ends."""
@@ -85,7 +85,7 @@ class SimulatedSearch:
         self._server.ask("DELETE", f"/{INDEX}-000001")
         self.fail_again()
         forget_mark(store, SEARCH)
-        have_filled(store, SEARCH)
+        request_backfill(store, SEARCH)
 
     def end_faults(self) -> None:
         self._faults.end()
@@ -154,7 +154,7 @@ class _NoArchive:
         return None
 
 
-def fill(drain: Drain, filling: Filling | None) -> bool:
+def fill(drain: Drain, filling: Backfill | None) -> bool:
     """Order some of the documents that a sink lacks; return whether there may be more."""
     return filling is not None and drain.sink == SEARCH and not drain.is_unavailable and filling.step()
 

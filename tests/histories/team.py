@@ -19,7 +19,7 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
 from crawlspace.crawl.run import FetchPage, FetchRobots
-from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.crawl.sinks.backfill import Backfill
 from crawlspace.crawl.startup import Startup, build_space, open_engine, rules_of
 from crawlspace.distributed.prefetch import Prefetch
 from crawlspace.distributed.shared_store import SharedStore
@@ -81,7 +81,7 @@ class Member:
     width: int
     commits: float
     clock: Clock
-    filling: Filling | None = None
+    filling: Backfill | None = None
     in_flight: list[FetchPage | FetchRobots] = field(default_factory=list)
 
     def __post_init__(self) -> None:

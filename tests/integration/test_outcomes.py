@@ -123,7 +123,7 @@ def test_every_fetch_ends_in_its_outcome(crawled: tuple[Project, Server, str]) -
 def test_a_redirect_without_a_target_says_what_it_is(crawled: tuple[Project, Server, str]) -> None:
     known = states(crawled[0])
     assert {path: known[path].detail for path in ("/choices", "/nowhere", "/no-location")} == {
-        "/choices": "it offers several pages (300) and prefers none: its links are taken",
+        "/choices": "it offers several pages (300) and prefers none: its links are followed",
         "/nowhere": "http://[/",
         "/no-location": "it redirects (302) without naming a target",
     }

@@ -1,1 +1,1 @@
-"""Link depths: URLs found nearer than before, and depths that may be wrong, which are settled at the end of a run."""
+"""Link depths: URLs found at a smaller depth, and depths that may be wrong, which are settled at the end of a run."""

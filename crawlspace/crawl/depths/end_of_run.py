@@ -1,4 +1,4 @@
-"""What the end of a run does: link depths are settled, and orphans deleted if CRAWLSPACE_ORPHANS says so."""
+"""The end of a run: settle link depths, and delete orphans if CRAWLSPACE_ORPHANS demands it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crawlspace.text import counted
 logger = logging.getLogger(__name__)
 
 STARTS = "start_keys"
-"""Meta: the keys of the start URLs at the last start, with spaces between."""
+"""Meta: the keys of the start URLs at the last start, separated by spaces."""
 
 
 def end_run(engine: Engine) -> None:
@@ -36,9 +36,9 @@ def end_run(engine: Engine) -> None:
             f"; no way leads from a start URL to {found.orphaned:,} of them" if found.orphaned else "",
         )
     store.set_meta(RUN, str(run))
-    # What comes back into the crawl space by that was not settled, and may be marked as an orphan.
+    # A URL readmitted to the crawl space by that was not settled, and may be marked as an orphan.
     engine.fetch_again(effects, linked=True)
-    if engine.is_alone and store.get_meta(LOWERED):  # else another worker may have ended before that
+    if engine.is_alone and store.get_meta(LOWERED):  # else another worker may have ended earlier
         store.set_meta(LOWERED, "")
     if collection.orphans_after is not None:
         deleted = delete_orphans(
@@ -59,11 +59,11 @@ def end_run(engine: Engine) -> None:
                 f"{deleted.held:,}",
             )
         engine.orphans_deleted(pushes=deleted.pushes, deletes=deleted.deletes)
-    engine.forget_known()  # a crawl that goes on may find again, or nearer, what it has found before
+    engine.forget_known()  # a continuing crawl may find URLs again, or at a smaller depth
 
 
 def begin_run(store: Store, collection: CrawledCollection, clock: Clock, *, rules_changed: bool) -> None:
-    """Settle the link depths that a run which was stopped has left, before changed rules are applied to them; mark removed start URLs."""
+    """Settle the link depths that a stopped run has left, before changed rules are applied to them; mark removed start URLs."""
     now_keys = start_keys(collection)
     before = get_integers(store, STARTS)
     removed = before - now_keys
@@ -83,7 +83,7 @@ def pending_depths(store: Store, collection: CrawledCollection) -> dict[int, int
 
 
 def mark_unknown_depths(store: Store, keys: Iterable[int]) -> None:
-    """Have URLs that were entered at a depth which is not known get a true one at the end of the run."""
+    """Mark URLs that were inserted at an unknown depth, so that it is computed at the end of the run."""
     store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in keys})
 
 

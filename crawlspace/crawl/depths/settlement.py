@@ -1,10 +1,10 @@
-"""Link depths are true for the stored links: those that may be wrong are computed again, in one pass over all links.
+"""Keep link depths consistent with the stored links: those that may be wrong are computed again, in one pass over all links.
 
-A URL keeps the page that gave it its depth. When that page lost the link or went, the store has marked the URL (`state/depths.py`). It
-and all whose depth came through it get the smallest depth that any page gives them; those that no way leads to from a start URL are
+A URL keeps the page that gave it its depth. When that page loses the link or is deleted, the store marks the URL (`state/depths.py`). It and
+all URLs whose depth came through it get the smallest depth that any page gives them; those that cannot be reached from a start URL are
 orphaned. Memory grows with the number of these URLs, not with that of all; a collection in which none is marked costs nothing.
 
-Killed half-way, the next settlement does the same again: the marks are removed last, and what depends on others is written before them.
+After a kill, the next settlement repeats it: the marks are removed last, and URLs that depend on others are written before them.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ from crawlspace.state.store import MetaStore, Store
 from crawlspace.status import OUT_OF_SPACE
 
 RUN = "run"
-"""Meta: the number of the last run that came to its end."""
+"""Meta: the number of the last completed run."""
 ANY_GIVER = "depths_any"
-"""Meta: 1 if so many pages left the crawl space that no marks were made for what they lead to."""
+"""Meta: 1 if so many pages left the crawl space that the URLs they link to were not marked."""
 DEEPER = "depths_beyond_limit"
 """Meta: 1 if URLs are deeper than DEPTH_LIMIT since their depths were computed again, so that the next start excludes them."""
 BATCH = 5_000
 """URLs or pages read or written at once."""
 _FAR = 1 << 30
 HELD_AS_ORPHAN = 1
-"""As `held_mark` beside `Held.MANY`: the deletion is held because no way leads to the URL, and no longer than that."""
+"""`held_mark` with `Held.MANY`: the deletion is held as that of an orphan, and released when the URL is linked again."""
 ORPHANS_AT_ONCE = 500
 """URLs changed in one transaction."""
 
 
 @dataclass(slots=True)
 class FoundDepths:
-    """What the stored links say of the depths that may be wrong."""
+    """The result for the depths that may be wrong, by the stored links."""
 
     changes: list[NewDepth] = field(default_factory=list)
     """In the order in which they must be written. None makes a depth smaller."""
     lowered: list[tuple[int, int, int]] = field(default_factory=list)
-    """(id, depth, page) of URLs that are nearer than is stored, to be lowered afterwards with what they lead to."""
+    """(id, depth, page) of URLs with a smaller depth than stored, to be lowered afterwards with the URLs they lead to."""
     lowered_outside: list[tuple[int, int, int]] = field(default_factory=list)
-    """The same of URLs outside the crawl space, over an orphan that is none any more: the link depth limit may admit them now."""
+    """The same of URLs outside the crawl space, through a former orphan: the link depth limit may admit them now."""
     marks: dict[int, DepthMark] = field(default_factory=dict)
-    """Those that are done with."""
+    """Processed marks."""
     outside: list[int] = field(default_factory=list)
-    """Keys of URLs outside the crawl space whose depth came from one that has another now: they are settled once they are back."""
+    """Keys of URLs outside the crawl space whose depth came from one that has another now: they are settled once readmitted."""
     nearer: list[int] = field(default_factory=list)
-    """Keys of URLs that are nearer because an orphan that leads to them is none any more; among `lowered`."""
+    """Keys of URLs with a smaller depth through a former orphan; among `lowered`."""
     linked_again: list[int] = field(default_factory=list)
-    """Ids of orphans that a way leads to again."""
+    """Ids of orphans that are linked again."""
     checked: int = 0
     """URLs whose depth was computed again."""
     orphaned: int = 0
-    """Those of them that no way leads to."""
+    """Those of them that are orphans."""
 
     def depth_of(self) -> dict[int, int]:
         """Return the depths that differ from the stored ones, by id."""
@@ -72,30 +72,30 @@ class FoundDepths:
         return found | {id: depth for id, depth, _ in (*self.lowered, *self.lowered_outside)}
 
     def deepest(self) -> int:
-        """Return the largest depth that is new; 0 where there is none."""
+        """Return the largest new depth; 0 without any."""
         return max((new.depth for new in self.changes if new.depth > new.depth_before), default=0)
 
 
 def last_run(store: MetaStore) -> int:
-    """Return the number of the last run that came to its end; 0 before the first."""
+    """Return the number of the last completed run; 0 before the first."""
     return get_integer(store, RUN) or 0
 
 
 def find(store: Store, *, starts: Collection[int], run: int) -> FoundDepths:
-    """Return what has to change, as at the end of the run with that number; `starts` are the keys of the start URLs. Reads only."""
+    """Return the changes at the end of run number `run`; `starts` are the keys of the start URLs. Reads only."""
     found = FoundDepths()
     marks = store.depth_marks()
     roots, missing = _roots(store, marks, found)
     if not roots:
         return found
     marked = _Marked(roots)
-    outside = _add_what_depends_on_them(store, marked)
-    seen = _look_for_links(store, marked, missing)
+    outside = _add_dependent(store, marked)
+    seen = _apply_links(store, marked, missing)
     found.marks |= {key: mark for key, mark in marks.items() if key in missing and key not in seen}
     _spread(store, marked, starts)
-    _lower_what_orphans_lead_to(store, marked, found)
+    _lower_links_of_former_orphans(store, marked, found)
     found.checked = len(marked.urls)
-    for index in range(len(marked.urls) - 1, -1, -1):  # those that depend on others before them
+    for index in range(len(marked.urls) - 1, -1, -1):  # dependent URLs first
         one, depth, page = marked.urls[index], marked.depth[index], marked.page[index]
         if depth == _FAR:
             found.orphaned += 1
@@ -113,16 +113,16 @@ def find(store: Store, *, starts: Collection[int], run: int) -> FoundDepths:
 
 
 def write(store: Store, found: FoundDepths, *, now: int) -> Effects:
-    """Write a settlement; return what follows for URLs that are nearer than before."""
+    """Write a settlement; return the effects of smaller depths."""
     if found.outside or found.nearer:
         store.set_depth_marks(dict.fromkeys((*found.outside, *found.nearer), DepthMark(ANY_PAGE)))
-    release_linked(store, found.linked_again, now=now)  # first: after a kill they are still orphans, and found again
+    release_linked(store, found.linked_again, now=now)  # first: after a kill they are still orphans and found again
     effects = Effects(lowered=_lower(store, found.lowered_outside, now=now))  # for the same reason
     left = list[int]()
     for first in range(0, len(found.changes), BATCH):
         left += store.set_depths(found.changes[first : first + BATCH])
     changing = {state.key for id in left if (state := store.get_by_id(id)) is not None}
-    if changing:  # by a worker: the next settlement finds their depths
+    if changing:  # by a worker: the next settlement computes their depths
         store.set_depth_marks(dict.fromkeys(changing, DepthMark(ANY_PAGE)))
     effects.lowered += _lower(store, found.lowered, now=now)
     if found.marks:
@@ -157,8 +157,8 @@ class _Marked:
                 self.depth.append(_FAR)
                 self.page.append(0)
 
-    def offer(self, key: int, depth: int, page: int, *, but: Collection[int] = ()) -> Iterator[int]:
-        """Take a depth that a page gives; yield the indexes for which it is the best so far. Of equal depths the page found first gives it."""
+    def apply(self, key: int, depth: int, page: int, *, but: Collection[int] = ()) -> Iterator[int]:
+        """Apply a depth that a page gives; yield the indexes for which it is the best so far. Of equal depths the page found first counts."""
         for index in self.indexes.get(key, ()):
             if index not in but and (depth, page) < (self.depth[index], self.page[index]):
                 self.depth[index], self.page[index] = depth, page
@@ -177,7 +177,7 @@ def fetch_again(
     """Record and return the changes for URLs with a smaller depth, given as (id, old depth, new depth), and the effects.
 
     A page at the maximal depth is fetched again for its links, which were too deep before. A page that was too deep is crawled.
-    `linked`: a way leads to all of them from a start URL, so that none is an orphan any more.
+    `linked`: all of them can be reached from a start URL, so that none is an orphan any more.
     """
     deepest = limits.max_link_depth
     changes: list[Change] = []
@@ -190,7 +190,7 @@ def fetch_again(
         if state.status in OUT_OF_SPACE:
             if before > deepest and discovery.recheck(state).admitted:
                 changes.append(Change(pending_again(state)))
-        elif state.held is Held.RULES:  # whatever its state: it is never due while it is held
+        elif state.held is Held.RULES:  # in any state: it is never due while it is held
             if discovery.recheck(state).admitted:
                 due = at_once(now, state.fetched_at)
                 changes.append(Change(structs.replace(state, next_fetch=due, rules=0, held=None, held_mark=0)))
@@ -207,7 +207,7 @@ def fetch_again(
 
 @dataclass(slots=True)
 class DeletedOrphans:
-    """What became of them: documents deleted, documents whose deletion is held, and URLs forgotten."""
+    """Numbers of deleted documents, held deletions, and forgotten URLs."""
 
     deletes: int = 0
     held: int = 0
@@ -218,10 +218,10 @@ class DeletedOrphans:
 def delete_orphans(
     store: Store, *, after: int, run: int, deletion_limit: DeletionLimit, deleted: int, now: int
 ) -> DeletedOrphans:
-    """Forget the URLs that have been orphans for that many runs, with their documents; or hold the deletions, all if they are too many.
+    """Forget the URLs that have been orphans for `after` runs, with their documents; if these are too many, hold all the deletions.
 
-    `run` is the number of the run that ends, `deleted` how many documents it has deleted before. What is held, or outside the crawl
-    space, stays as it is.
+    `run` is the number of the run that ends, `deleted` how many documents it has deleted before. URLs that are held, or outside the crawl
+    space, don't change.
     """
     found = DeletedOrphans()
     due = [one.id for one in store.orphans() if one.orphaned is not None and run - one.orphaned + 1 >= after]
@@ -246,7 +246,7 @@ def delete_orphans(
 
 
 def release_linked(store: Store, ids: Sequence[int], *, now: int) -> None:
-    """Drop the held deletions of orphans that a way leads to again. What is held for another reason stays held."""
+    """Release the held deletions of orphans that are linked again. Those held for another reason stay held."""
 
     def change(state: UrlState) -> Change | None:
         if state.held is not Held.MANY or state.held_mark != HELD_AS_ORPHAN or state.lease_until is not None:
@@ -259,7 +259,7 @@ def release_linked(store: Store, ids: Sequence[int], *, now: int) -> None:
 
 
 def _lower(store: Store, urls: Sequence[tuple[int, int, int]], *, now: int) -> list[tuple[int, int, int]]:
-    """Lower URLs, and what they lead to; return the (id, depth before, depth) of all that are nearer and were crawled already."""
+    """Lower URLs, and those they lead to; return (id, depth before, depth) of the crawled ones."""
     lowered: list[tuple[int, int, int]] = []
     for first in range(0, len(urls), BATCH):
         part = urls[first : first + BATCH]
@@ -269,14 +269,14 @@ def _lower(store: Store, urls: Sequence[tuple[int, int, int]], *, now: int) -> l
 
 
 def _roots(store: Store, marks: dict[int, DepthMark], found: FoundDepths) -> tuple[list[UrlDepth], set[int]]:
-    """Return the URLs whose depth may be wrong by themselves, and the keys of marks without a URL; marks without a meaning are done with."""
+    """Return the URLs whose own depth may be wrong, and the keys of marks without a URL; obsolete marks are added to `found.marks`."""
     roots = store.orphans()
     missing = set(marks)
     keys = sorted(marks)
     for first in range(0, len(keys), BATCH):
         for one in store.depths_of(keys[first : first + BATCH]):
             missing.discard(one.key)
-            if one.status in OUT_OF_SPACE:  # it is settled once it is back
+            if one.status in OUT_OF_SPACE:  # it is settled once readmitted
                 found.marks.pop(one.key, None)
                 continue
             if marks[one.key].concerns(one.depth, one.depth_from):
@@ -288,7 +288,7 @@ def _roots(store: Store, marks: dict[int, DepthMark], found: FoundDepths) -> tup
 
 
 def _without_giver(store: Store) -> Iterator[UrlDepth]:
-    """Yield the URLs whose depth came from a page that is gone, or does not lead on."""
+    """Yield the URLs whose depth came from a page that is gone, or whose links don't count."""
     leading: set[int] = set()
     for one in _all_depths(store):
         if one.leads_on:
@@ -305,12 +305,12 @@ def _all_depths(store: Store) -> Iterator[UrlDepth]:
         last = page[-1].id
 
 
-def _add_what_depends_on_them(store: Store, marked: _Marked) -> dict[int, list[int]]:
-    """Add all whose depth came through a marked one; return the keys of those outside the crawl space, by the id of that one."""
-    looked_at, outside = 0, dict[int, list[int]]()
-    while looked_at < len(marked.urls):
-        some = {one.id for one in marked.urls[looked_at : looked_at + BATCH]}
-        looked_at += len(some)
+def _add_dependent(store: Store, marked: _Marked) -> dict[int, list[int]]:
+    """Add all URLs whose depth came through a marked one; return the keys of those outside the crawl space, by the id of that one."""
+    checked, outside = 0, dict[int, list[int]]()
+    while checked < len(marked.urls):
+        some = {one.id for one in marked.urls[checked : checked + BATCH]}
+        checked += len(some)
         keys = set[int]().union(*store.links_of(some).values())
         for one in store.depths_of(keys):
             if one.depth_from in some and one.status in OUT_OF_SPACE:
@@ -320,8 +320,8 @@ def _add_what_depends_on_them(store: Store, marked: _Marked) -> dict[int, list[i
     return outside
 
 
-def _look_for_links(store: Store, marked: _Marked, missing: set[int]) -> set[int]:
-    """Offer the marked URLs what all other pages give them; return the missing keys that a page leads to."""
+def _apply_links(store: Store, marked: _Marked, missing: set[int]) -> set[int]:
+    """Apply the depths that all other pages give the marked URLs; return the missing keys that a page links to."""
     wanted = marked.indexes.keys() | missing
     seen: set[int] = set()
     last = 0
@@ -332,14 +332,14 @@ def _look_for_links(store: Store, marked: _Marked, missing: set[int]) -> set[int
                 seen |= hits & missing
                 if page.id not in marked.ids:
                     for key in hits:
-                        for _ in marked.offer(key, page.reach, page.id):
+                        for _ in marked.apply(key, page.reach, page.id):
                             pass
         last = pages[-1].id
     return seen
 
 
 def _spread(store: Store, marked: _Marked, starts: Collection[int]) -> None:
-    """Give the marked URLs what they give each other, nearest first."""
+    """Apply the depths that marked URLs give each other, smallest first."""
     for index, one in enumerate(marked.urls):
         if one.key in starts:
             marked.depth[index], marked.page[index] = 0, 0
@@ -356,12 +356,14 @@ def _spread(store: Store, marked: _Marked, starts: Collection[int]) -> None:
             one = marked.urls[index]
             reach = least_reach(marked.depth[index], one.state, has_document=one.has_document)
             for key in links.get(one.id, ()):
-                for other in marked.offer(key, reach, one.id, but=done):  # a redirect gives none to what gave it its own
+                for other in marked.apply(
+                    key, reach, one.id, but=done
+                ):  # a redirect gives none to the URL that gave it its depth
                     heappush(heap, (reach, other))
 
 
-def _lower_what_orphans_lead_to(store: Store, marked: _Marked, found: FoundDepths) -> None:
-    """Lower what is nearer over orphans that a way leads to again: they had given nothing a depth, whatever theirs was."""
+def _lower_links_of_former_orphans(store: Store, marked: _Marked, found: FoundDepths) -> None:
+    """Lower URLs with a smaller depth through former orphans, whose links did not count."""
     back = [n for n, one in enumerate(marked.urls) if one.orphaned is not None and one.leads_on and marked.depth[n] != _FAR]
     for first in range(0, len(back), BATCH):
         some = back[first : first + BATCH]
@@ -384,7 +386,7 @@ def _lower_what_orphans_lead_to(store: Store, marked: _Marked, found: FoundDepth
 
 
 def _nearest(heap: list[tuple[int, int]], marked: _Marked, done: set[int]) -> list[int]:
-    """Take those with the smallest depth from the heap, at most a batch."""
+    """Pop the URLs with the smallest depth from the heap, at most a batch."""
     batch: list[int] = []
     depth = heap[0][0]
     while heap and heap[0][0] == depth and len(batch) < BATCH:

@@ -1,15 +1,15 @@
-"""What a crawl does from the archive after a change, while it fetches other pages: judge links again, move documents of folded URLs.
+"""Work on archived pages after a change, while other pages are fetched: judge links again, move documents of folded URLs.
 
 A start notes which checks admit more (`rediscovery.note_judging`), and a crawl judges the links of the archived pages again, a few at a
-step, without fetching the pages. The position is stored after what was found: so the next start continues after a kill. A page whose
-response the archive does not have is due at once, as without an archive; one that was fetched since then has had its links judged by that.
+step, without fetching the pages. The position is stored after the found URLs, so the next start continues after a kill. A page whose
+response is not archived is due at once, as without an archive; for one fetched since the change, the fetch has judged the links.
 
-A start folds URLs and leaves their documents in the index (`folding.py`). A crawl goes through these as well: what the archive has becomes
-the document of the URL that it was folded into, which is due at once, with an unconditional GET, all the same. In that transaction the
-folded URLs are forgotten and their documents deleted, so the index follows the options at once, however long it takes to fetch. What the
-archive does not have, or the rules of the other URL keep out of the index, waits for the fetch.
+A start folds URLs and leaves their documents in the index (`folding.py`). A crawl processes these as well: an archived document becomes that
+of the URL that its own was folded into, which is still due at once, with an unconditional GET. In that transaction the folded URLs are
+forgotten and their documents deleted, so the index follows the options at once, however long fetching takes. Documents that are not
+archived, or that the rules of the other URL exclude, wait for the fetch.
 
-Several workers may do both at the same time: each continues from where one of them is, and what two of them find is inserted once.
+Several workers may do both at the same time: each continues from the stored position, and URLs found by two are inserted once.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from crawlspace.urls import Url
 logger = logging.getLogger(__name__)
 
 PAGES_AT_ONCE = 8
-"""Their links are judged between two turns of the crawl, some milliseconds each."""
+"""Pages whose links are judged in one step, some milliseconds each."""
 _URLS_AT_ONCE = 200
-"""URLs looked at in one step."""
+"""URLs read in one step."""
 DOCUMENTS_AT_ONCE = 8
-"""They are read and pushed between two turns of the crawl, about a millisecond each."""
+"""Documents read and pushed in one step, about a millisecond each."""
 _LONGEST_STEP_S = 0.02
-"""Or fewer, where they are large."""
+"""A step ends after this time, if documents are large."""
 
 
 class LinkJudging:
-    """What is left to be judged of one collection. Raises StoreError."""
+    """Judges the remaining links of one collection. Raises StoreError."""
 
     def __init__(self, engine: Engine, read: Callable[[UrlState], Outcome | None]) -> None:
-        """`read` returns the outcome that a page had when it was archived, with its links; None where the archive has no such page."""
+        """`read` returns the archived outcome of a page, with its links; None if the archive lacks the page."""
         self._engine = engine
         self._store = engine.store
         self._read = read
@@ -79,12 +79,12 @@ class LinkJudging:
         written: dict[int, Change] = {}
 
         def unless_changed(state: UrlState) -> Change | None:
-            """Return the change of a URL as it is now; a store asks again about one that was changed meanwhile."""
+            """Return the change of a URL in its present state; called again if it was changed meanwhile."""
             written.pop(state.id, None)
             seen, change = changes[state.id]
             if state == seen:
                 written[state.id] = change
-            elif state.lease_until is None and state.state is State.DONE:  # else its next fetch judges them, if there is one
+            elif state.lease_until is None and state.state is State.DONE:  # else its next fetch judges them, if any
                 written[state.id] = _due_at_once(state, now)
             return written.get(state.id)
 
@@ -103,16 +103,16 @@ class LinkJudging:
     def _change(self, state: UrlState, now: int, passed_on: str | None) -> Change:
         """Return the change of a page whose links are judged.
 
-        `passed_on`: what its links inherit since its last fetch; what the rules add by now follows with the next one.
+        `passed_on`: the metadata that its links inherit since its last fetch; metadata added by the new rules follows with the next one.
         """
-        outcome = None if state.held is not None else self._read(state)  # what is held has an older response at its place
+        outcome = None if state.held is not None else self._read(state)  # the archive has an older response of a held page
         if outcome is None or outcome.links is None:
             return _due_at_once(state, now)
         outcome.link_metadata = tuple(unpacked(passed_on).items())
         new, keys, refused, sample = self._engine.page_urls(state, outcome)
         after = structs.replace(state, refused=packed(refused or {}))
         if refused and Reason.URLS_PER_HOST in refused:
-            after.etag = after.last_modified = None  # as when it is fetched: no 304 prevents finding these links again
+            after.etag = after.last_modified = None  # as after a fetch: so that no 304 hides these links
         return Change(after, links=keys, discovered=new, refused_links=sample if after.refused else ())
 
     def _end(self) -> None:
@@ -128,37 +128,37 @@ class LinkJudging:
 
 
 class DocumentMoving:
-    """The documents of one collection that wait for other URLs. Raises StoreError."""
+    """Moves the documents of one collection that wait for other URLs. Raises StoreError."""
 
     def __init__(
         self, engine: Engine, read: Callable[[UrlState], Document | None], checksum: Callable[[Document, str], bytes | None]
     ) -> None:
-        """`read` returns the document that the archive has of a URL. `checksum` returns that of a document under another URL; None where only
-        a fetch can tell."""
+        """`read` returns the archived document of a URL. `checksum` returns that of a document under another URL; None if only a fetch
+        can determine it."""
         self._engine = engine
         self._store = engine.store
         self._read = read
         self._checksum = checksum
         self._seen = 0
         self._leased: list[Url] = []
-        """URLs that were leased when it was their turn: mostly `before_fetch` moves what waits for them."""
+        """URLs that were leased when they were reached: mostly `before_fetch` moves the documents that wait for them."""
         self.moved = 0
-        """How many have been moved."""
-        self._told = 0
+        """Number of moved documents."""
+        self._logged = 0
         self._folded, self._deliveries, self._clock = engine.folded, engine.deliveries, engine.clock
         self._folded.is_moving, self._folded.moved = bool(self._folded), self.before_fetch
         self._folded.finish = self.finish
         engine.documents_move()
 
     def step(self) -> bool:
-        """Move some documents, unless too many wait to be sent. Return False when there are no more."""
+        """Move some documents, unless too many orders wait. Return False when there are no more."""
         folded = self._folded
-        if self._deliveries.hold_up:
+        if self._deliveries.blocks_crawl:
             return folded.is_moving
         waiting = folded.ahead(self._seen, DOCUMENTS_AT_ONCE) if folded.is_moving else []
         if not waiting:
             folded.is_moving = False
-            self.tell()
+            self.log_moved()
             return False
         began = self._clock.monotonic()
         for into in waiting:
@@ -169,23 +169,23 @@ class DocumentMoving:
                 break
         return True
 
-    def again(self) -> bool:
-        """Look once more at what was leased when it was its turn; return whether some of it still is."""
+    def retry(self) -> bool:
+        """Retry URLs that were leased when they were reached; return whether some still are."""
         leased, self._leased = self._leased, []
         for into in leased:
             self._move(into)
-        self.tell()
+        self.log_moved()
         return bool(self._leased)
 
     def finish(self) -> None:
-        """Move, at the end of a crawl, what waits for URLs that were leased and are not being fetched, as where a site has failed."""
+        """Move, at the end of a crawl, documents that wait for leased URLs that are not in flight, as those of failed sites."""
         leased, self._leased = self._leased, []
         for into in leased:
             self._move(into, is_last=True)
-        self.tell()
+        self.log_moved()
 
     def before_fetch(self, other: UrlState) -> Sequence[Change]:
-        """Return the changes that move a document to a leased URL; nothing if none waits for it, or it cannot be moved."""
+        """Return the changes that move a document to a leased URL; none if no document waits for it, or it cannot be moved."""
         change, waiting = self._moving_to(other) if _lacks_a_document(other) else (None, ())
         if change is None:
             return ()
@@ -193,7 +193,7 @@ class DocumentMoving:
         return (change, *(Change(state, forget=True, together_with=other.id) for state in waiting))
 
     def _move(self, into: Url, *, is_last: bool = False) -> None:
-        """Push a document under a URL for which some wait, unless that is leased; where it `is_last`, unless it is being fetched."""
+        """Push a document under the URL that it waits for, unless that is leased; with `is_last`, unless it is in flight."""
         other = self._store.get(into.text)
         if other is None or not _lacks_a_document(other):
             return
@@ -205,17 +205,17 @@ class DocumentMoving:
             self._write(other, change, waiting, is_last=is_last)
 
     def _moving_to(self, other: UrlState) -> tuple[Change | None, Sequence[UrlState]]:
-        """Return what gives a URL the document of a folded one, and all folded ones that wait for it; None where that cannot be."""
+        """Return the change that gives a URL the document of a folded one, and all folded ones that wait for it; None if impossible."""
         waiting = self._folded.of(other)
         if waiting:
             decision = self._engine.recheck(other)
             if decision.admitted and decision.actions.index:
-                changes = (self._change(other, state) for state in sorted(waiting, key=_place))
+                changes = (self._change(other, state) for state in sorted(waiting, key=_rank))
                 return next(filter(None, changes), None), waiting
         return None, waiting
 
     def _change(self, other: UrlState, state: UrlState) -> Change | None:
-        if "#" in state.url and "#" not in other.url:  # a route that is not followed any more: its page shows something else
+        if "#" in state.url and "#" not in other.url:  # a route that is not followed any more: its page has another text
             return None
         document = self._read(state) if state.indexed else None
         checksum = None if document is None else self._checksum(document, other.url)
@@ -245,7 +245,7 @@ class DocumentMoving:
         is_as_seen = False
 
         def if_as_seen(state: UrlState) -> Change | None:
-            """Return the change of the other URL, which comes first, and those of the folded ones; None where that was changed meanwhile."""
+            """Return the change of the other URL, which comes first, and those of the folded ones; None if that was changed meanwhile."""
             nonlocal is_as_seen
             if state.id == other.id:
                 is_as_seen = state == other
@@ -267,9 +267,9 @@ class DocumentMoving:
     def _now(self) -> int:
         return self._engine.now()
 
-    def tell(self) -> None:
-        """Log how many have been moved since the last call."""
-        new, self._told = self.moved - self._told, self.moved
+    def log_moved(self) -> None:
+        """Log the number of documents moved since the last call."""
+        new, self._logged = self.moved - self._logged, self.moved
         if new:
             logger.info(
                 "the URL options have folded known URLs: %s pushed under the new URLs, as archived, until these are fetched",
@@ -282,15 +282,15 @@ def _due_at_once(state: UrlState, now: int) -> Change:
 
 
 def _is_fetched(state: UrlState, left: Judging, now: int) -> bool:
-    """Whether the links of a page are judged by a fetch: one since the change, one that is being made, or one with an unconditional GET that is due."""
+    """Return whether a fetch judges the links of a page: one since the change, one in flight, or a due one with an unconditional GET."""
     is_due = state.rules == 0 and state.next_fetch is not None and state.next_fetch <= now
     return is_due or state.lease_until is not None or (state.fetched_at or 0) > left.since
 
 
 def _lacks_a_document(other: UrlState) -> bool:
-    """Return whether a URL has none and may have one: no answer of its page says that there is none."""
+    """Return whether a URL has no document and may get one: no response of its page excludes it."""
     return other.state in (State.PENDING, State.FAILED) and other.checksum is None
 
 
-def _place(state: UrlState) -> tuple[int, int]:
+def _rank(state: UrlState) -> tuple[int, int]:
     return state.rank, state.id

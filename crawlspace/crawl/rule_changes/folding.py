@@ -1,19 +1,19 @@
-"""Fold the known URLs after a change of the URL options: of all that are one URL now, that one stays, and takes over from the others.
+"""Fold known URLs after a change of the URL options: URLs that are one now are replaced by that one.
 
-In batches, a transaction each where the store can, else a few short ones, each of which leaves all in order, so that a start after a kill
-folds what is left:
+In batches, a transaction each where the store supports it, else a few short ones that each leave the store consistent, so that a start after
+a kill folds the rest:
 
-1. Links that lead to a folded URL lead to the other one.
+1. Links to a folded URL lead to the other one.
 2. The other one is inserted if it is not known, pending, with the depth and the metadata of the folded one, and with its links until it
    has been fetched.
 3. The folded URL is forgotten, and its document deleted, if the other one has a document already, or it has none itself. Else its
    document stays in the index, its deletion held (`Held.FOLDED`), until the other one has been fetched, or an equal page at a better
-   address has taken its place (`FoldedDocuments`).
+   address has replaced it (`FoldedDocuments`).
 
-The documents of folded URLs wait in the index until the URL that each was folded into has been fetched. Each leaves in the transaction
-that records a document of that URL, so the index is never without it. If that URL turns out to have none, the document is deleted as if its
-own page had answered so, within the deletion limit; else it waits on, and is listed by `scrapy deletions`. Where an equal page at a better
-address takes its place in the index meanwhile, it waits for nothing any more, and its URL goes at the next start.
+The documents of folded URLs wait in the index until the URL that each was folded into has been fetched. Each is deleted in the transaction
+that records a document of that URL, so the index is never without it. If that URL turns out to have none, the document is deleted as if
+its own page had answered so, within the deletion limit; else it keeps waiting, and is listed by `scrapy deletions`. If an equal page at a
+better address replaces it in the index meanwhile, its URL is forgotten at the next start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from crawlspace.status import OUT_OF_SPACE
 from crawlspace.urls import Url, parse, url_key
 
 _READ_AT_ONCE = 5_000
-"""Of one batch: so many are in memory as objects, which is faster, too."""
+"""URLs of one batch that are in memory as objects, which is also faster."""
 _DOCUMENTS_AT_ONCE = 2_000
 
 
@@ -44,7 +44,7 @@ class KnownFolds:
 
     def __init__(self) -> None:
         self.without_document = array("q")
-        """Ids of those that have nothing in the index. They go first: else one could be pushed in place of an equal page."""
+        """Ids of those with nothing in the index. They are folded first: else one could be pushed in place of an equal page."""
         self.with_document = array("q")
         self.keys: dict[int, int] = {}
         """From the key of each to that of the other one."""
@@ -59,12 +59,12 @@ class KnownFolds:
 
     @property
     def survivors(self) -> int:
-        """How many others there are."""
+        """Number of the other URLs."""
         return len(set(self.keys.values()))
 
 
 def fold_known(store: Store, decisions: KnownUrlDecisions, folds: KnownFolds, *, now: int) -> Effects:
-    """Fold known URLs; return how many documents are pushed and deleted for it."""
+    """Fold known URLs; return the numbers of pushed and deleted documents."""
     done = Effects()
     if folds:
         store.fold_links(folds.keys)
@@ -77,7 +77,7 @@ def fold_known(store: Store, decisions: KnownUrlDecisions, folds: KnownFolds, *,
 
 
 def folded_into(state: UrlState | FoldedUrl, into: Url, *, key: int) -> NewUrl:
-    """Return the URL that a known one is folded into, to be inserted; `key` is its key."""
+    """Return the URL, with key `key`, that a known one is folded into, to be inserted."""
     return NewUrl(
         key=key,
         url=into.text,
@@ -94,7 +94,7 @@ def folded_into(state: UrlState | FoldedUrl, into: Url, *, key: int) -> NewUrl:
 
 
 def known_by_url(store: Store, urls: Collection[NewUrl]) -> dict[str, UrlDepth]:
-    """Return what is known of URLs that may be known, by URL."""
+    """Return the depths of those URLs that are known, by URL."""
     rows = store.depths_of([new.key for new in urls])
     by_key = {one.key: one for one in rows}
     found = {new.url: by_key[new.key] for new in urls if new.key in by_key}
@@ -109,7 +109,7 @@ def known_by_url(store: Store, urls: Collection[NewUrl]) -> dict[str, UrlDepth]:
 
 
 class FoldedDocuments:
-    """Those that wait, by the key of the URL that each was folded into. Most collections have none."""
+    """The waiting documents, by the key of the URL that each was folded into. Most collections have none."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -118,17 +118,17 @@ class FoldedDocuments:
         self._ids = array("q")
         """In the order of `_keys`."""
         self.is_moving = False
-        """Whether those that the archive has are being pushed under the other URL; set from outside."""
+        """Whether archived ones are being pushed under the other URL; set from outside."""
         self.moved: Callable[[UrlState], Sequence[Change]] = lambda _: ()
-        """Returns the changes that do so for a URL that is about to be fetched; set from outside."""
+        """Returns the changes that push one under a URL that is about to be fetched; set from outside."""
         self.finish: Callable[[], None] = lambda: None
-        """Does the rest of it, when nothing is fetched any more; set from outside."""
+        """Pushes the rest, when nothing is fetched any more; set from outside."""
 
     def read(self, folding: UrlFolding | None, *, now: int) -> tuple[Effects, list[NewUrl]]:
-        """Find those that wait, at a start; return what was ordered, and URLs that were folded into and are not known any more.
+        """Find the waiting documents at a start; return the effects, and URLs that they wait for and that are not known any more.
 
-        Those for which the other URL has a document leave: the last run was killed, or could not write them together. So do those that
-        another URL has come to stand for: nothing of theirs is in the index.
+        Those for which the other URL has a document are deleted: the last run was killed, or could not write them together. So are those that
+        another URL represents: nothing of theirs is in the index.
         """
         effects, lost = Effects(), list[NewUrl]()
         self._folding = folding
@@ -167,7 +167,7 @@ class FoldedDocuments:
         return states
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
-        """Push what waits for a leased URL under it first, so that it is fetched later; return whether there is something."""
+        """Push a document that waits for a leased URL, which is fetched later; return whether there is one."""
         try:
             moved = self.moved(state) if self else ()
         except (StoreAway, StoreFull):  # it is fetched first
@@ -176,12 +176,12 @@ class FoldedDocuments:
         return bool(moved)
 
     def ahead(self, first: int, most: int) -> list[Url | None]:
-        """Return for which URLs some documents wait, beginning with that number; None for one that waits no more, nothing behind the last."""
+        """Return the URLs that the next documents wait for, starting at number `first`; None for one that waits no more."""
         states = (self._store.get_by_id(id) for id in self._ids[first : first + most])
         return [None if state is None else self._into(state) for state in states]
 
     def _into(self, state: UrlState) -> Url | None:
-        """Return the URL that one is folded into, if it waits for that."""
+        """Return the URL that a folded one waits for, if any."""
         if state.held is not Held.FOLDED or self._folding is None:
             return None
         return self._folding.folded(parse(state.url, host_as_written=state.host_as_written, routes=True))
@@ -189,13 +189,13 @@ class FoldedDocuments:
     def _still_waiting(
         self, into: dict[int, NewUrl], idle: Collection[int], effects: Effects, lost: list[NewUrl], *, now: int
     ) -> Iterator[tuple[int, int]]:
-        """Yield key and id of those that wait on; `idle` are those that wait for nothing."""
+        """Yield key and id of those that keep waiting; `idle` are those that wait for nothing."""
         known = {url: one.state for url, one in known_by_url(self._store, into.values()).items()}
         lost += [new for id, new in into.items() if new.url not in known and id not in idle]
         replaced = {id for id, new in into.items() if known.get(new.url) == State.DONE}
 
         def forget(state: UrlState) -> Change | None:
-            """Return the change, if nothing has become of it since it was read: another worker may have recorded pages meanwhile."""
+            """Return the change, unless the URL has changed since it was read: another worker may have recorded pages meanwhile."""
             leaves = state.held is Held.FOLDED and (state.id in replaced or state.duplicate_of is not None)
             return Change(state, forget=True) if leaves else None
 
@@ -203,7 +203,7 @@ class FoldedDocuments:
             done = self._store.revise(leaving, forget, now=now)
             effects.pushes += done.pushes
             effects.deletes += done.deletes
-        # of those that are idle most are not found any more
+        # most of the idle ones are not found any more
         yield from ((new.key, id) for id, new in into.items() if id not in replaced)
 
 
@@ -232,7 +232,7 @@ def _fold(store: Store, decisions: KnownUrlDecisions, ids: Sequence[int], keys: 
 
 
 def _insert(store: Store, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl], *, now: int) -> dict[int, int | None]:
-    """Insert the URLs that others are folded into, with the links of those; return what `_without_document` does."""
+    """Insert the URLs that others are folded into, with the links of those; return the result of `_without_document`."""
     inserted = store.discover(list(into.values()), now=now).ids
     if strays := [state for state in states if state.id in into and _may_lack_a_link(state)]:
         store.set_depth_marks({into[state.id].key: DepthMark(ANY_PAGE) for state in strays})
@@ -242,9 +242,9 @@ def _insert(store: Store, states: Sequence[FoldedUrl], into: Mapping[int, NewUrl
 
 
 def _without_document(store: Store, into: Mapping[int, NewUrl], inserted: Mapping[str, int]) -> dict[int, int | None]:
-    """Return those of the folded URLs of which the other one has no document, each with the id of that one, if that was never fetched.
+    """Return the folded URLs whose other URL has no document, each with the id of that one, if it was never fetched.
 
-    Such a one leads to what the folded URL leads to, which leads nowhere any more.
+    That one gets the links of the folded URL.
     """
     known = known_by_url(store, [new for new in into.values() if new.url not in inserted])
     found: dict[int, int | None] = {}
@@ -258,7 +258,7 @@ def _without_document(store: Store, into: Mapping[int, NewUrl], inserted: Mappin
 
 
 def _may_lack_a_link(state: FoldedUrl) -> bool:
-    """Return whether no link may lead to a URL: an orphan, one that the rules kept out, or one that was folded before, by a start that was killed."""
+    """Return whether a URL may have no link to it: an orphan, one that the rules excluded, or one folded by a start that was killed."""
     return state.orphaned is not None or state.status in OUT_OF_SPACE or state.held == Held.FOLDED
 
 

@@ -2,7 +2,7 @@
 
 Both check every known URL once, with the same function. URLs that leave the crawl space become 760 or 761, those readmitted
 become pending. If the deletions exceed the limit, all of them are held. The change is made in many transactions; `reconciling` in
-the store's meta has the decision made before the first of them, so that a start after a kill continues with the same decision.
+the store's meta has the decision made before the first of them, so that a start after a kill continues with it.
 
 Address rules apply to hosts with known addresses (`KnownAddresses`). A URL of another host that only an address rule excludes
 can't be distinguished from a readmitted one: it becomes pending after every change.
@@ -36,13 +36,13 @@ RECONCILING = "reconciling"
 """Meta: the decision about a change in progress; empty if there is none."""
 
 
-def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *beside: str | bool) -> str:
+def rules_hash(space: CrawlSpace, global_rules: CrawlRules | None, *other_values: str | bool) -> str:
     """Return a hexadecimal hash that changes whenever a decision may change: of the meaning of the rules, not their text.
 
-    `beside` has other values that count as a change of the rules.
+    `other_values` count as rules.
     """
     shared = None if global_rules is None else [f"{rule.action} {rule.target}" for rule in global_rules.domain]
-    content = json.dumps([1, space.content_hash, shared, *beside])
+    content = json.dumps([1, space.content_hash, shared, *other_values])
     return blake2b(content.encode(), digest_size=16).hexdigest()
 
 
@@ -112,7 +112,7 @@ def reconcile(
     pages_leave = bool(found.excluded or found.deletions or found.given_up or found.kept or found.folds)
     if (
         pages_leave or found.returned
-    ):  # what they lead to may be farther now; what is back may have lost its way while it was outside
+    ):  # their links may be deeper now; readmitted URLs may have become orphans while they were excluded
         store.set_meta(ANY_GIVER, "1")
     if found.unfolded:
         store.set_depth_marks({key: DepthMark(ANY_PAGE) for key in found.unfolded})
@@ -136,7 +136,7 @@ def reconcile(
 
 
 def _depths_changed(store: Store, decisions: KnownUrlDecisions) -> bool:
-    """Return whether depths may be beyond the limit, or within it again, that were not when their URLs were checked."""
+    """Return whether depths may have crossed the limit since their URLs were checked."""
     return bool(store.get_meta(DEEPER)) or (decisions.max_link_depth is not None and bool(store.get_meta(LOWERED)))
 
 

@@ -1,4 +1,4 @@
-"""Which pages may lead to URLs that a check refused before a change that loosens it: they are due at once, or judged from the archive."""
+"""Pages that may link to URLs refused before a check was loosened: they are due at once, or judged from the archive."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ CHECKS = "checks"
 SPIDER = "spider_hash"
 """Meta: the hash of the code of the spider at the last start."""
 JUDGING = "judging"
-"""Meta: of which pages the links are to be judged from the archive, see `Judging`; empty where there are none."""
+"""Meta: the pages whose links must be judged from the archive, see `Judging`; empty without any."""
 _STATUSES = {Reason.MIME_TYPE: Status.WRONG_TYPE, Reason.ROBOTS: Status.ROBOTS_FORBIDDEN, Reason.NOINDEX: Status.NOINDEX}
 """The status of a URL that was refused for itself."""
 
 
 class SpiderCode(NamedTuple):
-    """What is known of the code of a spider."""
+    """Properties of a spider's code."""
 
     hash: str = ""
     """Empty where it is not known."""
     follows_links: bool = False
-    """A page leads to its links, and to nothing that the spider makes of it: it has no `parse()` of its own."""
+    """Whether the URLs of a page are its links only: the spider has no `parse()`."""
 
 
 UNKNOWN_SPIDER = SpiderCode()
 
 
 class Judging(msgspec.Struct, frozen=True):
-    """Pages of which the links are to be judged from the archive: those that had some refused by one of these checks."""
+    """Pages whose links must be judged from the archive: those with links refused by one of these checks."""
 
     letters: str
     """The letters of the checks, see `refused_links.py`."""
@@ -58,7 +58,7 @@ class Judging(msgspec.Struct, frozen=True):
 
 
 class LoosenedChecks:
-    """The checks that admit more than before. False where there are none, and the spider is the same."""
+    """The checks that admit more than before. False without any, if the spider is the same."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class LoosenedChecks:
         return self._has_changed
 
     def concern(self, known: KnownUrl) -> bool:
-        """Return whether a known URL is to be fetched at once: one of which a link was refused by such a check, one that was refused
-        by it after it was fetched, and each start URL."""
+        """Return whether a known URL must be fetched at once: one with a link refused by such a check, one refused by it after its fetch,
+        and each start URL."""
         if not self._has_changed or known.state == State.PENDING:
             return False
         return has_any(known.refused, self.letters) or self._is_refused(known)
 
     def is_judged(self, known: KnownUrl) -> bool:
-        """Return whether the links of a URL that is concerned are judged from the archive instead."""
+        """Return whether the links of such a URL are judged from the archive instead."""
         return self._from_archive and _has_stored_links(known, self.letters) and not self._is_refused(known)
 
     def _is_refused(self, known: KnownUrl) -> bool:
@@ -97,12 +97,12 @@ NONE_LOOSENED = LoosenedChecks()
 
 
 def _has_stored_links(known: KnownUrl, letters: frozenset[str]) -> bool:
-    """Return whether the archive has a page of which a check with one of these letters refused links."""
+    """Return whether a page is archived and a check with one of these letters refused links of it."""
     return known.state == State.DONE and known.archived is not None and has_any(known.refused, letters)
 
 
 def judging(store: MetaStore) -> Judging | None:
-    """Return which pages are to be judged from the archive; None where there are none. Raises StoreDamaged."""
+    """Return the pages to be judged from the archive; None without any. Raises StoreDamaged."""
     value = store.get_meta(JUDGING)
     if not value:
         return None
@@ -117,7 +117,7 @@ def note_judging(store: MetaStore, wanted: Judging) -> None:
 
 
 def begin_judging(store: MetaStore, looser: LoosenedChecks, *, now: int) -> None:
-    """Have the links of archived pages judged by the crawl. What an earlier start has left is judged with them."""
+    """Note that the crawl must judge links of archived pages, including those left by an earlier start."""
     note_judging(store, (judging(store) or Judging("", now)).with_others(looser.letters))
 
 
@@ -137,7 +137,7 @@ class Rediscovery:
     """Links of archived pages can be judged without fetching."""
 
     def loosened(self, store: MetaStore) -> LoosenedChecks:
-        """Return the checks that admit more than at the last start; none where there was no start."""
+        """Return the checks that admit more than at the last start; none without one."""
         before = store.get_meta(CHECKS)
         if not self.is_wanted or before is None:
             return NONE_LOOSENED

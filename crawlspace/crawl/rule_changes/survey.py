@@ -31,7 +31,7 @@ OTHERS = "(others)"
 ACTIONS_HASH = "actions_hash"
 """Meta: the hash of the action rules last applied to the store; empty without any."""
 _TOO_DEEP = letters_of([Reason.LINK_DEPTH])
-"""A page that is nearer than the limit had links that were too deep before it was: they are not any more."""
+"""A page whose depth fell below the limit had links that were too deep: they are not any more."""
 BATCH, BATCH_IN_INDEX = 5_000, 50_000
 _EXAMPLES, _HOSTS = 5, 20
 
@@ -62,11 +62,11 @@ class Plan:
     examples: Mapping[str, Sequence[str]]
     """The first few URLs of each kind."""
     due: int = 0
-    """URLs that are due at once: links of theirs, or they themselves, were refused by a check that admits more now; start URLs."""
+    """URLs that are due at once: they, or links of them, were refused by a check that admits more now; start URLs."""
     judged: int = 0
     """Pages whose links were refused by such a check and are judged from the archive: they need no request."""
     unindexed: int = 0
-    """URLs that stay in the crawl space and are not to be indexed any more (2004), deletions included."""
+    """URLs that stay in the crawl space and must not be indexed any more (2004), deletions included."""
     folded: int = 0
     """URLs that the URL options fold into others."""
     folded_into: int = 0
@@ -85,7 +85,7 @@ class Plan:
         """Return the effects in one line."""
         parts = [f"{number:,} {what}" for number, what in self._numbers() if number]
         known = counted(self.known, "known URL")
-        return f"of {known} {', '.join(parts)}" if parts else f"none of {known} is concerned"
+        return f"of {known} {', '.join(parts)}" if parts else f"none of {known} is affected"
 
     def _numbers(self) -> list[tuple[int, str]]:
         one = self.deletions == 1
@@ -145,15 +145,15 @@ class Survey:
     unindexed_deletions: array[int] = field(default_factory=lambda: array("q"))
     """Become 2004; their documents are deleted."""
     due: array[int] = field(default_factory=lambda: array("q"))
-    """Are due at once: they have links, or are themselves, what a check refused that admits more now."""
+    """Are due at once: they, or links of them, were refused by a check that admits more now."""
     judged: int = 0
-    """How many pages had links refused by such a check that are judged from the archive."""
+    """Number of pages with such links that are judged from the archive."""
     moved: list[tuple[int, Queue]] = field(default_factory=list)
     """Get another queue."""
     folds: KnownFolds = field(default_factory=KnownFolds)
     """Are folded into others by the URL options."""
     unfolded: array[int] = field(default_factory=lambda: array("q"))
-    """Keys of those whose documents wait no more for the URL that they are folded into: stored links still lead to that one."""
+    """Keys of folded URLs whose documents stop waiting for the other URL: stored links still lead to that one."""
     actions_changed: bool = False
     beyond_limit: dict[bool, Counter[str]] = field(default_factory=lambda: {True: Counter(), False: Counter()})
     """By site, URLs excluded by the limit of the host only, with and without a document."""
@@ -207,12 +207,12 @@ class Survey:
         self._count(RETURNED, known, None)
 
     def make_due(self, known: KnownUrl) -> None:
-        """Add a page whose links, or which itself, a check has refused that admits more now."""
+        """Add a page that was refused, or whose links were, by a check that admits more now."""
         self.due.append(known.id)
         self._count(DUE, known, None)
 
     def judge(self, known: KnownUrl) -> None:
-        """Add a page of which the links are judged from the archive."""
+        """Add a page whose links are judged from the archive."""
         self.judged += 1
         self._count(JUDGED, known, None)
 
@@ -224,10 +224,10 @@ class Survey:
     def parts(self, *, hold: bool) -> Iterator[Reclassified]:
         """Yield the changes in batches for one transaction each.
 
-        URLs left to another crawler come first, in the largest possible batches: of equal pages that all go, none must be deleted
-        because another went before. Next come deletions that are held: a page that only keeps its place in a group because another
-        one names it must not lose its document when that one goes. Next come those with nothing in the index: otherwise one could be
-        pushed when the page that represents it is deleted, and be deleted next.
+        URLs left to another crawler come first, in the largest possible batches: of equal pages that are all left, none must be deleted
+        because another left earlier. Next come held deletions: a page that represents a group only because another one names it must not
+        lose its document when that one leaves. Next come those with nothing in the index: otherwise one could be pushed when its
+        representative is deleted, and be deleted next.
         """
         for kept, given_up in _portions(self.kept, self.given_up, size=BATCH_IN_INDEX):
             yield Reclassified(given_up=array("q", sorted((*kept, *given_up))))
@@ -276,7 +276,7 @@ def survey(
     looser: LoosenedChecks = NONE_LOOSENED,
     depths: Mapping[int, int] = MappingProxyType({}),
 ) -> Survey:
-    """Return the known URLs whose state differs from what the present rules demand; `depths` are other link depths by id. Reads only."""
+    """Return the known URLs whose state differs from the present rules; `depths` are other link depths by id. Reads only."""
     before = store.get_meta(ACTIONS_HASH) or ""
     found = Survey(actions_changed=before != decisions.actions_hash)
     deepest = decisions.max_link_depth
@@ -298,7 +298,7 @@ def survey(
                     found.beyond_limit[has_document][site] += 1
                 if status != exclusion.status or (
                     left and held == Held.RULES
-                ):  # a hold ends if another collection has the URL again
+                ):  # the held deletion ends if another collection has the URL again
                     found.leave(known, exclusion)
                 continue
             if into is not None:
@@ -356,7 +356,7 @@ def _ranked(kinds: Mapping[str, Counter[str]], most: int | None = None) -> list[
 
 
 def _portions(*kinds: array[int], size: int) -> Iterator[list[array[int]]]:
-    """Divide ids into batches in the order of ids, across kinds, so that neighbours in the file are written together."""
+    """Divide ids of all kinds into batches in the order of ids, so that neighbours in the file are written together."""
     ordered = merge(*(zip(ids, repeat(kind)) for kind, ids in enumerate(kinds)))
     while portion := list(islice(ordered, size)):
         yield [array("q", (id for id, own in portion if own == kind)) for kind in range(len(kinds))]

@@ -1,6 +1,6 @@
-"""The sinks of a crawl: what each is sent, what waits for it, and when the crawl waits for one.
+"""The sinks of a crawl: the orders sent to each, those that wait, and when the crawl waits for a sink.
 
-A sink gets a document whole, or a reference to it in the archive instead of a large text.
+A sink gets a whole document, or a reference to it in the archive instead of a large text.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from crawlspace.text import counted
 logger = logging.getLogger(__name__)
 
 SINKS = "sinks"
-"""Meta: the sinks that orders are given to, with their types, also those that the settings do not name any more."""
-_FILLING = "filling:"
-"""Meta, with the name of a sink: the id up to which its documents were ordered since it lacked some; empty when it lacks none.
+"""Meta: the sinks that get orders, with their types, including those that are no longer in the settings."""
+_BACKFILL = "filling:"
+"""Meta, with the name of a sink: the id up to which missing documents were ordered; empty if it lacks none.
 
-Another id may follow: that of the last URL whose document was ordered, where some of before are awaited."""
+Another id may follow: that of the last URL whose document was ordered, if earlier ones are awaited."""
 _TAKEN_OVER = -1
-"""As an id up to which documents were ordered: a command sends them all, and nobody else has begun to."""
+"""Value of that id while a command sends all documents, and no crawl has started to."""
 
 
 class Deliveries:
-    """Raises StoreError. An unavailable sink holds up nothing but itself."""
+    """Sends orders to the sinks. An unavailable sink delays no other. Raises StoreError."""
 
     def __init__(
         self, store: Store, sinks: Sequence[Sink], clock: Clock, *, most: int, settings: SinkSettings | None = None
     ) -> None:
-        """`most`: how many orders may wait for a sink; without `settings`, each sink gets all documents whole."""
+        """`most`: maximal orders waiting for a sink; without `settings`, each sink gets whole documents."""
         self._store = store
         self._most = most
         references = ALL_WHOLE if settings is None else settings.references
@@ -57,27 +57,27 @@ class Deliveries:
         self._waiting = {drain.sink: drain.backlog() for drain in self.drains}
 
     @property
-    def most_waiting(self) -> int:
-        """Return how many orders wait for the sink for which the most do."""
+    def max_backlog(self) -> int:
+        """Return the largest number of orders that wait for a sink."""
         return max(self._waiting.values(), default=0)
 
     def waiting(self, sink: str) -> int:
-        """Return how many orders wait for a sink."""
+        """Return the number of orders that wait for a sink."""
         return self._waiting[sink]
 
     def ordered(self, number: int) -> None:
-        """Count orders that were given to each of them."""
+        """Count orders that were given to each sink."""
         for sink in self._waiting:
             self._waiting[sink] += number
-        self._relieve()
+        self._drop_excess_of_all()
 
     def recount(self, known: Mapping[str, int] | None = None) -> None:
-        """Count again what waits, where it is not known."""
+        """Recount the waiting orders, from `known` if given."""
         for drain in self.drains:
             self._waiting[drain.sink] = drain.backlog() if known is None else known.get(drain.sink, 0)
 
     @property
-    def hold_up(self) -> bool:
+    def blocks_crawl(self) -> bool:
         """Whether the crawl waits, because too many orders wait for a sink: one that answers, or the embedded index."""
         return any(
             self._waiting[drain.sink] >= self._most and (drain.sink == EMBEDDED or not drain.is_unavailable)
@@ -88,25 +88,25 @@ class Deliveries:
         """Record what a sink has committed."""
         drained = drain.settle(delivery)
         self._waiting[drain.sink] = drain.backlog()
-        self._relieve()
+        self._drop_excess_of_all()
         return drained
 
-    def relieve(self, drain: Drain) -> None:
-        """Drop the pushes for a server that does not answer, where too many orders wait for it."""
+    def drop_excess(self, drain: Drain) -> None:
+        """Drop the pushes for a server that does not answer, if too many orders wait for it."""
         sink = drain.sink
         if sink == EMBEDDED or not drain.is_unavailable or self._waiting[sink] < self._most:
             return
-        self._waiting[sink] = drain.backlog()  # other workers may have reported more than wait by now
+        self._waiting[sink] = drain.backlog()  # other workers may have reported orders that were sent since
         if self._waiting[sink] >= self._most:
             self._drop_pushes(sink)
 
-    def _relieve(self) -> None:
+    def _drop_excess_of_all(self) -> None:
         for drain in self.drains:
-            self.relieve(drain)
+            self.drop_excess(drain)
 
     def _drop_pushes(self, sink: str) -> None:
         lacks_some = lacks_documents(self._store, sink)
-        have_filled(self._store, sink)  # first: a kill may follow
+        request_backfill(self._store, sink)  # first: a kill may follow
         self._store.withdraw(sink, deletes=False)
         self._waiting[sink] = self._store.backlog(sink)
         if not lacks_some:
@@ -119,58 +119,58 @@ class Deliveries:
 
 
 def known_sinks(store: MetaStore) -> dict[str, str]:
-    """Return the sinks that orders are given to, with their types. Raises StoreDamaged."""
+    """Return the sinks that get orders, with their types. Raises StoreDamaged."""
     return {name: str(kind) for name, kind in (get_table(store, SINKS) or {}).items()}
 
 
 def note_sinks(store: MetaStore, sinks: Mapping[str, str]) -> None:
-    """Have these be the sinks that orders are given to: names and types."""
+    """Set the sinks that get orders: names and types."""
     written = json.dumps(dict(sinks), sort_keys=True)
     if store.get_meta(SINKS) != written:
         store.set_meta(SINKS, written)
 
 
 def lacks_documents(store: MetaStore, sink: str) -> bool:
-    """Return whether a sink lacks documents that it has to be sent."""
-    return bool(store.get_meta(_FILLING + sink))
+    """Return whether a sink lacks documents that must be sent to it."""
+    return bool(store.get_meta(_BACKFILL + sink))
 
 
-def have_filled(store: MetaStore, sink: str, *, after: int = 0, reached: int | None = None) -> str:
-    """Have a sink be sent all documents of the URLs with larger ids than that; return how that is noted.
+def request_backfill(store: MetaStore, sink: str, *, after: int = 0, reached: int | None = None) -> str:
+    """Request that a sink is sent all documents of URLs with ids above `after`; return the stored note.
 
-    `reached` is the id up to which those were sent, too, that can be by now.
+    `reached` is the id up to which all documents but the awaited ones were sent.
     """
     noted = str(after) if reached is None else f"{after} {reached}"
-    store.set_meta(_FILLING + sink, noted)
+    store.set_meta(_BACKFILL + sink, noted)
     return noted
 
 
-def filled(store: MetaStore, sink: str) -> None:
+def note_backfilled(store: MetaStore, sink: str) -> None:
     """Note that a sink lacks no documents any more."""
-    store.set_meta(_FILLING + sink, "")
+    store.set_meta(_BACKFILL + sink, "")
 
 
-def filling_noted(store: MetaStore, sink: str) -> str:
-    """Return how far a sink was sent its documents, as `have_filled` has noted it; empty where it lacks none."""
-    return store.get_meta(_FILLING + sink) or ""
+def backfill_progress(store: MetaStore, sink: str) -> str:
+    """Return the progress of a sink's backfill, as noted by `request_backfill`; empty if it lacks none."""
+    return store.get_meta(_BACKFILL + sink) or ""
 
 
-def filled_up_to(store: MetaStore, sink: str) -> int:
+def backfilled_up_to(store: MetaStore, sink: str) -> int:
     """Return the id up to which a sink was sent its documents."""
-    after, _, _ = filling_noted(store, sink).partition(" ")
+    after, _, _ = backfill_progress(store, sink).partition(" ")
     return max(0, int(after or 0))
 
 
-def take_over_filling(store: MetaStore, sink: str) -> None:
-    """Note that a command sends a sink all documents that it lacks. A crawl that finds some lacking all the same sends them again."""
+def take_over_backfill(store: MetaStore, sink: str) -> None:
+    """Note that a command sends a sink all missing documents. A crawl that still finds some missing sends them again."""
     if lacks_documents(store, sink):
-        have_filled(store, sink, after=_TAKEN_OVER)
+        request_backfill(store, sink, after=_TAKEN_OVER)
 
 
-def end_filling(store: MetaStore, sink: str) -> None:
-    """Note that the command has: the sink lacks no documents, unless a crawl has found some lacking since."""
-    if store.get_meta(_FILLING + sink) == str(_TAKEN_OVER):
-        filled(store, sink)
+def end_backfill(store: MetaStore, sink: str) -> None:
+    """Note that the command has finished: the sink lacks no documents, unless a crawl has found some missing since."""
+    if store.get_meta(_BACKFILL + sink) == str(_TAKEN_OVER):
+        note_backfilled(store, sink)
 
 
 class ArchiveReferences:
@@ -182,7 +182,7 @@ class ArchiveReferences:
         self._files: dict[int, str] = {}
 
     def of(self, orders: Sequence[IndexOrder]) -> tuple[IndexOrder, ...]:
-        """Return the orders with where their documents are, and those of documents that are too large without the text."""
+        """Return the orders with the archived location of their documents, and without the text of documents that are too large."""
         return tuple(map(self._of, orders))
 
     def _of(self, order: IndexOrder) -> IndexOrder:
@@ -199,5 +199,5 @@ class ArchiveReferences:
 
 
 def references_of(store: ArchiveStore, sink: str, settings: ReferenceSettings) -> ArchiveReferences | None:
-    """Return what the documents for a sink are referred to with; None for one that gets all whole."""
+    """Return the references to documents for a sink; None for one that gets whole documents."""
     return ArchiveReferences(store, settings) if settings.is_archived and sink != EMBEDDED else None

@@ -1,13 +1,13 @@
 """Send documents again that an index lacks, and delete those that it should not have.
 
-Store and index may be of different times, because one was lost, or restored from a copy. The store has the texts of few documents, so
-documents that the index may lack are fetched with an unconditional GET, at the usual pace, and sent whether changed or not. The index
-loses nothing in between: only what is certainly no document is deleted there, and unknown URLs are fetched to decide. Everything is done
-in batches, with the progress stored: after a kill, the next start continues.
+Store and index may be of different times, because one was lost, or restored from a backup. The store has the texts of few documents, so
+documents that the index may lack are fetched with an unconditional GET, at the usual pace, and sent whether changed or not. The index loses
+nothing meanwhile: only documents that certainly don't exist are deleted there, and unknown URLs are fetched to decide. Everything is done in
+batches, with the progress stored: after a kill, the next start continues.
 
 Another collection may have deleted documents from a shared index. The index knows which ones a collection has lost
-(`index/embedded.py`), and forgets the loss when it has the document, or when the collection wants none. So after a kill at any moment
-the next start finds the same documents again, and those that wait for their fetch already are left as they are.
+(`index/embedded.py`), and forgets the loss when it has the document, or when the collection wants none. So after a kill at any moment the
+next start finds the same documents again, and doesn't change those that already wait for their fetch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 RESENDING = "resending"
 """Meta: the present phase and its progress; empty when store and index agree."""
 UNSENT = -1
-"""The `fields_mark` of a document to be sent after the next fetch, changed or not: no document has that hash."""
+"""The `fields_mark` of a document that must be sent after the next fetch, changed or not: no document has that hash."""
 _URLS, _DOCUMENTS, _EXTRAS, _SENDING = "urls", "documents", "extras", "sending"
 _BATCH = 1_000
 _LOST_AT_ONCE = 500
@@ -47,7 +47,7 @@ _LOST_AT_ONCE = 500
 
 @dataclass(slots=True)
 class Resent:
-    """What was done to reconcile store and index."""
+    """Numbers of documents repaired in store and index."""
 
     why: Agreement
     documents: int = 0
@@ -58,7 +58,7 @@ class Resent:
     """Documents of the index with unknown URLs; these are inserted and fetched."""
 
     def sentence(self, *, archived: str = "") -> str:
-        """Return it as a sentence for a user; `archived` is the name of the collection if it has an archive."""
+        """Return a sentence for a user; `archived` is the name of the collection if it has an archive."""
         parts = [
             f"{counted(number, 'document')} {one if number == 1 else several}"
             for number, one, several in (
@@ -73,7 +73,7 @@ class Resent:
             if number
         ]
         way = f"; `scrapy reindex {archived}` sends without fetching what the archive has" if archived and self.documents else ""
-        return f"{self.why.value}: {', '.join(parts) or 'no document is concerned'}{way}"
+        return f"{self.why.value}: {', '.join(parts) or 'no document is affected'}{way}"
 
 
 class Resending:
@@ -87,7 +87,7 @@ class Resending:
         self._resent: Resent | None = None
 
     def begin(self) -> Resent | None:
-        """Make documents due that the index may lack; return what was done, None if store and index agree.
+        """Make documents due that the index may lack; return the numbers, None if store and index agree.
 
         Call it before the crawl, and then `finish`.
         """
@@ -135,9 +135,9 @@ class Resending:
         self._store.set_meta(RESENDING, _SENDING if why is Agreement.INDEX_BEHIND else _EXTRAS)
 
     def sent_again(self, *, all_taken: bool) -> None:
-        """Take note that a person has sent all known documents again: where the index was older, it agrees with the store from now on.
+        """Note that a person has sent all known documents again: an older index agrees with the store from now on.
 
-        `all_taken`: the index has taken them all; if it has as many as the store then, none of them is to be looked for in the store.
+        `all_taken`: the index has accepted them all; if it then has as many as the store, none of them is looked up in the store.
         """
         why = self.compared()
         if why is not Agreement.INDEX_BEHIND:
@@ -213,7 +213,7 @@ class Resending:
 
 
 def unsent(state: UrlState, *, now: int) -> Change | None:
-    """Return the change that has a document sent after its next fetch, which is due at `now`; None outside the crawl space."""
+    """Return the change by which a document is sent after its next fetch, due at `now`; None outside the crawl space."""
     if state.state is not State.PENDING and state.next_fetch is None:
         return None
     due = None if state.state is State.PENDING else min(state.next_fetch or now, now)
@@ -221,7 +221,7 @@ def unsent(state: UrlState, *, now: int) -> Change | None:
 
 
 class LostDocuments:
-    """Makes lost documents due: at a start, and once a day in a crawl that does not end. Raises StoreError."""
+    """Makes lost documents due: at a start, and once a day in a continuous crawl. Raises StoreError."""
 
     def __init__(self, engine: Engine, index: EmbeddedIndex) -> None:
         self._engine = engine
@@ -236,7 +236,7 @@ class LostDocuments:
         self._report(sum(self._all()))
 
     def resume(self) -> None:
-        """Make some of them due, if a day has passed since the last time or some are left of then."""
+        """Make some of them due, if a day has passed since the last time or some remain."""
         now = self._clock.monotonic()
         if not self._steps.has_remaining and now - self._checked_at >= DAY_S:
             self._checked_at = now
@@ -244,9 +244,9 @@ class LostDocuments:
         self._report(self._steps.next() or 0)
 
     def _all(self) -> Iterator[int]:
-        """Make them due in batches; yield how many those were."""
+        """Make them due in batches; yield the size of each."""
         after = ""
-        with suppress(IndexUnavailable):  # the index has them for the next time
+        with suppress(IndexUnavailable):  # the index still has them next time
             while urls := self._index.lost(after=after, limit=_LOST_AT_ONCE):
                 yield self._fetch(urls)
                 after = urls[-1]

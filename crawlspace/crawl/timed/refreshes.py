@@ -1,15 +1,14 @@
-"""Refreshes of all known URLs: cycles, schedules, and smart refresh, by which URLs are due by their age or not.
+"""Refreshes of all known URLs: cycles, schedules, and smart refresh, by which URLs are due by age.
 
 A cycle (CRAWLSPACE_REFRESH_CYCLE) fetches every known URL once in a fixed period, instead of after its own interval. It begins in many short
-steps, because there may be millions of URLs: at a start one after the other, in a continuous crawl one at intervals, while pages are
-fetched. It has begun after the last step. After a kill in between, it begins again; if another worker has begun it meanwhile, that one is
-used.
+steps, because there may be millions of URLs: at a start one after the other, in a continuous crawl at intervals, while pages are fetched. It
+has begun after the last step. After a kill in between, it begins again; if another worker has begun it meanwhile, that cycle is used.
 
-A scheduled refresh puts all known URLs into source index, once, at each time of CRAWLSPACE_REFRESH_SCHEDULE. Times that were missed count as
-one, which a start makes up for. The first start with an expression does not: nothing was missed yet.
+A scheduled refresh puts all known URLs into source index, once, at each time of CRAWLSPACE_REFRESH_SCHEDULE. Missed times count as one, which
+the next start makes up for. The first start with an expression does not: nothing was missed yet.
 
-Where smart refresh is turned off or on, the stored due times are changed in steps, while pages are fetched. Until that is done, a URL that
-would be fetched for its age alone is skipped.
+When smart refresh is turned off or on, the stored due times are changed in steps, while pages are fetched. Until that is done, URLs due by
+age alone are skipped.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ CYCLE_BEGAN = "cycle_began"
 """Meta: when the present cycle began."""
 _SCANNED_AT_ONCE = 2_000
 _REVISED_AT_ONCE = 250
-"""Rows written one by one in one step."""
+"""Rows written individually in one step."""
 _STARTS_AT_ONCE = 100
 """Start URLs looked up in one step."""
 SETTLED = "refresh_settled"
-"""Meta: until when no time of the schedule is left to be followed, and the expression."""
+"""Meta: until when the times of the schedule have been processed, and the expression."""
 RUNNING = "refresh_running"
-"""Meta: when the refresh that is being made began, and the last id that it has come to; empty if there is none."""
+"""Meta: when the running refresh began, and the last processed id; empty if there is none."""
 _CLAIM = "refresh begins"
 _CLAIM_S = 30
-"""A worker that was killed while it began keeps the others from it for so long at most."""
+"""Longest time for which a worker killed while beginning blocks the others."""
 AGE = "due_by_age"
-"""Meta: ON or OFF; while that is being changed, what it will be, and the last id that this has come to."""
+"""Meta: ON or OFF; while that is being changed, the new value, and the last processed id."""
 ON, OFF = "on", "off"
 
 
@@ -109,19 +108,19 @@ class Cycles:
         return self.is_time() and (self._collection.refresh_mode is not RefreshMode.SOFT or is_idle())
 
     def _all_steps(self, *, fetched_meanwhile: bool = False) -> Iterator[TimedStep]:
-        """Make every known URL due; the rest depends on the mode."""
+        """Make every known URL due; the rest depends on `fetched_meanwhile`."""
         if self._has_begun_elsewhere():
-            yield TimedStep(is_turn=True, enters_starts=True)
+            yield TimedStep(begins_cycle=True, enters_starts=True)
             return
         was_set_back = self._began is not None and self._clock.now() < self._began
         mode = self._collection.refresh_mode
         forgets = mode is RefreshMode.SCRATCH and self._began is not None
         if forgets:
-            begin_generation(self._store)  # so that forgotten URLs are found again, also if this is never finished
+            begin_generation(self._store)  # so that forgotten URLs are found again, even if this is never finished
             yield from self._forget_pending()
             begin_generation(self._store)  # pages fetched by others meanwhile may link to URLs forgotten afterwards
         now = int(self._clock.now())
-        yield TimedStep(is_turn=True, enters_starts=True)
+        yield TimedStep(begins_cycle=True, enters_starts=True)
         if fetched_meanwhile:  # later fetches are recognised by their second
             while int(self._clock.now()) == now:
                 yield TimedStep()
@@ -129,17 +128,17 @@ class Cycles:
             yield from self._put_starts_first(now)
         fetched_by = now if fetched_meanwhile and not was_set_back else None
         after = 0
-        # Another worker's cycle may have begun before a URL was forgotten here that it had found.
+        # Another worker's cycle may have begun before this one forgot a URL that it had found.
         while forgets or not self._has_begun_elsewhere():
             step = self._store.make_due_by(now, after=after, fetched_by=fetched_by)
             after = step.last
             if not after:
                 self._store.set_meta(CYCLE_BEGAN, str(now))
                 self._began = now
-            yield TimedStep(is_turn=not after, due=step.due)
+            yield TimedStep(begins_cycle=not after, due=step.due)
             if not after:
                 return
-        yield TimedStep(is_turn=True)
+        yield TimedStep(begins_cycle=True)
 
     def _has_begun_elsewhere(self) -> bool:
         """Return whether another worker has begun the cycle."""
@@ -169,7 +168,7 @@ class Cycles:
 
 
 def settled_until(value: str | None, cron: Cron, *, now: float) -> int | None:
-    """Return until when the times of an expression were followed; None where it is new, or the clock was set back."""
+    """Return until when the times of an expression were processed; None if it is new, or the clock was set back."""
     until, _, text = (value or "").partition(" ")
     return int(until) if until.isdigit() and text == cron.text and int(until) <= now + CLOCKS_DIFFER_S else None
 
@@ -196,7 +195,7 @@ class ScheduledRefresh:
 
     @property
     def has_steps(self) -> bool:
-        """Whether a refresh is being made."""
+        """Whether a refresh is running."""
         return self._steps.has_remaining
 
     def resume(self) -> TimedStep | None:
@@ -206,7 +205,7 @@ class ScheduledRefresh:
         return self._steps.next()
 
     def _begin(self, cron: Cron) -> None:
-        """Begin a refresh, unless another worker does, or has done it; then help it."""
+        """Begin a refresh, unless another worker has; then join that one."""
         claim = f"{_CLAIM} {int(self._clock.now()) // _CLAIM_S}"
         if not self._store.claim(claim, seconds=_CLAIM_S):
             return
@@ -230,10 +229,10 @@ class ScheduledRefresh:
     def _step(self, began: int, after: int) -> DueChanges:
         return self._store.schedule(
             int(self._clock.now()), fetched_by=began - 1, after=after
-        )  # what was fetched in that second is new enough
+        )  # pages fetched in that second are new enough
 
     def _read_next(self, cron: Cron) -> float:
-        """Return the first time that is not followed yet; none is where the expression is new, or the clock was set back."""
+        """Return the first time that was not processed; the next one if the expression is new, or the clock was set back."""
         settled = settled_until(self._store.get_meta(SETTLED), cron, now=self._clock.now())
         return cron.next_after(self._settle(cron) if settled is None else settled) or inf
 
@@ -243,14 +242,14 @@ class ScheduledRefresh:
         return now
 
     def _end_for_good(self) -> None:
-        """Forget the times, and a refresh that was not finished, where there is no schedule any more."""
+        """Forget the times, and an unfinished refresh, if there is no schedule any more."""
         for name in (RUNNING, SETTLED):
             if self._store.get_meta(name):
                 self._store.set_meta(name, "")
 
 
 class SmartRefresh:
-    """Brings the known URLs in line with the setting."""
+    """Adapts the due times of known URLs to the setting."""
 
     def __init__(self, store: Store, clock: Clock, *, counts: bool, longest_s: int) -> None:
         self._store = store
@@ -268,7 +267,7 @@ class SmartRefresh:
 
     @property
     def has_steps(self) -> bool:
-        """Whether some known URLs are not in line yet."""
+        """Whether known URLs remain to be adapted."""
         return self._steps.has_remaining
 
     def resume(self) -> TimedStep | None:
@@ -276,7 +275,7 @@ class SmartRefresh:
         return self._steps.next()
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
-        """Have a leased URL not be due by its age, if it is only due by that and nothing is any more; return whether it was."""
+        """Skip a leased URL that is due by age alone, if smart refresh is off; return whether it was skipped."""
         if self._counts or not self._steps.has_remaining or not is_due_by_age(state) or state.next_fetch is None:
             return False
         changes.append(Change(structs.replace(state, next_fetch=state.next_fetch + NOT_DUE_BY_AGE)))

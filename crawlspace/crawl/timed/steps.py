@@ -19,16 +19,16 @@ STEP_EVERY_S = 0.1
 """Interval of the steps."""
 T = TypeVar("T")
 _CLAIM_S = 15
-"""For so long a worker makes the steps alone; then any may take over."""
+"""Time for which one worker makes the steps alone; then any may take over."""
 _CHECK_EVERY_S = 1.0
-"""Interval in which the others look whether the pass is over."""
+"""Interval in which the others check whether the pass is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedStep:
     """The effects of a step on the crawl."""
 
-    is_turn: bool = False
+    begins_cycle: bool = False
     """Policy and generation may have changed, and URLs may have been forgotten."""
     enters_starts: bool = False
     """The start URLs must be inserted again, because some may have been forgotten."""
@@ -37,7 +37,7 @@ class TimedStep:
 
 
 class Steps(Generic[T]):
-    """At most one piece of work; each step returns its effects."""
+    """At most one task in steps; each step returns its effects."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -50,7 +50,7 @@ class Steps(Generic[T]):
         return self._left is not None
 
     def begin(self, steps: Iterator[T]) -> None:
-        """Start these steps, in place of others that remain."""
+        """Start these steps; remaining ones are dropped."""
         self._left = steps
 
     def next(self) -> T | None:
@@ -66,28 +66,28 @@ class Steps(Generic[T]):
 
 
 class SharedPass:
-    """A pass that is to be made while the value `name` of the store begins with `what`; behind that stands the last id it has come to."""
+    """A pass over all URLs, pending while the value `name` of the store begins with `what`; the last processed id follows."""
 
     def __init__(self, store: MetaStore, clock: Clock, name: str) -> None:
         self._store = store
         self._clock = clock
         self._name = name
-        self._asked_for: int | None = None
-        self._has_turn = False
+        self._claimed_period: int | None = None
+        self._has_claim = False
 
     def begin(self, what: str) -> None:
-        """Note that the pass is to be made from the beginning."""
+        """Note that the pass must start from the beginning."""
         self._store.set_meta(self._name, f"{what} 0")
 
     def what(self) -> str | None:
-        """Return what the pass is for that is to be made; None if there is none."""
+        """Return the purpose of the pending pass; None without one."""
         what, _, after = (self._store.get_meta(self._name) or "").rpartition(" ")
         return what if what and after.isdigit() else None
 
     def steps(self, what: str, change: Callable[[int], DueChanges], *, done: str) -> Iterator[TimedStep]:
-        """Make the steps that are this worker's; `change` makes the one behind an id, `done` is the value afterwards."""
+        """Make the steps of this worker; `change` makes the one after an id, `done` is the value afterwards."""
         while (after := self._position(what)) is not None:
-            if not self._takes_turn():
+            if not self._may_step():
                 looked_at = self._clock.monotonic()
                 while self._clock.monotonic() - looked_at < _CHECK_EVERY_S:
                     yield TimedStep()
@@ -100,8 +100,8 @@ class SharedPass:
         found, _, after = (self._store.get_meta(self._name) or "").rpartition(" ")
         return int(after) if found == what and after.isdigit() else None
 
-    def _takes_turn(self) -> bool:
-        turn = int(self._clock.now()) // _CLAIM_S
-        if turn != self._asked_for:
-            self._asked_for, self._has_turn = turn, self._store.claim(f"{self._name} {turn}", seconds=2 * _CLAIM_S)
-        return self._has_turn
+    def _may_step(self) -> bool:
+        period = int(self._clock.now()) // _CLAIM_S
+        if period != self._claimed_period:
+            self._claimed_period, self._has_claim = period, self._store.claim(f"{self._name} {period}", seconds=2 * _CLAIM_S)
+        return self._has_claim

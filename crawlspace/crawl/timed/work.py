@@ -58,15 +58,15 @@ class PassingTime:
 
     @property
     def has_more_to_fetch(self) -> bool:
-        """Whether there are steps after which more may be due in this run."""
+        """Whether steps remain after which more may be due in this run."""
         return self._smart.has_steps or self._schedule.has_steps
 
     def drop(self, state: UrlState, changes: list[Change]) -> bool:
-        """Pass over a leased URL that is not due any more; return whether it is such a one."""
+        """Skip a leased URL that is not due any more; return whether it was skipped."""
         return self._smart.drop(state, changes)
 
     def resume(self, *, is_idle: Callable[[], bool]) -> Iterator[TimedStep]:
-        """Make a part of the work that is due, and yield its effects."""
+        """Do a part of the due work, and yield its effects."""
         step = self._cycles.resume(is_idle=is_idle) if self._continuous else None
         for one in (step, self._smart.resume(), self._schedule.resume()):
             if one is not None:

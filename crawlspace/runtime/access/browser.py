@@ -22,7 +22,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 from crawlspace.config.access import BrowserLogin, BrowserStep, SiteAccess
 from crawlspace.config.secrets import read_secret
 from crawlspace.runtime.access.cookies import SessionCookies, cookies_of_entry
-from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Tell, is_passing, why_not
+from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Report, is_passing, why_not
 from crawlspace.runtime.access.login_proxy import LoginProxy
 from crawlspace.runtime.access.pages import shown
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
@@ -52,7 +52,7 @@ class BrowserLogIn:
     allows: Allows
     is_of_entry: Callable[[str], bool]
     """Whether a host is one of the entry, whose cookies are kept."""
-    tell: Tell
+    report: Report
     user_agent: str
     verify: bool
     """Certificates of servers."""
@@ -90,7 +90,7 @@ class BrowserLogIn:
             login,
             why_not=lambda url: why_not(url, self.access, self.allows),
             unreachable=proxy.unreachable,
-            tell=self.tell,
+            report=self.report,
         )
         browser.on("disconnected", lambda _: pages.end("the browser has ended"))
         await pages.run(steps)
@@ -115,7 +115,7 @@ class BrowserLogIn:
         assert login.url is not None
         headers = self.access.headers()
         if headers and (login.hosts or not self._is_own(login.url.host)):
-            self.tell(f"without {', '.join(headers)}: the log-in leads to hosts that are none of the entry")
+            self.report(f"without {', '.join(headers)}: the log-in leads to hosts that are none of the entry")
             return {}
         return headers
 
@@ -140,14 +140,14 @@ class LoginPages:
         *,
         why_not: Callable[[str], str],
         unreachable: Mapping[str, str],
-        tell: Tell,
+        report: Report,
     ) -> None:
         """`why_not` returns why a URL may not be loaded, `unreachable` has the hosts that cannot be reached, and why."""
         self._context = context
         self._login = login
         self._why_not = why_not
         self._unreachable = unreachable
-        self._tell = tell
+        self._report = report
         self._over: asyncio.Future[LogInFailedError] = asyncio.get_running_loop().create_future()
         self._loads = Loads()
         self._waited_for: set[Any] = set()
@@ -217,15 +217,15 @@ class LoginPages:
     async def _do(self, step: BrowserStep, *, is_last: bool) -> None:
         end = monotonic() + STEP_S
         if step.fill:
-            self._tell(f"{'fill':<5}{', '.join(map(quoted, step.fill))}")
+            self._report(f"{'fill':<5}{', '.join(map(quoted, step.fill))}")
         for selector, text in step.fill.items():
             await self._act(selector, end, text)
         if step.click:
-            self._tell(f"{'click':<5} {quoted(step.click)}")
+            self._report(f"{'click':<5} {quoted(step.click)}")
             await self._act(step.click, end)
         if step.wait_for:
             await self._wait_for(step.wait_for, end, is_last=is_last)
-            self._tell(f"{'found':<5} {quoted(step.wait_for)}")
+            self._report(f"{'found':<5} {quoted(step.wait_for)}")
         elif step.click:
             await self._settled()
 
@@ -379,7 +379,7 @@ class LoginPages:
         if not is_page and not _sends(request):
             return
         location = response.headers.get("location", "") if 300 <= status < 400 else ""
-        self._tell(f"{request.method:<5}{shown(request.url)}  {status}" + (f" to {shown(location)}" if location else ""))
+        self._report(f"{request.method:<5}{shown(request.url)}  {status}" + (f" to {shown(location)}" if location else ""))
         if is_page and not location and (page := _page_of(request)) is not None:
             self._statuses[page] = status, self._step
         if is_passing(status):

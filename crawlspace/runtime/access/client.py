@@ -23,7 +23,7 @@ from crawlspace.config.access import SiteAccess
 from crawlspace.config.proxies import Proxies
 from crawlspace.config.sites import SiteTable
 from crawlspace.decision import Decision, Reason
-from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Tell
+from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogIn, LogInFailedError, LogInStoppedError, Report
 from crawlspace.runtime.access.pages import host_shown
 from crawlspace.runtime.components.requests import set_proxy
 from crawlspace.runtime.http.client import HttpClient
@@ -73,10 +73,15 @@ class LoginClient:
     """Of log-ins in the browser."""
 
     async def log_in(
-        self, access: SiteAccess, allows: Allows, tell: Tell = lambda _: None, *, is_stopping: Callable[[], bool] = lambda: False
+        self,
+        access: SiteAccess,
+        allows: Allows,
+        report: Report = lambda _: None,
+        *,
+        is_stopping: Callable[[], bool] = lambda: False,
     ) -> LoggedIn:
         """Return a new session. Raises LogInFailedError, SettingError, and LogInStoppedError soon after `is_stopping`."""
-        login = asyncio.ensure_future(self._log_in(access, allows, tell))
+        login = asyncio.ensure_future(self._log_in(access, allows, report))
         while not (await asyncio.wait({login}, timeout=_STOP_CHECK_S))[0]:
             if is_stopping():
                 login.cancel()
@@ -89,21 +94,21 @@ class LoginClient:
         async with self._client() as client:
             return await self._send(client, request)
 
-    async def _log_in(self, access: SiteAccess, allows: Allows, tell: Tell) -> LoggedIn:
+    async def _log_in(self, access: SiteAccess, allows: Allows, report: Report) -> LoggedIn:
         try:
             async with asyncio.timeout(LONGEST_LOGIN_S), self._client() as client:
                 if access.kind == "browser":
-                    return await self._in_browser(access, allows, tell)
-                return await LogIn(access, lambda request: self._send(client, request), allows, tell).session()
+                    return await self._in_browser(access, allows, report)
+                return await LogIn(access, lambda request: self._send(client, request), allows, report).session()
         except TimeoutError as error:
             raise LogInFailedError(f"it has not ended within {LONGEST_LOGIN_S} s", refused=False) from error
 
-    async def _in_browser(self, access: SiteAccess, allows: Allows, tell: Tell) -> LoggedIn:
+    async def _in_browser(self, access: SiteAccess, allows: Allows, report: Report) -> LoggedIn:
         from crawlspace.runtime.access.browser import BrowserLogIn  # noqa: PLC0415 - it needs the extra
 
         assert self.browser is not None
         is_of_entry = entry_hosts_of(self.sites, access)
-        return await BrowserLogIn(access, self.browser, allows, is_of_entry, tell, self.user_agent, self.tls.verifies).session()
+        return await BrowserLogIn(access, self.browser, allows, is_of_entry, report, self.user_agent, self.tls.verifies).session()
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[HttpClient]:

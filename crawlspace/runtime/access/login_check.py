@@ -11,7 +11,7 @@ from crawlspace.access.digest import DigestLogin, schemes
 from crawlspace.config.access import SiteAccess
 from crawlspace.content.html import extract
 from crawlspace.runtime.access.client import LoginClient
-from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Tell, carry_session
+from crawlspace.runtime.access.login_kinds import Allows, LoggedIn, LogInFailedError, Report, carry_session
 from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.components.requests import NEGOTIATE
 from crawlspace.runtime.http.headers import location_of
@@ -51,7 +51,7 @@ class Tried:
         return ", ".join(parts)
 
 
-async def try_login(url: Url, access: SiteAccess, *, client: LoginClient, allows: Allows, tell: Tell) -> Tried:
+async def try_login(url: Url, access: SiteAccess, *, client: LoginClient, allows: Allows, report: Report) -> Tried:
     """Log in where that gives a session, and request a URL, without following a redirect. Raises SettingError."""
     request, session, carries = Request(url.text), None, access.carries(url.scheme)
     try:
@@ -60,7 +60,7 @@ async def try_login(url: Url, access: SiteAccess, *, client: LoginClient, allows
             if access.kind == "negotiate":
                 request.meta[NEGOTIATE] = True
             if access.session is not None:
-                session = await client.log_in(access, allows, tell)
+                session = await client.log_in(access, allows, report)
                 carry_session(request, access, session.content)
         response = await client.get(request)
         offered = response.headers.getlist(b"WWW-Authenticate") if response.status == HTTPStatus.UNAUTHORIZED else []

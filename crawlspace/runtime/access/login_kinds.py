@@ -23,7 +23,7 @@ Send = Callable[[Request], Awaitable["Response"]]
 """Sends a request, follows no redirect, and raises LogInFailedError where there is no answer."""
 Allows = Callable[[str, int], bool]
 """Returns whether a log-in may lead to a host and port."""
-Tell = Callable[[str], object]
+Report = Callable[[str], object]
 """Is called with each step, without secrets."""
 _MOST_REDIRECTS = 10
 
@@ -66,7 +66,7 @@ class LogIn:
     access: SiteAccess
     send: Send
     allows: Allows
-    tell: Tell = lambda _: None
+    report: Report = lambda _: None
 
     async def session(self) -> LoggedIn:
         """Return the session. Raises LogInFailedError, and SettingError for a secret that cannot be read."""
@@ -120,7 +120,7 @@ class LogIn:
             cookies.take_from(response, request)
             location = location_of(response.headers.get(b"Location"))
             is_redirect = 300 <= response.status < 400 and bool(location)
-            self.tell(
+            self.report(
                 f"{request.method:<5}{shown(request.url)}  {response.status}" + (f" to {shown(location)}" if is_redirect else "")
             )
             if not is_redirect:
@@ -148,7 +148,7 @@ class LogIn:
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         request = Request(login.url, method="POST", headers=headers, body=urlencode(body).encode())
         response = await self.send(request)
-        self.tell(f"POST {shown(request.url)}  {response.status}")
+        self.report(f"POST {shown(request.url)}  {response.status}")
         if response.status != HTTPStatus.OK:
             raise self._not_as_expected(response, why=_oauth_error(response))
         try:

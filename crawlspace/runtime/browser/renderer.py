@@ -51,7 +51,7 @@ class Renderer:
         self._proxy_of = proxy_of
         self._user_agent = user_agent
         self._is_stopping = is_stopping
-        self._turns = asyncio.Semaphore(settings.pages)
+        self._semaphore = asyncio.Semaphore(settings.pages)
         self._process: BrowserProcess | None = None
         self._starting = asyncio.Lock()
         self._working = 0
@@ -75,7 +75,7 @@ class Renderer:
         """Return a rendered page; `loads` makes the record of each attempt. Raises NotRenderedError, and NotAsked where it had no turn."""
         try:
             async with asyncio.timeout(LONGEST_WAIT_S):
-                await self._turns.acquire()
+                await self._semaphore.acquire()
         except TimeoutError:
             raise NotAsked from None
         try:
@@ -89,7 +89,7 @@ class Renderer:
                         raise
             raise AssertionError
         finally:
-            self._turns.release()
+            self._semaphore.release()
 
     async def close(self) -> None:
         """End the browser."""

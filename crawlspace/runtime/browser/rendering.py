@@ -28,7 +28,7 @@ from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED
 from crawlspace.runtime.http.errors import NotAsked, NotRenderedError
 from crawlspace.runtime.http.headers import declared_type
-from crawlspace.state.render_learning import Rendered, Turn
+from crawlspace.state.render_learning import RenderDecision, Rendered
 
 if TYPE_CHECKING:
     from crawlspace.runtime.browser.crawl_browser import CrawlBrowser
@@ -72,8 +72,8 @@ class RenderingMiddleware:
         if state is None or response.status != HTTPStatus.OK or not self._is_html(request, response):
             return response
         plain = self._read(response, state.url)
-        turn = self._rendering.turn(state.url, needs_browser=plain.may_need_browser)
-        return response if turn is Turn.NO else self._rendered(request, response, plain, turn)
+        decide = self._rendering.decide(state.url, needs_browser=plain.may_need_browser)
+        return response if decide is RenderDecision.NO else self._rendered(request, response, plain, decide)
 
     def _is_html(self, request: Request, response: Response) -> bool:
         body = request.meta.get(FILE)
@@ -87,18 +87,18 @@ class RenderingMiddleware:
     def _read(self, response: Response, url: str) -> Page:
         return self._reader.read(response, mime="text/html", declared=declared_type(response.headers), url=url)
 
-    async def _rendered(self, request: Request, response: Response, plain: Page, turn: Turn) -> Response:
+    async def _rendered(self, request: Request, response: Response, plain: Page, decide: RenderDecision) -> Response:
         url = request.meta[STATE].url
         records: list[Loads] = []
         try:
             dom = await self._browser.render(request, response, records, stays=plain.meta_refresh is not None)
             return self._taken(request, response, dom, plain, records)
         except NotAsked:
-            self._rendering.passed_over(url)
+            self._rendering.skipped(url)
             raise
         except NotRenderedError as error:
             self._rendering.failed(url, str(error))
-            if turn is Turn.CHECK:
+            if decide is RenderDecision.CHECK:
                 return response
             raise
 
@@ -108,7 +108,7 @@ class RenderingMiddleware:
         loads = records[-1]
         moved_to = dom.moved_to or self._login_shown(request, dom.url)
         if moved_to:
-            self._rendering.passed_over(url)
+            self._rendering.skipped(url)
             headers = response.headers.copy()
             headers[b"Location"] = moved_to
             # As a redirect, which shows whether it is one to the log-in.

@@ -87,7 +87,7 @@ class Resources:
         self._pace = pace
         self._connect = connect
         self._cached = CachedResources(cached_bytes)
-        self._turns: Recent[str, _SiteTurns] = Recent(_SITES)
+        self._slots: Recent[str, _SiteSlots] = Recent(_SITES)
 
     async def answer(self, request: BrowserRequest, page: str, loads: Loads) -> Resource | None:
         """Return the answer to a request of a page; None where it is refused, or there is none."""
@@ -165,17 +165,17 @@ class Resources:
             loads.fail(f"{_shown(request.url)} answers {response.status}")
         return Resource(response.status, headers_given(response, without=_NOT_GIVEN), response.body)
 
-    def _turn(self, url: str) -> _SiteTurns:
+    def _turn(self, url: str) -> _SiteSlots:
         """Return what is held while a site is asked, so that it never gets more requests at a time than it may, nor faster."""
         site = parse_site(url)
-        turns = self._turns.get(site)
-        if turns is None:
-            turns = _SiteTurns(lambda: self._pace(site), max(1, self._pace(site).concurrency))
-            self._turns.put(site, turns)
-        return turns
+        slots = self._slots.get(site)
+        if slots is None:
+            slots = _SiteSlots(lambda: self._pace(site), max(1, self._pace(site).concurrency))
+            self._slots.put(site, slots)
+        return slots
 
 
-class _SiteTurns:
+class _SiteSlots:
     """Lets some requests to a site begin, each a share of the delay after the one before."""
 
     def __init__(self, pace: Callable[[], Pace], most_at_once: int) -> None:

@@ -158,8 +158,8 @@ class ArchiveWork:
         try:
             self._steps = [step for step in self._steps if self._session.error is None and step()]
             if self._steps:
-                self._next = call_later(_PAUSE_S if self._session.deliveries.hold_up else 0, self._step)
-            elif self._session.error is None and self._moving is not None and self._moving.again():
+                self._next = call_later(_PAUSE_S if self._session.deliveries.blocks_crawl else 0, self._step)
+            elif self._session.error is None and self._moving is not None and self._moving.retry():
                 self._next = call_later(_AGAIN_S, self._step)
             wake(self._crawler)
         except (StoreAway, StoreFull):  # the crawl ends where that lasts

@@ -183,7 +183,7 @@ class FileProcesses:
 
     def __init__(self, number: int, *, memory_bytes: int, folder: Path, command: Sequence[str] = COMMAND) -> None:
         self._folder = folder
-        self._turns = asyncio.Semaphore(number)
+        self._semaphore = asyncio.Semaphore(number)
         self._memory_bytes = memory_bytes
         self._command = command
         self._idle: list[_Process] = []
@@ -196,7 +196,7 @@ class FileProcesses:
 
     async def read(self, job: FileJob) -> FileContents:
         """Return the contents of a file; those of a file that cannot be read have a status."""
-        async with self._turns:
+        async with self._semaphore:
             try:
                 with self._prepared(job) as prepared:
                     return await self._read(prepared)

@@ -27,7 +27,7 @@ from crawlspace.frontier.frontier import Frontier
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.items import Fetched
 from crawlspace.runtime.components.requests import AGAIN, OWN, SLOT, STATE
-from crawlspace.runtime.components.robots import SUSPENDED_S, SuspensionSource, Turns
+from crawlspace.runtime.components.robots import SUSPENDED_S, Slots, SuspensionSource
 from crawlspace.runtime.http.retry_after import retry_after_of
 from crawlspace.text import printable
 from crawlspace.urls import MalformedUrl, parse
@@ -140,7 +140,7 @@ class OwnRequests:
             return None
         if self._site_delays.is_suspended():
             return SUSPENDED_S
-        return min((self._frontier.next_turn_in(site) or BLOCKED_S for site, _ in self._waiting), default=None)
+        return min((self._frontier.next_slot_in(site) or BLOCKED_S for site, _ in self._waiting), default=None)
 
     def ended(self, own: Own) -> None:
         """Note that a request has ended, with or without a response."""
@@ -156,7 +156,7 @@ class OwnRequests:
         site, page = key[0], self._waiting[key][0][2].meta[OWN].page
         if not site:
             return True
-        if self._frontier.next_turn_in(site) > 0 or self._frontier.is_blocked(site):
+        if self._frontier.next_slot_in(site) > 0 or self._frontier.is_blocked(site):
             return False
         if page is not None and page.state.site == site:
             return not page.is_sending
@@ -251,8 +251,8 @@ MOST = 10
 class RepeatedRequests:
     """The waiting requests. `now` is in seconds on the monotonic clock."""
 
-    def __init__(self, turns: Turns, site_delays: SuspensionSource) -> None:
-        self._turns = turns
+    def __init__(self, slots: Slots, site_delays: SuspensionSource) -> None:
+        self._slots = slots
         self._site_delays = site_delays
         self._waiting: list[tuple[float, int, Request]] = []
         """With the time when each may be sent, soonest first."""
@@ -274,7 +274,7 @@ class RepeatedRequests:
             if self._wait_s(request) > 0:  # another request to its site was sent meanwhile
                 self._schedule(request, now)
                 continue
-            self._turns.record_other_request(request.meta[STATE].site)
+            self._slots.record_other_request(request.meta[STATE].site)
             return request
         return None
 
@@ -286,4 +286,4 @@ class RepeatedRequests:
         heappush(self._waiting, (now + self._wait_s(request), next(self._order), request))
 
     def _wait_s(self, request: Request) -> float:
-        return SUSPENDED_S if self._site_delays.is_suspended() else self._turns.next_turn_in(request.meta[STATE].site)
+        return SUSPENDED_S if self._site_delays.is_suspended() else self._slots.next_slot_in(request.meta[STATE].site)

@@ -100,8 +100,8 @@ _BEHIND_A_PAGE = 1.1
 fetched in between."""
 
 
-class Turns(Protocol):
-    def next_turn_in(self, site: str) -> float: ...
+class Slots(Protocol):
+    def next_slot_in(self, site: str) -> float: ...
     def record_other_request(self, site: str) -> None: ...
     def is_blocked(self, site: str) -> bool: ...
 
@@ -110,13 +110,13 @@ class SuspensionSource(Protocol):
     def is_suspended(self) -> bool: ...
 
 
-class RobotsTurns:
+class RobotsSlots:
     """The waiting requests, by target site. `now` is in seconds on the monotonic clock."""
 
-    def __init__(self, turns: Turns, site_delays: SuspensionSource, *, holds: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, slots: Slots, site_delays: SuspensionSource, *, holds: Callable[[str], bool] | None = None) -> None:
         """`holds`: whether this worker owns a site, where several share the crawl."""
         self._holds = holds
-        self._turns = turns
+        self._slots = slots
         self._site_delays = site_delays
         self._waiting: dict[str, deque[FetchRobots]] = {}
         self._next: list[tuple[float, int, str]] = []
@@ -153,12 +153,12 @@ class RobotsTurns:
                 self._schedule(wait, site, now)
                 continue
             fetch = self._waiting[site].popleft()
-            self._turns.record_other_request(site)
+            self._slots.record_other_request(site)
             if self._holds is not None:
                 self._in_flight[fetch.site] = site
                 self._requested.add(site)
             if self._waiting[site]:
-                self._schedule(self._turns.next_turn_in(site) * _BEHIND_A_PAGE, site, now)
+                self._schedule(self._slots.next_slot_in(site) * _BEHIND_A_PAGE, site, now)
             else:
                 del self._waiting[site]
             return fetch
@@ -175,7 +175,7 @@ class RobotsTurns:
 
     # --- what Prefetch asks: OtherRequests ----------------------------------------------------------------------
     def waiting(self) -> Collection[str]:
-        for site in [site for site in self._in_flight if not self._turns.is_blocked(site)]:
+        for site in [site for site in self._in_flight if not self._slots.is_blocked(site)]:
             self._end(site)
         return {*(() if self._site_delays.is_suspended() else self._waiting), *self._in_flight.values()}
 
@@ -192,7 +192,7 @@ class RobotsTurns:
         """End the request for a redirecting site. It may have been sent later than it was taken: the delay of its target counts from now."""
         target = self._in_flight.pop(site, None)
         if target is not None and self._is_ours(target):
-            self._turns.record_other_request(target)
+            self._slots.record_other_request(target)
 
     def _free_in(self, site: str, now: float) -> float:
         if self._site_delays.is_suspended():
@@ -202,10 +202,10 @@ class RobotsTurns:
             self._patient_until.setdefault(site, now + PATIENCE_S * (1 + random()))  # noqa: S311 - no secret
             return ANOTHERS_S
         has_just_come = self._patient_until.pop(site, None) is not None
-        return self._turns.next_turn_in(site) * (_BEHIND_A_PAGE if has_just_come else 1.0)
+        return self._slots.next_slot_in(site) * (_BEHIND_A_PAGE if has_just_come else 1.0)
 
     def _is_ours(self, site: str) -> bool:
-        return self._holds is None or self._holds(site) or self._turns.is_blocked(site)
+        return self._holds is None or self._holds(site) or self._slots.is_blocked(site)
 
     def _schedule(self, wait: float, site: str, now: float) -> None:
         heappush(self._next, (now + wait, next(self._order), site))

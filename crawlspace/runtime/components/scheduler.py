@@ -30,7 +30,7 @@ from crawlspace.runtime.components.own_parsing import OwnParsing, is_own
 from crawlspace.runtime.components.own_requests import MOST, RepeatedRequests
 from crawlspace.runtime.components.requests import OWN, ROBOTS, STATE, page_request, robots_request
 from crawlspace.runtime.components.responses import lost
-from crawlspace.runtime.components.robots import PATIENCE_S, RobotsTurns
+from crawlspace.runtime.components.robots import PATIENCE_S, RobotsSlots
 from crawlspace.runtime.components.scrapy_internals import is_busy, wake
 from crawlspace.runtime.components.without_effect import sentences, without_effect
 from crawlspace.runtime.session.session import Session
@@ -64,7 +64,7 @@ class FrontierScheduler(BaseScheduler):
         self._session = session
         self._engine = session.engine
         holds = None if session.owned_sites is None else session.owned_sites.holds
-        self._redirected = RobotsTurns(session.engine.frontier, session.site_delays, holds=holds)
+        self._redirected = RobotsSlots(session.engine.frontier, session.site_delays, holds=holds)
         """They go out first, so that pages that are always ready don't hold them up."""
         self._repeated = RepeatedRequests(session.engine.frontier, session.site_delays)
         self._in_this_turn = 0
@@ -129,7 +129,7 @@ class FrontierScheduler(BaseScheduler):
             return self._counted(page_request(fetch.state, callback=parse, errback=failed, conditional=fetch.conditional))
         if isinstance(fetch, FetchRobots):
             return self._counted(self._robots_request(fetch))
-        if self._session.deliveries.hold_up:
+        if self._session.deliveries.blocks_crawl:
             self._session.commit(self._crawler)
             self._set_alarm(INDEX_PAUSE_S)
             return None

@@ -168,7 +168,7 @@ class IndexSender:
             if session.error is not None:
                 return False
             drained = await maybe_deferred_to_future(deferToThread(session.shared.drain_once, drain))
-            session.shared.relieve(drain)
+            session.shared.drop_excess(drain)
             return drained is not None and drained.waiting_s is None
         batch = drain.take()
         if not batch:

@@ -88,7 +88,7 @@ class Progress:
             f"{pending:,} pending",
             counted(progress.errors, "error"),
         ]
-        if waiting := self._session.deliveries.most_waiting:
+        if waiting := self._session.deliveries.max_backlog:
             parts.append(f"{waiting:,} for the index")
         if given_up:
             parts.append(f"{counted(len(given_up), 'site')} given up")

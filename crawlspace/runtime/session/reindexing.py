@@ -15,7 +15,7 @@ from crawlspace.admin.reindex import UNKNOWN, IndexState, Reindexed, Reindexing,
 from crawlspace.admin.sending import MOST_AT_ONCE, Sending
 from crawlspace.clock import SystemClock
 from crawlspace.config.sinks import EMBEDDED, SINKS
-from crawlspace.crawl.sinks.deliveries import end_filling, take_over_filling
+from crawlspace.crawl.sinks.deliveries import end_backfill, take_over_backfill
 from crawlspace.crawl.sinks.repair import Resending
 from crawlspace.errors import IndexUnavailable, StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
@@ -66,7 +66,7 @@ class DocumentsAgain:
         if sink == EMBEDDED:
             note_sent_again(self.paths, self.opened, done, now=now)
         elif not self.opened.crawlers():
-            end_filling(self.opened.store, sink)
+            end_backfill(self.opened.store, sink)
         return done
 
     def rebuilt(
@@ -123,7 +123,7 @@ class DocumentsAgain:
         if not self.opened.crawlers():  # else the crawl would not know of it
             note_new_sinks(store, self.paths.sinks)
             if not store.get_meta(meta):
-                take_over_filling(store, sink)
+                take_over_backfill(store, sink)
                 if found is None:
                     forget_mark(store, sink)
         return UNKNOWN

@@ -14,7 +14,7 @@ from scrapy.utils.asyncio import create_looping_call
 
 from crawlspace.clock import Clock
 from crawlspace.config.collection import Collection
-from crawlspace.crawl.commits import Singly
+from crawlspace.crawl.commits import OneByOne
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.sinks.deliveries import Deliveries
@@ -165,7 +165,7 @@ class Sharing:
 
         def done(effects: Effects | None) -> None:
             if effects is None:
-                self._write_singly(self._engine.singly(), None, done)
+                self._write_singly(self._engine.one_by_one(), None, done)
                 return
             try:
                 self._engine.end_commit(effects)
@@ -221,10 +221,10 @@ class Sharing:
             return self._sends.get(drain.sink, False) and step()
         return False
 
-    def relieve(self, drain: Drain) -> None:
+    def drop_excess(self, drain: Drain) -> None:
         """Drop the pushes for a sink that does not answer this worker, where too many wait: also those that other workers have ordered."""
         with suppress(StoreAway, StoreFull):
-            self._session.deliveries.relieve(drain)
+            self._session.deliveries.drop_excess(drain)
 
     def is_rest_sent(self, drain: Drain, waited_s: float) -> bool:
         """Whether a sink has all orders, or another worker, which has reported within `waited_s`, is sending the rest.
@@ -262,17 +262,17 @@ class Sharing:
         fault = f"the store failed, through a fault of ours ({type(error).__name__}: {error})"
         self._session.fail(StoreError(f"{fault}: the log has the details, please report it"), self._crawler)
 
-    def _write_singly(self, singly: Singly, before: Effects | Exception | None, done: Callable[[Effects], None]) -> None:
+    def _write_singly(self, one_by_one: OneByOne, before: Effects | Exception | None, done: Callable[[Effects], None]) -> None:
         """Write change by change, each on the background thread: calls of a worker are made one after the other."""
         try:
-            changes = next(singly) if before is None else singly.send(before)
+            changes = next(one_by_one) if before is None else one_by_one.send(before)
         except StopIteration as end:
             done(end.value)
         except Exception as error:  # noqa: BLE001 - not even the failure of one can be recorded
             self._failed(error)
         else:
             self._background.do(
-                lambda: self._engine.write_changes(changes), lambda effects: self._write_singly(singly, effects, done)
+                lambda: self._engine.write_changes(changes), lambda effects: self._write_singly(one_by_one, effects, done)
             )
 
     def _tick(self) -> None:

@@ -10,8 +10,8 @@ from crawlspace.archive.reader import ArchiveReader
 from crawlspace.config.collection import Collection
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.engine import Engine
-from crawlspace.crawl.sinks.deliveries import have_filled, known_sinks, note_sinks
-from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.crawl.sinks.backfill import Backfill
+from crawlspace.crawl.sinks.deliveries import known_sinks, note_sinks, request_backfill
 from crawlspace.index.sink import Sink
 from crawlspace.state.store import Store
 
@@ -30,12 +30,12 @@ def open_sinks(collection: Collection, undo: ExitStack) -> list[Sink]:
     return sinks
 
 
-def fillings_of(collection: Collection, engine: Engine, store: Store) -> dict[str, Filling]:
+def fillings_of(collection: Collection, engine: Engine, store: Store) -> dict[str, Backfill]:
     """Return what sends the servers among the sinks of a crawl the documents that they lack, by name."""
     archive = collection.archive
     reader = ArchiveReader(archive.folder, store.archive_files() if archive.is_on else {}, look_up=store.archive_files)
     return {
-        one.name: Filling(store, one.name, engine.clock, reader, engine.due, exclusion=collection.sinks.exclusion_of(one.name))
+        one.name: Backfill(store, one.name, engine.clock, reader, engine.due, exclusion=collection.sinks.exclusion_of(one.name))
         for one in collection.sinks.servers
     }
 
@@ -64,7 +64,7 @@ def note_new_sinks(store: Store, sinks: SinkSettings) -> None:
             excluded[one.name] = wanted
     if lacking and store.counts().indexed:
         for name in lacking:
-            have_filled(store, name)
+            request_backfill(store, name)
     for name, wanted in excluded.items():  # last: a kill may come before
         store.set_meta(_EXCLUDED + name, wanted)
     note_sinks(store, {**known, **types})

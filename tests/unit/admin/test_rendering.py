@@ -46,7 +46,7 @@ def learned(folder: Path) -> MemoryStore:
     for folder_name, gained, number in (("shop", 2, 6), ("empty", 0, 5)):
         for page in range(number):
             url = f"{HOME}/{folder_name}/{page}"
-            rendering.turn(url, needs_browser=True)
+            rendering.decide(url, needs_browser=True)
             words = 500 if page < gained else 0
             rendering.rendered(url, Rendered(0, words, 0, 0, seconds=0.5, requests=3, refused=refused))
     rendering.failed(f"{HOME}/shop/9", "time-out")

@@ -354,8 +354,8 @@ def test_an_index_that_is_down_holds_the_crawl_up_only_beyond_the_backlog(web: W
         assert isinstance(fetch, FetchPage)
         engine.fetched(web._answer(fetch))
         engine.commit()
-    assert engine.deliveries.hold_up
-    assert engine.deliveries.most_waiting == 100, "the crawl went on that far"
+    assert engine.deliveries.blocks_crawl
+    assert engine.deliveries.max_backlog == 100, "the crawl went on that far"
     assert (
         engine.deliveries.settle(
             engine.deliveries.drains[0], engine.deliveries.drains[0].deliver(engine.deliveries.drains[0].take())
@@ -365,7 +365,7 @@ def test_an_index_that_is_down_holds_the_crawl_up_only_beyond_the_backlog(web: W
     web.clock.advance(2)
     while batch := engine.deliveries.drains[0].take():
         engine.deliveries.settle(engine.deliveries.drains[0], engine.deliveries.drains[0].deliver(batch))
-    assert not engine.deliveries.hold_up
+    assert not engine.deliveries.blocks_crawl
     web.work(engine)
     assert len(web.indexed) == 131
 

@@ -14,10 +14,10 @@ from crawlspace.crawl.conditional import type_mark
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.files import (
     FIRST_GUESS_S,
+    MAX_WAIT_S,
     MOST_BYTES,
     MOST_DEFERRED,
     MOST_WAITING,
-    PATIENCE_S,
     PAUSE_S,
     WaitingFiles,
     unreadable,
@@ -31,7 +31,7 @@ from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine import engine
 
 SITE = "http://b.example"
-AT_FIRST = int(PATIENCE_S / FIRST_GUESS_S)
+AT_FIRST = int(MAX_WAIT_S / FIRST_GUESS_S)
 """Files that may wait before any was read."""
 
 

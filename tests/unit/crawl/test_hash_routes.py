@@ -10,7 +10,7 @@ from crawlspace.admin.url_changes import UrlChanges, find_url, read_url
 from crawlspace.crawl.rendering import Rendering
 from crawlspace.frontier.robots import Robots, RobotsVerdict
 from crawlspace.model import Held
-from crawlspace.state.render_learning import Turn
+from crawlspace.state.render_learning import RenderDecision
 from crawlspace.state.store import Store
 from crawlspace.urls import url_key
 from tests.unit.crawl.rule_changes.test_folding import FoldedSite
@@ -171,8 +171,8 @@ def test_a_route_is_rendered_each_time_and_requested_whole(site: FoldedSite) -> 
     engine = site.crawl()
     rendering = engine.rendering
     assert isinstance(rendering, Rendering)
-    for url, turn, conditional in ((APP, Turn.NO, True), (ABOUT, Turn.YES, False)):
-        assert rendering.turn(url, needs_browser=False) is turn
+    for url, decide, conditional in ((APP, RenderDecision.NO, True), (ABOUT, RenderDecision.YES, False)):
+        assert rendering.decide(url, needs_browser=False) is decide
         assert rendering.is_conditional(url) is conditional
     site.crawl(after=31)
     asked = dict(site.asked)

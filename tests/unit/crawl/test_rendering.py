@@ -17,7 +17,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Render
 from crawlspace.errors import StoreAway
 from crawlspace.state.changes import Change
-from crawlspace.state.render_learning import MAX_GROUPS, Needs, Rendered, Turn
+from crawlspace.state.render_learning import MAX_GROUPS, Needs, RenderDecision, Rendered
 from crawlspace.state.store import MetaStore
 from tests.contract.memory.store import MemoryStore
 from tests.quick import some
@@ -69,8 +69,12 @@ def test_modes(tmp_path: Path, own: dict[str, object], rules: str, url: str, mod
     found = rendering(tmp_path, MemoryStore(), own, rules=rules)
     assert found is not None
     assert found.mode(url) is mode
-    turns = {Render.NEVER: (Turn.NO, Turn.NO), Render.ALWAYS: (Turn.YES, Turn.YES), Render.AUTO: (Turn.YES, Turn.NO)}
-    assert tuple(found.turn(url, needs_browser=shell) for shell in (True, False)) == turns[mode]
+    turns = {
+        Render.NEVER: (RenderDecision.NO, RenderDecision.NO),
+        Render.ALWAYS: (RenderDecision.YES, RenderDecision.YES),
+        Render.AUTO: (RenderDecision.YES, RenderDecision.NO),
+    }
+    assert tuple(found.decide(url, needs_browser=shell) for shell in (True, False)) == turns[mode]
     assert found.is_conditional(url) is (mode is not Render.ALWAYS)
 
 
@@ -78,7 +82,7 @@ def test_pages_are_requested_unconditionally_where_scripts_bring_their_content(t
     found = auto(tmp_path, MemoryStore())
     seen = [found.is_conditional(f"{SITE}/app/x")]
     for url, what in ((f"{SITE}/app/1", IN_VAIN), (f"{SITE}/app/2", GAINED)):
-        assert found.turn(url, needs_browser=True) is Turn.YES
+        assert found.decide(url, needs_browser=True) is RenderDecision.YES
         found.rendered(url, what)
         seen.append(found.is_conditional(f"{SITE}/app/x"))
     assert seen == [True, True, False]
@@ -88,7 +92,7 @@ def test_pages_are_requested_unconditionally_where_scripts_bring_their_content(t
 def learn(found: Rendering, folder: str, number: int = 1, *, what: Rendered = GAINED) -> None:
     for place in range(number):
         url = f"{SITE}/{folder}/{place}"
-        if found.turn(url, needs_browser=True) is not Turn.NO:
+        if found.decide(url, needs_browser=True) is not RenderDecision.NO:
             found.rendered(url, what)
 
 
@@ -100,7 +104,7 @@ def test_what_was_learned_is_there_in_the_next_run(tmp_path: Path) -> None:
     one.failed(f"{SITE}/app/9", "time-out")
     one.keep()
     two = auto(tmp_path, store)
-    assert two.turn(f"{SITE}/empty/x", needs_browser=True) is Turn.NO
+    assert two.decide(f"{SITE}/empty/x", needs_browser=True) is RenderDecision.NO
     assert not two.is_conditional(f"{SITE}/app/x")
     assert two.counts.pages == 0
     kept = learned_rendering(store)
@@ -249,7 +253,7 @@ def test_of_a_site_with_a_tenth_of_script_pages_few_others_are_rendered(tmp_path
     for number in range(PAGES):
         url = f"{SITE}{LAYOUTS[layout](number, drawn)}"
         is_script = drawn.random() < 0.1
-        if found.turn(url, needs_browser=is_script) is Turn.NO:
+        if found.decide(url, needs_browser=is_script) is RenderDecision.NO:
             missed += is_script
             continue
         rendered += 1
@@ -263,11 +267,11 @@ def test_of_a_part_of_a_site_whose_pages_only_seem_complete_all_are_rendered_soo
     rendered = 0
     for number in range(1_000):
         url = f"{SITE}/catalogue/{number}"
-        if found.turn(url, needs_browser=False) is not Turn.NO:
+        if found.decide(url, needs_browser=False) is not RenderDecision.NO:
             found.rendered(url, Rendered(60, 400, 8, 40, 1.0, 3))
             rendered += 1
     assert rendered == 951
-    assert all(found.turn(f"{SITE}/news/{number}", needs_browser=False) is Turn.NO for number in range(49))
+    assert all(found.decide(f"{SITE}/news/{number}", needs_browser=False) is RenderDecision.NO for number in range(49))
 
 
 class _Counting(MemoryStore):

@@ -148,16 +148,16 @@ def test_urls_that_need_no_request_do_not_keep_other_sources_waiting() -> None:
 
 def test_a_request_beside_the_turns_keeps_the_delay_of_what_follows() -> None:
     world = World(new("http://a/1"), delay=5.0)
-    assert world.frontier.next_turn_in("a:80") == 0.0
+    assert world.frontier.next_slot_in("a:80") == 0.0
     world.frontier.record_other_request("a:80")
     assert world.next() is None
-    assert world.frontier.next_turn_in("a:80") == 5.0
+    assert world.frontier.next_slot_in("a:80") == 5.0
     assert world.frontier.wake_in() == 5.0
     world.frontier.record_other_request("b:80")  # of which nothing is known
-    assert world.frontier.next_turn_in("b:80") == 5.0
+    assert world.frontier.next_slot_in("b:80") == 5.0
     world.clock.advance(5)
     assert world.next() == "http://a/1"
-    assert world.frontier.next_turn_in("b:80") == 0.0
+    assert world.frontier.next_slot_in("b:80") == 0.0
 
 
 def test_a_look_up_without_an_answer_is_made_again() -> None:

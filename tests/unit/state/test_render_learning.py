@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crawlspace.state.render_learning import CHECK_EVERY, Needs, Rendered, RenderGroup, Turn, group_of
+from crawlspace.state.render_learning import CHECK_EVERY, Needs, RenderDecision, Rendered, RenderGroup, group_of
 from crawlspace.urls import parse
 
 GROUPS = [
@@ -84,17 +84,17 @@ STEPS = [
 def test_a_group_learns(steps: list[tuple[bool, bool]], rendered: int, needs: Needs) -> None:
     group = RenderGroup()
     for is_shell, gains in steps:
-        if group.turn(is_shell=is_shell) is not Turn.NO:
+        if group.decide(is_shell=is_shell) is not RenderDecision.NO:
             group.learn(is_shell=is_shell, gains=gains)
     assert (group.rendered, group.needs) == (rendered, needs)
 
 
 def test_samples_are_marked() -> None:
     group = RenderGroup()
-    turns = [group.turn(is_shell=False) for _ in range(2 * CHECK_EVERY)]
-    assert [place for place, turn in enumerate(turns, 1) if turn is Turn.CHECK] == [50, 100]
-    assert set(turns) == {Turn.NO, Turn.CHECK}
-    assert group.turn(is_shell=True) is Turn.YES
+    turns = [group.decide(is_shell=False) for _ in range(2 * CHECK_EVERY)]
+    assert [place for place, decide in enumerate(turns, 1) if decide is RenderDecision.CHECK] == [50, 100]
+    assert set(turns) == {RenderDecision.NO, RenderDecision.CHECK}
+    assert group.decide(is_shell=True) is RenderDecision.YES
 
 
 def test_it_says_what_others_should_know() -> None:

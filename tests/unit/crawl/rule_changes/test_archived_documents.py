@@ -151,7 +151,7 @@ def test_what_was_leased_and_is_not_fetched_is_moved_at_the_end(site: ArchivedSi
     assert site.of(B).lease_until is not None, "buffered"
     while moving.step():
         pass
-    assert moving.again()
+    assert moving.retry()
     assert moving.moved == 0
     engine.finish_moving()
     engine.deliveries.drains[0].drain_all()
@@ -166,7 +166,7 @@ def test_documents_are_not_moved_while_too_many_wait_to_be_sent(site: ArchivedSi
     site.links = {HOME: [f"{name}?sid=1" for name in names]}
     engine = site.fold()
     moving = site.moving(engine)
-    while not engine.deliveries.hold_up:
+    while not engine.deliveries.blocks_crawl:
         assert moving.step()
     assert 50 <= moving.moved <= 50 + DOCUMENTS_AT_ONCE
     moved = moving.moved
@@ -174,7 +174,7 @@ def test_documents_are_not_moved_while_too_many_wait_to_be_sent(site: ArchivedSi
     for _ in range(3):
         engine.deliveries.drains[0].drain_all()
         engine.deliveries.recount()
-        while not engine.deliveries.hold_up and moving.step():
+        while not engine.deliveries.blocks_crawl and moving.step():
             pass
     engine.deliveries.drains[0].drain_all()
     assert (moving.moved, len(site.indexed)) == (len(names), len(names) + 1)

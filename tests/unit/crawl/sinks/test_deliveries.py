@@ -11,12 +11,12 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.crawl.sinks.deliveries import (
     ArchiveReferences,
     Deliveries,
-    end_filling,
-    filled_up_to,
-    have_filled,
+    backfilled_up_to,
+    end_backfill,
     lacks_documents,
     references_of,
-    take_over_filling,
+    request_backfill,
+    take_over_backfill,
 )
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
@@ -58,18 +58,18 @@ def scene() -> Scene:
 def test_each_sink_has_its_own_backlog(scene: Scene) -> None:
     scene.page(NAMES[0])
     scene.send(0)
-    assert (scene.deliveries.waiting(EMBEDDED), scene.deliveries.waiting("search"), scene.deliveries.most_waiting) == (0, 1, 1)
+    assert (scene.deliveries.waiting(EMBEDDED), scene.deliveries.waiting("search"), scene.deliveries.max_backlog) == (0, 1, 1)
     assert (len(scene.local.documents), len(scene.server.documents)) == (1, 0)
 
 
 def test_a_sink_that_answers_holds_up_the_crawl(scene: Scene) -> None:
     for name in NAMES[:3]:
         scene.page(name)
-    assert scene.deliveries.hold_up
+    assert scene.deliveries.blocks_crawl
     scene.send(0)
-    assert scene.deliveries.hold_up, "the other one has not taken them"
+    assert scene.deliveries.blocks_crawl, "the other one has not taken them"
     scene.send(1)
-    assert not scene.deliveries.hold_up
+    assert not scene.deliveries.blocks_crawl
 
 
 def test_pushes_for_a_server_that_does_not_answer_are_dropped_and_deletions_kept(
@@ -85,7 +85,7 @@ def test_pushes_for_a_server_that_does_not_answer_are_dropped_and_deletions_kept
     for name in NAMES[1:3]:
         scene.page(name)
     scene.send(0)
-    assert not scene.deliveries.hold_up
+    assert not scene.deliveries.blocks_crawl
     assert [order.op.value for order in scene.store.orders("search", 10, now=NOW)] == ["delete"]
     assert lacks_documents(scene.store, "search")
     assert not lacks_documents(scene.store, EMBEDDED)
@@ -99,16 +99,16 @@ def test_they_are_dropped_where_others_have_ordered_them(scene: Scene) -> None:
     for name in NAMES[1:3]:
         scene.known.record(scene.known.page(name, name, text=name))
     drain = scene.deliveries.drains[1]
-    scene.deliveries.relieve(drain)
+    scene.deliveries.drop_excess(drain)
     assert not lacks_documents(scene.store, "search"), "it is not known yet that so many wait"
     scene.deliveries.recount({"search": 3})
-    scene.deliveries.relieve(drain)
+    scene.deliveries.drop_excess(drain)
     assert lacks_documents(scene.store, "search")
     assert scene.store.backlog("search") == 0
     scene.deliveries.recount({"search": 3})  # another worker has not seen it yet
-    have_filled(scene.store, "search", after=2)
-    scene.deliveries.relieve(drain)
-    assert filled_up_to(scene.store, "search") == 2
+    request_backfill(scene.store, "search", after=2)
+    scene.deliveries.drop_excess(drain)
+    assert backfilled_up_to(scene.store, "search") == 2
 
 
 def test_a_worker_to_whom_it_did_not_answer_drops_nothing_where_another_one_sends(scene: Scene) -> None:
@@ -128,21 +128,21 @@ def test_the_embedded_index_is_waited_for(scene: Scene) -> None:
         scene.page(name)
     scene.send(0)
     scene.send(1)
-    assert scene.deliveries.hold_up
+    assert scene.deliveries.blocks_crawl
     assert scene.deliveries.waiting(EMBEDDED) == 3
 
 
 def test_a_command_that_fills_a_sink_ends_no_filling_that_a_crawl_has_begun_since() -> None:
     store = MemoryStore(sinks=("search",))
-    take_over_filling(store, "search")
+    take_over_backfill(store, "search")
     assert not lacks_documents(store, "search"), "it lacked none"
     for happens, lacks in (("nothing", False), ("dropped", True), ("a crawl fills it", True)):
-        have_filled(store, "search")
-        take_over_filling(store, "search")
-        assert (lacks_documents(store, "search"), filled_up_to(store, "search")) == (True, 0)
+        request_backfill(store, "search")
+        take_over_backfill(store, "search")
+        assert (lacks_documents(store, "search"), backfilled_up_to(store, "search")) == (True, 0)
         if happens != "nothing":
-            have_filled(store, "search", after=0 if happens == "dropped" else 7)
-        end_filling(store, "search")
+            request_backfill(store, "search", after=0 if happens == "dropped" else 7)
+        end_backfill(store, "search")
         assert lacks_documents(store, "search") is lacks, happens
 
 

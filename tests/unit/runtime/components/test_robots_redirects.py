@@ -13,7 +13,7 @@ from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import NewUrl, Source
-from crawlspace.runtime.components.robots import ANOTHERS_S, PATIENCE_S, SUSPENDED_S, RobotsTurns
+from crawlspace.runtime.components.robots import ANOTHERS_S, PATIENCE_S, SUSPENDED_S, RobotsSlots
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
 
@@ -31,7 +31,7 @@ class World:
         store.discover(found, now=int(self.clock.now()))
         self.frontier = Frontier(store, clock=self.clock, site_delays=self, lease_s=600)
         self.frontier.discovered([(one.site, one.queue) for one in found])
-        self.turns = RobotsTurns(self.frontier, self)
+        self.turns = RobotsSlots(self.frontier, self)
         self.began = self.clock.monotonic()
 
     def of(self, site: str) -> Pace:
@@ -129,7 +129,7 @@ def test_without_a_delay_all_go_out_at_once() -> None:
 def test_a_site_of_another_process_is_waited_for() -> None:
     world = World()
     ours: set[str] = set()
-    world.turns = RobotsTurns(world.frontier, world, holds=ours.__contains__)
+    world.turns = RobotsSlots(world.frontier, world, holds=ours.__contains__)
     world.redirect(3, "shared.example")
     assert world.crawl(5) == []
     assert world.turns.soonest_in(world.clock.monotonic()) == pytest.approx(0.0, abs=ANOTHERS_S)
@@ -148,7 +148,7 @@ def test_a_site_of_another_process_is_waited_for() -> None:
 
 def test_a_site_is_needed_until_it_has_answered() -> None:
     world = World("http://0.example/")
-    world.turns = RobotsTurns(world.frontier, world, holds=lambda _: True)
+    world.turns = RobotsSlots(world.frontier, world, holds=lambda _: True)
     world.frontier.block("0.example:80")
     world.redirect(1, "shared.example")
     assert len(world.crawl(1)) == 1
@@ -157,13 +157,13 @@ def test_a_site_is_needed_until_it_has_answered() -> None:
     world.frontier.unblock("0.example:80")
     assert world.turns.waiting() == set()
     assert not world.turns.is_requesting("shared.example:80")
-    assert world.frontier.next_turn_in("shared.example:80") == pytest.approx(1.0), "it may have been asked only just now"
+    assert world.frontier.next_slot_in("shared.example:80") == pytest.approx(1.0), "it may have been asked only just now"
 
 
 def test_a_site_that_does_not_come_is_not_waited_for_for_ever() -> None:
     """Two workers may each wait for a site of the other's, which cannot go because it is being asked for its robots.txt."""
     world = World()
-    world.turns = RobotsTurns(world.frontier, world, holds=lambda _: False)
+    world.turns = RobotsSlots(world.frontier, world, holds=lambda _: False)
     world.redirect(2, "shared.example")
     world.crawl(PATIENCE_S - 1)
     assert world.turns.given_up() == []

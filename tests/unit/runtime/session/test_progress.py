@@ -16,9 +16,7 @@ def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatc
     """A loop with a clock of milliseconds wakes a moment early, and again until it is time."""
     now, done = 1000.0, SimpleNamespace(fetched=0, discovered=0, first_fetches=0, errors=0)
     monkeypatch.setattr(progress, "monotonic", lambda: now)
-    session = SimpleNamespace(
-        progress=done, deliveries=SimpleNamespace(most_waiting=0), engine=SimpleNamespace(given_up_sites=())
-    )
+    session = SimpleNamespace(progress=done, deliveries=SimpleNamespace(max_backlog=0), engine=SimpleNamespace(given_up_sites=()))
     shown = Progress(SimpleNamespace(spider=SimpleNamespace(session=session)))  # type: ignore[arg-type]
     lines = set()
     for _ in range(6):

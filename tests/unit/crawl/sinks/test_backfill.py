@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from crawlspace.clock import FakeClock
-from crawlspace.crawl.sinks.deliveries import filled_up_to, have_filled, lacks_documents
-from crawlspace.crawl.sinks.filling import Filling
+from crawlspace.crawl.sinks.backfill import Backfill
+from crawlspace.crawl.sinks.deliveries import backfilled_up_to, lacks_documents, request_backfill
 from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion
@@ -33,12 +33,12 @@ class Scene:
         self.sent()
         self.archived: set[str] = set()
         self.due: list[str] = []
-        have_filled(self.store, SINK)
-        self.filling = self.begin()
+        request_backfill(self.store, SINK)
+        self.backfill = self.begin()
 
-    def begin(self) -> Filling:
+    def begin(self) -> Backfill:
         """As another crawl does."""
-        return Filling(self.store, SINK, FakeClock(NOW), self, lambda state: self.due.append(state.url))
+        return Backfill(self.store, SINK, FakeClock(NOW), self, lambda state: self.due.append(state.url))
 
     def document(self, _: int, url: str) -> Document | None:
         return Document(url, title="archived") if url in self.archived else None
@@ -76,7 +76,7 @@ def test_what_is_ordered_and_awaited_is_ordered_once() -> None:
     scene = Scene()
     scene.archived = {full(name) for name in NAMES}
     behind = LoginExclusion(lambda _: True, "")
-    filling = Filling(scene.store, SINK, FakeClock(NOW), scene, lambda state: scene.due.append(state.url), exclusion=behind)
+    filling = Backfill(scene.store, SINK, FakeClock(NOW), scene, lambda state: scene.due.append(state.url), exclusion=behind)
     scene.lease()
     assert filling.step()
     assert scene.sent() == [full(name) for name in NAMES], "to be deleted"
@@ -93,13 +93,13 @@ def test_what_is_being_fetched_is_awaited() -> None:
     scene = Scene()
     scene.archived = {full(NAMES[1])}
     scene.lease()
-    assert scene.filling.step()
+    assert scene.backfill.step()
     assert scene.sent() == [full(NAMES[1])]
-    assert not scene.filling.step()
+    assert not scene.backfill.step()
     assert lacks_documents(scene.store, SINK)
     scene.archived |= {full(NAMES[0])}  # by that fetch
     scene.release()
-    while scene.filling.step():
+    while scene.backfill.step():
         pass
     assert scene.sent() == [full(NAMES[0])]
     assert [state.fields_mark == UNSENT for state in states(scene)] == [False, False, True]
@@ -110,8 +110,8 @@ def test_what_is_being_fetched_is_awaited() -> None:
 def test_after_a_kill_the_next_crawl_awaits_it() -> None:
     scene = Scene()
     scene.lease()
-    scene.filling.step()
-    assert filled_up_to(scene.store, SINK) < scene.known.get(NAMES[0]).id
+    scene.backfill.step()
+    assert backfilled_up_to(scene.store, SINK) < scene.known.get(NAMES[0]).id
     scene.release()
     scene.archived = set(map(full, NAMES))
     again = scene.begin()
@@ -126,18 +126,18 @@ def test_what_is_asked_for_meanwhile_is_done() -> None:
     scene.archived = set(map(full, NAMES))
     scene.lease()
     scene.archived.discard(full(NAMES[0]))
-    scene.filling.step()  # the first is awaited, so that all is to be sent from the beginning on, too
+    scene.backfill.step()  # the first is awaited, so that all is to be sent from the beginning on, too
     scene.sent()
     scene.archived = set(map(full, NAMES))
-    have_filled(scene.store, SINK)
-    while scene.filling.step():
+    request_backfill(scene.store, SINK)
+    while scene.backfill.step():
         pass
     assert scene.sent() == [full(name) for name in NAMES]
-    have_filled(scene.store, SINK, after=scene.known.get(NAMES[0]).id)
-    scene.store.meanwhile = lambda: have_filled(scene.store, SINK)
-    scene.filling.step()
+    request_backfill(scene.store, SINK, after=scene.known.get(NAMES[0]).id)
+    scene.store.meanwhile = lambda: request_backfill(scene.store, SINK)
+    scene.backfill.step()
     scene.sent()
-    while scene.filling.step():
+    while scene.backfill.step():
         pass
     assert scene.sent() == [full(name) for name in NAMES], "a command asked for them while the first were ordered"
 
@@ -147,7 +147,7 @@ def test_what_is_fetched_no_more_is_reported(caplog: pytest.LogCaptureFixture) -
     scene.known.record(scene.known.page(NAMES[0], NAMES[0], archived=1, next_fetch=None))
     scene.sent()
     scene.archived = set(map(full, NAMES[1:]))
-    while scene.filling.step():
+    while scene.backfill.step():
         pass
     assert scene.sent() == [full(name) for name in NAMES[1:]]
     assert "the sink search lacks 1 document that the archive does not have" in caplog.text

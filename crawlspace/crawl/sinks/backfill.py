@@ -1,7 +1,7 @@
-"""Sends a sink all documents where it lacks some: because it is new, a person wants it, or what waited for it was dropped.
+"""Send a sink all documents if it lacks some: because it is new, a person requested it, or waiting orders were dropped.
 
-They come from the archive, a few at a time between other work, no more of them than the sink takes; how far it is stands in the store. A
-document that the archive does not have is fetched with an unconditional GET, and sent then.
+They come from the archive, a few at a time between other work, at the pace of the sink; the progress is stored. A document that is not
+archived is fetched with an unconditional GET, and sent then.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from crawlspace.clock import Clock
-from crawlspace.crawl.sinks.deliveries import filled, filled_up_to, filling_noted, have_filled
+from crawlspace.crawl.sinks.deliveries import backfill_progress, backfilled_up_to, note_backfilled, request_backfill
 from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
@@ -35,8 +35,8 @@ class ArchivedDocuments(Protocol):
     def document(self, place: int, url: str) -> Document | None: ...
 
 
-class Filling:
-    """For one sink. Raises StoreError."""
+class Backfill:
+    """The backfill of one sink. Raises StoreError."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Filling:
         *,
         exclusion: LoginExclusion | None = None,
     ) -> None:
-        """`due` is told of each URL that is to be fetched for it; `exclusion`: what the sink leaves out."""
+        """`due` is called with each URL that must be fetched for it; `exclusion`: documents that the sink leaves out."""
         self._store = store
         self._sink = sink
         self._clock = clock
@@ -57,21 +57,21 @@ class Filling:
         self._exclusion = exclusion
         self._ordered = self._fetched = self._lost = self._left_out = 0
         self._noted = ""
-        """How far it was, as this has noted it in the store."""
+        """The progress that this object has stored."""
         self._reached = 0
-        """The id up to which documents were ordered, but for what is awaited."""
+        """The id up to which all documents but the awaited ones were ordered."""
         self._awaited: set[int] = set()
-        """Ids of URLs that are to be fetched for it, and that were being fetched when it was their turn."""
+        """Ids of URLs that must be fetched for it, and that were in flight when they were reached."""
         self._ordered_and_awaited: set[int] = set()
-        """Ids of those whose stored documents were ordered all the same."""
+        """Ids of those whose stored documents were ordered anyway."""
 
     def step(self) -> bool:
         """Order the next documents; return whether there may be more for which there is room."""
-        noted = filling_noted(self._store, self._sink)
+        noted = backfill_progress(self._store, self._sink)
         if not noted or self._store.backlog(self._sink) >= MOST_WAITING:
             return False
-        if noted != self._noted:  # of another crawl, or it is to be sent all again
-            self._noted, self._reached = noted, filled_up_to(self._store, self._sink)
+        if noted != self._noted:  # of another crawl, or all are requested again
+            self._noted, self._reached = noted, backfilled_up_to(self._store, self._sink)
             self._awaited.clear()
         awaited = len(self._awaited)
         page = self._store.scan(self._reached, URLS_AT_ONCE)
@@ -82,17 +82,17 @@ class Filling:
             first = sorted(self._awaited)[:URLS_AT_ONCE]
             self._awaited.difference_update(first)
             self._order([known for id in first for known in self._store.scan(id - 1, 1) if known.id == id])
-        if filling_noted(self._store, self._sink) != noted:
-            return True  # meanwhile a command has asked for all again
+        if backfill_progress(self._store, self._sink) != noted:
+            return True  # meanwhile a command has requested all again
         if not page and not self._awaited:
             self._end()
             return False
         after = min(self._reached, *(id - 1 for id in self._awaited)) if self._awaited else self._reached
-        self._noted = have_filled(self._store, self._sink, after=after, reached=self._reached)
+        self._noted = request_backfill(self._store, self._sink, after=after, reached=self._reached)
         return bool(page) or len(self._awaited) < awaited
 
     def _order(self, page: Sequence[KnownUrl]) -> None:
-        """Order the documents of these URLs, or have the URLs fetched."""
+        """Order the documents of these URLs, or make the URLs due."""
         indexed = [known for known in page if known.indexed]
         documents = {known.id: self._document(known) for known in indexed}
         again = self._ordered_and_awaited & documents.keys()
@@ -102,7 +102,7 @@ class Filling:
         if self._exclusion is not None:
             behind = self._exclusion.requires_login
             left_out = {known.id for known in indexed if self._exclusion.has(known.url, documents[known.id])}
-            # Of before a log-in was set, or not any more: what a fetch gives may stand for other pages.
+            # Archived before a log-in was added or removed: the next fetch may return another page.
             stale = {known.id for known in indexed if is_marked(documents[known.id]) != behind(known.url)}
             unable |= stale
             left_out -= again
@@ -111,11 +111,11 @@ class Filling:
         lost: set[int] = set()
 
         def change(state: UrlState) -> Change | None:
-            """Return the change of a URL as it is now; a store asks again about one that was changed meanwhile."""
+            """Return the change of a URL in its present state; called again if it was changed meanwhile."""
             wanted.pop(state.id, None)
             leased.discard(state.id)
             lost.discard(state.id)
-            if state.lease_until is not None:  # what is recorded of it next would replace the change
+            if state.lease_until is not None:  # its next outcome would replace the change
                 leased.add(state.id)
                 return None
             made = unsent(state, now=at_once(now, state.fetched_at))
@@ -143,7 +143,7 @@ class Filling:
         return document
 
     def _end(self) -> None:
-        filled(self._store, self._sink)
+        note_backfilled(self._store, self._sink)
         logger.info(
             "the sink %s gets all documents%s: %s from the archive%s",
             self._sink,
@@ -153,7 +153,7 @@ class Filling:
         )
         if self._lost:
             logger.warning(
-                "the sink %s lacks %s that the archive does not have and that are fetched no more, as those excluded by the rules whose"
+                "the sink %s lacks %s that the archive does not have and that no fetch will replace, such as those excluded by the rules whose"
                 " deletion is held",
                 self._sink,
                 counted(self._lost, "document"),
