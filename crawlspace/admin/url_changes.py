@@ -28,6 +28,7 @@ from crawlspace.model import Candidate, Held, Requester, Source, State, UrlState
 from crawlspace.rules.url_options import UrlFolding
 from crawlspace.state.changes import Change
 from crawlspace.state.due_times import at_once
+from crawlspace.state.duplicates import host_of
 from crawlspace.state.lifecycle import approved, discarded, pending_again
 from crawlspace.state.store import Store, UrlStore
 from crawlspace.state.views import KnownUrl
@@ -129,7 +130,7 @@ class UrlChanges:
     def __init__(self, store: Store, *, clock: Clock, crawled: bool = False, progress: Display = NO_DISPLAY) -> None:
         self._store = store
         self._now = int(clock.now())
-        self._crawled = crawled
+        self.crawled = crawled
         self._progress = progress
 
     def approve(self, reason: Held | None = None) -> Made:
@@ -141,14 +142,7 @@ class UrlChanges:
             transition = approved(state, now=self._now)
             return Change(transition.state, forget=transition.forget)
 
-        made = Made()
-        while ids := self._held(reason):
-            step = self._revise(ids, sent)
-            made.changed += step.changed
-            made.left = step.left
-            if not step.changed:
-                break
-        return made
+        return self._revise_all(lambda: self._held(reason), sent)
 
     def discard(self, reason: Held | None = None) -> Made:
         """Drop the held deletions, all or those with one reason.
@@ -170,16 +164,12 @@ class UrlChanges:
 
     def approve_site(self, site: str) -> Made:
         """Delete the documents of an unreachable site, and forget their URLs; a link to one discovers it again."""
-        made = Made()
-        while ids := array(
-            "q", (state.id for state in self._store.urls(host=_host(site)) if state.site == site and state.indexed)
-        ):
-            step = self._revise(ids, lambda state: _forgotten(state) if state.indexed else None)
-            made.changed += step.changed
-            made.left = step.left
-            if not step.changed:
-                break
-        return made
+        return self._revise_all(
+            lambda: array(
+                "q", (state.id for state in self._store.urls(host=host_of(site)) if state.site == site and state.indexed)
+            ),
+            lambda state: _forgotten(state) if state.indexed else None,
+        )
 
     def discard_site(self, site: str) -> Made:
         """Keep the documents of an unreachable site: its count of runs without an answer begins again."""
@@ -247,6 +237,17 @@ class UrlChanges:
     def _held(self, reason: Held | None) -> array[int]:
         return array("q", (state.id for state in self._store.urls(held=True) if reason in (None, state.held)))
 
+    def _revise_all(self, ids_left: Callable[[], Sequence[int]], change: Callable[[UrlState], Change | Left | None]) -> Made:
+        """Change URLs until none is left, or none can be changed."""
+        made = Made()
+        while ids := ids_left():
+            step = self._revise(ids, change)
+            made.changed += step.changed
+            made.left = step.left
+            if not step.changed:
+                break
+        return made
+
     def _revise(
         self, ids: Sequence[int], change: Callable[[UrlState], Change | Left | None], *, even_fetched: bool = False
     ) -> Made:
@@ -269,7 +270,7 @@ class UrlChanges:
         state: UrlState,
     ) -> Change | None:
         """Record the outcome of a URL. A store may call it again for a URL that changed meanwhile; the last outcome counts."""
-        is_fetched = self._crawled and state.lease_until is not None and not even_fetched
+        is_fetched = self.crawled and state.lease_until is not None and not even_fetched
         outcome = outcomes[state.id] = Left.FETCHED_NOW if is_fetched else change(state)
         return None if isinstance(outcome, Left) else outcome
 
@@ -313,10 +314,6 @@ class Stopped(CrawlspaceError):
     """Ctrl-C stopped a command before it was done."""
 
     exit_status = 130
-
-
-def _host(site: str) -> str:
-    return site.rpartition(":")[0]
 
 
 def _forgotten(state: UrlState) -> Change:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from crawlspace.admin.links import LinkedUrl, cell_of, choice_label, links_to_choose
 from crawlspace.admin.named_urls import NamedUrls
 from crawlspace.admin.report import iso
-from crawlspace.admin.url_changes import Made, Selection, UrlChanges, find_url, read_url
-from crawlspace.clock import SystemClock
+from crawlspace.admin.url_changes import Made, Selection, find_url, read_url
+from crawlspace.commands.recrawl import fetched_later
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.startup import build_space
@@ -21,8 +21,7 @@ from crawlspace.errors import StoreError, UsageError
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.archived_responses import archived_page
 from crawlspace.runtime.components.command import CollectionCommand, print_json
-from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
-from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader, url_changes
 from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
 from crawlspace.text import MESSAGE, counted, printable, quoted
@@ -82,10 +81,8 @@ class Command(CollectionCommand):
                 listed.write(paths.name, as_json=opts.json)
                 return 0
             urls = listed.taken(opts.take)
-        clock = SystemClock()
         with paths.store.filling() as opened:
-            crawled = bool(opened.crawlers())
-            changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
+            changes = url_changes(opened)
             named = NamedUrls(collection, opened.store, changes)
             refused: list[str] = []
             ids: list[int] = []
@@ -101,7 +98,7 @@ class Command(CollectionCommand):
             made = changes.recrawl(list(dict.fromkeys(ids))) if ids else Made()
         new = f", {named.entered:,} of them new" if named.entered else ""
         number = made.changed + named.entered
-        later = "" if crawled or not number else f": the next crawl fetches {'it' if number == 1 else 'them'}"
+        later = fetched_later(number, crawled=changes.crawled)
         if opts.take:
             print("\n".join(f"taken: {printable(url.text, most=MESSAGE)}" for url in urls))
         print(f"{counted(number, 'URL is', 'URLs are')} due now{new}{later}")

@@ -42,10 +42,7 @@ class Command(CollectionCommand):
         paths = self.paths(exactly_one(args, example="scrapy archive demo"))
         if opts.verify and opts.compact:
             raise UsageError("--verify or --compact, not both")
-        with paths.store.changing() if opts.compact else paths.store.reading() as opened:
-            if opened is None:
-                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
-                return 0
+        with paths.crawled(paths.store.changing() if opts.compact else paths.store.reading(), exit_status=0) as opened:
             if opts.compact:
                 return _compact(paths, opened)
             with closing(archive_reader(paths, opened)) as archive:

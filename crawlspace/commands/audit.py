@@ -57,10 +57,7 @@ class Command(CollectionCommand):
         chosen = _chosen(paths, opts.sink)
         reduce_garbage_collection()
         reports = []
-        with paths.store.changing() if opts.repair else paths.store.reading() as opened:
-            if opened is None:
-                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
-                return 1
+        with paths.crawled(paths.store.changing() if opts.repair else paths.store.reading()) as opened:
             for options in chosen:
                 report = _Compared(options.name, most=None if opts.all else SHOWN)
                 reports.append(report)

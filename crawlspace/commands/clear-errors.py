@@ -10,10 +10,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import Made, UrlChanges
-from crawlspace.clock import SystemClock
+from crawlspace.admin.url_changes import Made
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one
-from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.runtime.session.paths import url_changes
 from crawlspace.text import counted, verb
 
 
@@ -29,14 +28,8 @@ class Command(CollectionCommand):
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example="scrapy clear-errors demo"))
-        clock = SystemClock()
-        made = Made()
         with paths.store.changing() as opened:
-            if opened is not None:
-                crawled = bool(opened.crawlers())
-                made = UrlChanges(
-                    opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock)
-                ).clear_errors()
+            made = Made() if opened is None else url_changes(opened).clear_errors()
         print(
             f"{counted(made.renewed, 'URL is', 'URLs are')} pending again, {made.changed - made.renewed:,} with a document {verb(made.changed - made.renewed, 'is', 'are')} due now"
         )

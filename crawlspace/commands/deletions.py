@@ -11,13 +11,12 @@ from datetime import datetime
 
 from crawlspace.admin.report import iso
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.admin.url_changes import Left, UrlChanges
+from crawlspace.admin.url_changes import Left
 from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
-from crawlspace.runtime.session.paths import CollectionPaths
-from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.runtime.session.paths import CollectionPaths, url_changes
 from crawlspace.text import counted
 
 _REASONS = "; ".join(f"{reason.label}: {reason.sentence}" for reason in Held)
@@ -82,19 +81,16 @@ def _list(paths: CollectionPaths, reason: Held | None, *, as_json: bool) -> None
 
 
 def _decide(paths: CollectionPaths, reason: Held | None, *, approve: bool, as_json: bool) -> int:
-    clock = SystemClock()
     with paths.store.changing() as opened:
         sites = [] if opened is None else paths.unreachable(opened.store)
         found = Counter[Held]() if opened is None else held_by_reason(opened.store, sites)
         if opened is None or not (found if reason is None else found.get(reason)):
             print(_nothing(paths, reason), file=sys.stderr)
             return 1
-        url_changes = UrlChanges(
-            opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=ProgressDisplay(sys.stderr, clock)
-        )
-        made = url_changes.approve(reason) if approve else url_changes.discard(reason)
+        changes = url_changes(opened)
+        made = changes.approve(reason) if approve else changes.discard(reason)
         for site in held_sites(sites) if reason in (None, Held.HOST) else ():
-            made.add(url_changes.approve_site(site) if approve else url_changes.discard_site(site))
+            made.add(changes.approve_site(site) if approve else changes.discard_site(site))
         if as_json:
             print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[Left.FETCHED_NOW]})
         else:
@@ -109,7 +105,7 @@ def _decide(paths: CollectionPaths, reason: Held | None, *, approve: bool, as_js
                 file=sys.stderr,
             )
         if approve:
-            message = opened.deliver(paths.sinks, clock)
+            message = opened.deliver(paths.sinks, SystemClock())
             if message:
                 print(message, file=sys.stderr)
     return 0

@@ -6,13 +6,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import Selection, UrlChanges, find_url, read_prefix, read_url
+from crawlspace.admin.url_changes import find_url, read_url
 from crawlspace.clock import SystemClock
+from crawlspace.commands.recrawl import add_selection, selected
 from crawlspace.commands.urls import status_codes
 from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand
-from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.runtime.session.paths import url_changes
 from crawlspace.text import counted, printable
 
 
@@ -28,42 +29,32 @@ class Command(CollectionCommand):
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument(
-            "--prefix", metavar="PREFIX", help="known URLs with this beginning, as in http://www.example.com/archive/"
-        )
-        parser.add_argument(
-            "--host", type=str.lower, help="known URLs of this host, as in www.example.com or www.example.com:8080"
-        )
+        add_selection(parser)
         parser.add_argument(
             "--status", type=status_codes, metavar="CODE", help="known URLs with this status code, as in 404 or 4xx"
         )
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        chosen = opts.prefix is not None or opts.host is not None or opts.status is not None
-        if not args or not (args[1:] or chosen):
+        selection = selected(opts, statuses=opts.status)
+        if not args or not (args[1:] or selection):
             raise UsageError(
                 "name a collection and what to forget, as in: scrapy forget demo --prefix http://www.example.com/archive/"
             )
         paths = self.paths(args[0])
         urls = dict.fromkeys(read_url(text) for text in args[1:])
-        selection = Selection(
-            prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, statuses=opts.status
-        )
-        clock = SystemClock()
         with paths.store.changing() as opened:
             if opened is None:
                 print(f"{paths.name} has never been crawled: nothing of it is known", file=sys.stderr)
                 return 1
-            crawled = bool(opened.crawlers())
-            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
+            changes = url_changes(opened)
             folding = read_url_folding(paths.settings) if urls else None
             named = {url.text: find_url(opened.store, url, folding) for url in urls}
             ids = [state.id for state in named.values() if state is not None]
-            made = url_changes.forget(list(dict.fromkeys([*ids, *(url_changes.select(selection) if chosen else ())])))
+            made = changes.forget(list(dict.fromkeys([*ids, *(changes.select(selection) if selection else ())])))
             print(
                 f"{counted(made.changed, 'URL is', 'URLs are')} forgotten; a link or start URL that leads to one brings it back"
             )
-            message = opened.deliver(paths.sinks, clock) if made.changed else ""
+            message = opened.deliver(paths.sinks, SystemClock()) if made.changed else ""
             if message:
                 print(message, file=sys.stderr)
         unknown = [url for url, state in named.items() if state is None]

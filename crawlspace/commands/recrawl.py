@@ -7,12 +7,11 @@ import sys
 from collections.abc import Sequence
 
 from crawlspace.admin.named_urls import NamedUrls
-from crawlspace.admin.url_changes import Selection, UrlChanges, read_prefix, read_url
-from crawlspace.clock import SystemClock
+from crawlspace.admin.url_changes import Selection, read_prefix, read_url
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
 from crawlspace.runtime.components.command import CollectionCommand
-from crawlspace.runtime.session.progress import ProgressDisplay
+from crawlspace.runtime.session.paths import url_changes
 from crawlspace.text import counted
 
 
@@ -31,45 +30,48 @@ class Command(CollectionCommand):
         parser.add_argument(
             "--errors", action="store_true", help="known URLs whose last fetch ended in an error (states gone and failed)"
         )
-        parser.add_argument(
-            "--prefix", metavar="PREFIX", help="known URLs with this beginning, as in http://www.example.com/archive/"
-        )
-        parser.add_argument(
-            "--host", type=str.lower, help="known URLs of this host, as in www.example.com or www.example.com:8080"
-        )
+        add_selection(parser)
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
-        chosen = opts.errors or opts.prefix is not None or opts.host is not None
-        if not args or not (args[1:] or chosen):
+        selection = selected(opts, errors=opts.errors)
+        if not args or not (args[1:] or selection):
             raise UsageError(
                 f"name a collection and what to fetch again, as in: scrapy recrawl {args[0] if args else 'demo'} --errors"
             )
         paths = self.paths(args[0])
         urls = dict.fromkeys(read_url(text) for text in args[1:])
-        selection = Selection(
-            prefix=None if opts.prefix is None else read_prefix(opts.prefix), host=opts.host, errors=opts.errors
-        )
-        clock = SystemClock()
-        with paths.store.changing() as opened:
-            if opened is None:
-                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
-                return 1
-            crawled = bool(opened.crawlers())
-            url_changes = UrlChanges(opened.store, clock=clock, crawled=crawled, progress=ProgressDisplay(sys.stderr, clock))
-            named = NamedUrls(load_collection(paths.name, paths.settings), opened.store, url_changes) if urls else None
+        with paths.crawled(paths.store.changing()) as opened:
+            changes = url_changes(opened)
+            named = NamedUrls(load_collection(paths.name, paths.settings), opened.store, changes) if urls else None
             refused = list(named.refusals(urls)) if named is not None else []
-            ids = [*(named.ids if named is not None else ()), *(url_changes.select(selection) if chosen else ())]
-            made = url_changes.recrawl(list(dict.fromkeys(ids)))
+            ids = [*(named.ids if named is not None else ()), *(changes.select(selection) if selection else ())]
+            made = changes.recrawl(list(dict.fromkeys(ids)))
             entered = named.entered if named is not None else 0
         new = f", {entered:,} of them new" if entered else ""
         print(
             f"{counted(made.changed + entered, 'URL is', 'URLs are')} due now{new}"
-            + (
-                ""
-                if crawled or not (number := made.changed + entered)
-                else f": the next crawl fetches {'it' if number == 1 else 'them'}"
-            )
+            + fetched_later(made.changed + entered, crawled=changes.crawled)
         )
         for note in [*made.of_the_rest(), *refused]:
             print(note, file=sys.stderr)
         return 1 if refused else 0
+
+
+def fetched_later(number: int, *, crawled: bool) -> str:
+    """Return the end of a sentence about URLs that are due now; empty where a crawl is running."""
+    return "" if crawled or not number else f": the next crawl fetches {'it' if number == 1 else 'them'}"
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the options that select known URLs."""
+    parser.add_argument(
+        "--prefix", metavar="PREFIX", help="known URLs with this beginning, as in http://www.example.com/archive/"
+    )
+    parser.add_argument("--host", type=str.lower, help="known URLs of this host, as in www.example.com or www.example.com:8080")
+
+
+def selected(opts: argparse.Namespace, *, errors: bool = False, statuses: range | None = None) -> Selection | None:
+    """Return the selection; None if no option is given. Raises UsageError."""
+    prefix = None if opts.prefix is None else read_prefix(opts.prefix)
+    selection = Selection(prefix=prefix, host=opts.host, errors=errors, statuses=statuses)
+    return None if selection == Selection() else selection

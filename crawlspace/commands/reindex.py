@@ -72,10 +72,7 @@ class Command(CollectionCommand):
                 if opts.parked
                 else "--extract changes the documents, which all sinks have to get then: leave out --sink"
             )
-        with paths.store.changing() as opened:
-            if opened is None:
-                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
-                return 1
+        with paths.crawled(paths.store.changing()) as opened:
             if opts.parked:
                 return _parked(paths, opened, sinks)
             reduce_garbage_collection()
@@ -131,10 +128,7 @@ def _rebuild(paths: CollectionPaths, opts: argparse.Namespace) -> int:
     if opts.discard:
         print(discard(paths, opts.sink))
         return 0
-    with paths.store.changing() as opened:
-        if opened is None:
-            print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
-            return 1
+    with paths.crawled(paths.store.changing()) as opened:
         reduce_garbage_collection()
         if opts.extract:
             status = _extract(DocumentsAgain(paths, opened), processes, _options(opts))

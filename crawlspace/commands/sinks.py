@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from crawlspace.admin.sink_report import as_json, lines_of, sink_reports
@@ -37,10 +36,7 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example="scrapy sinks demo"))
         changes = opts.fill is not None or opts.forget is not None
-        with paths.store.changing() if changes else paths.store.reading() as opened:
-            if opened is None:
-                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
-                return 1
+        with paths.crawled(paths.store.changing() if changes else paths.store.reading()) as opened:
             if opts.fill is not None:
                 print(_fill(paths, opened, opts.fill))
             elif opts.forget is not None:

@@ -67,10 +67,7 @@ class Command(CollectionCommand):
             )
         if opts.format == "text" and sys.stdout.isatty():
             print(f"{'STATE':<10} {'STATUS':>6} {'DEPTH':>5}  URL")
-        with paths.store.reading() as opened:
-            if opened is None:
-                print(f"{paths.name} has never been crawled: `scrapy crawl {paths.name}` does", file=sys.stderr)
-                return 0
+        with paths.crawled(paths.store.reading(), exit_status=0) as opened:
             store = opened.store
             archive = archive_reader(paths, opened)
             filters = {
