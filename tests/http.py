@@ -14,8 +14,6 @@ from http.client import responses
 from typing import Protocol
 
 TOLD: int | None = getattr(socket, "TCP_INFO", None) if sys.platform == "linux" else None
-
-
 LAST_DATA = slice(52, 56)
 """Where tcpi_last_data_recv stands in the struct tcp_info of linux/tcp.h: milliseconds since data came in."""
 

@@ -23,8 +23,6 @@ RULES_XML = """\
 
 
 NO_RULE_MATCHES = {"index": True, "follow": True, "shift": 0, "source": "index_follow", "label": "", "fields": {}}
-
-
 SHIFTED = ["/plain", "/leaf/1", "/hub/1", "/soon/1", "/late/1"]
 
 

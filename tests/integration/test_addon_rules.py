@@ -39,8 +39,6 @@ def test_where_the_rules_lie(plain: PlainProject, files: dict[str, str], setting
 
 
 BAD_RULES = "alow domain a.example\nforbid domian b.example\n"
-
-
 BAD_XML = "<Rules>\n  <Rule><Domian val='a.example'/><Ignore/></Rule>\n</Rules>\n"
 
 

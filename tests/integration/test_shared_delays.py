@@ -15,8 +15,6 @@ from tests.integration.workers import Growing, MakeTeam, Team, all_of, fetched, 
 from tests.sites import Server, Site, redirect, serve, slow, status, text
 
 DELAY_S = 0.3
-
-
 DELAYED = f"DOWNLOAD_DELAY = {DELAY_S}\nRANDOMIZE_DOWNLOAD_DELAY = False\n"
 
 _GAPS = 3

@@ -75,8 +75,6 @@ def from_now(date: datetime) -> timedelta:
 
 
 PAST, FUTURE = datetime(2020, 2, 1, 12, 30, tzinfo=UTC), datetime(2090, 2, 1, 12, 30, tzinfo=UTC)
-
-
 Served = Callable[[Path], "ssl.SSLContext | None"]
 # what is served -> parts of what is told of it
 TABLE: list[tuple[str, Served, tuple[str, ...]]] = [

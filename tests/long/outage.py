@@ -31,7 +31,7 @@ from crawlspace.urls import parse, url_key
 from tests.due_times import make_all_due_by
 from tests.http import Reply, Request
 from tests.sites import Site, drop, page, serve, status
-from tests.unit.crawl.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine import HOME, Web
 
 _WEEK = ("503", "503", "refuses", "refuses", "refuses", "resets", "resets")
 _A_HUB = 100

@@ -11,7 +11,7 @@ from crawlspace.admin.refresh import refreshing, soonest_due
 from crawlspace.config.sinks import EMBEDDED
 from crawlspace.lint.collection import lint_refresh
 from tests.contract.memory.store import MemoryStore
-from tests.unit.crawl.test_engine_life import HOME
+from tests.unit.crawl.test_engine import HOME
 from tests.unit.crawl.timed.web import RefreshedWeb, at
 
 OFF: dict[str, object] = {"CRAWLSPACE_SMART_REFRESH": False}

@@ -14,7 +14,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.status import Status
 from tests.stores import LOCAL, new_store
-from tests.unit.crawl.test_engine_life import DAY, HOME, Web
+from tests.unit.crawl.test_engine import DAY, HOME, Web
 
 A, B = f"{HOME}a", f"{HOME}b"
 OTHER, THIRD = "http://other.example/x", "http://third.example/"

@@ -1,14 +1,20 @@
-"""The files of collections: the global crawl space, links and folders that cannot be read, mistakes and encodings."""
+"""Settings of a collection that name files or are lists: files and their mistakes, extension lists, link tags."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from crawlspace import settings as defaults
 from crawlspace.config.collection import collection_names, load_collection, read_settings_file
-from crawlspace.errors import ConfigError, RuleFileError, UnknownCollection
+from crawlspace.config.content import check_converters, read_content, read_converters, read_file_settings
+from crawlspace.config.limits import read_extensions, read_limits
+from crawlspace.errors import ConfigError, RuleFileError, SettingError, UnknownCollection
+from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS as BUILT_IN
+from crawlspace.rules.limits import changes_of_built_in
 from tests.unit.config.collection_files import forbid, settings, write
 
 GLOBAL = [
@@ -61,8 +67,6 @@ def test_a_wrong_global_crawl_space(collections: Path, files: dict[str, str], se
 
 
 OF_A_COLLECTION = ("demo/crawl.rules", "demo/rules.xml", "demo/start_urls.txt", "demo/settings.py")
-
-
 FILES = ("global.rules", "demo/global.rules", *OF_A_COLLECTION)
 
 
@@ -197,3 +201,183 @@ def test_unknown_collections(collections: Path, name: str, sentence: str) -> Non
     with pytest.raises(UnknownCollection) as caught:
         load_collection(name, settings(collections))
     assert sentence.format(collections) in str(caught.value)
+
+
+# --- reading files --------------------------------------------------------------------------------------------------
+
+
+SETTINGS = {name: value for name, value in vars(defaults).items() if name.isupper()}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("CRAWLSPACE_FILE_PROCESSES", 0, "CRAWLSPACE_FILE_PROCESSES"),
+        ("CRAWLSPACE_FILE_MAXSIZE", 0, "CRAWLSPACE_FILE_MAXSIZE"),
+        ("CRAWLSPACE_FILE_TIMEOUT", "soon", "CRAWLSPACE_FILE_TIMEOUT"),
+        ("CRAWLSPACE_FILE_MEMORY", 1_000_000, "CRAWLSPACE_FILE_MEMORY"),
+        ("CRAWLSPACE_FOLLOW_FILE_LINKS", "perhaps", "CRAWLSPACE_FOLLOW_FILE_LINKS"),
+        ("CRAWLSPACE_CONVERTERS", "antiword", "CRAWLSPACE_CONVERTERS"),
+        ("CRAWLSPACE_CONVERTERS", {"doc": "antiword {file}"}, "names 'doc', which is no type"),
+        ("CRAWLSPACE_CONVERTERS", {"*/*": "antiword {file}"}, "names '*/*', which is no type"),
+        ("CRAWLSPACE_CONVERTERS", {"application/msword": ""}, "has no command for application/msword"),
+        ("CRAWLSPACE_CONVERTERS", {"application/msword": "antiword"}, "the command for application/msword does not name {file}"),
+        ("CRAWLSPACE_CONVERTERS", {"application/msword": "{file}"}, "the command for application/msword does not name {file}"),
+        ("CRAWLSPACE_CONVERTERS", {"application/msword": "anti'word {file}"}, "cannot be split into words"),
+        ("CRAWLSPACE_CONVERTERS", {"image/*": "http:///tika"}, "the URL for image/* has no host"),
+        ("CRAWLSPACE_CONVERTERS", {"image/*": "http://a:99999/"}, "the URL for image/* has no host"),
+    ],
+)
+def test_a_wrong_value_is_named(name: str, value: object, message: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        read_file_settings({**SETTINGS, name: value})
+    assert message in str(raised.value)
+
+
+def test_converters() -> None:
+    given = {" Image/* ": "http://tika:9998/tika", "application/msword": "antiword {file} "}
+    assert read_converters(given) == {"image/*": "http://tika:9998/tika", "application/msword": "antiword {file}"}
+
+
+def test_what_has_a_converter_is_taken() -> None:
+    limits = read_limits({**SETTINGS, "CRAWLSPACE_MIME_TYPES": ["text/html"], "CRAWLSPACE_CONVERTERS": {"image/*": "ocr {file}"}})
+    assert limits.mime_types == ("text/html", "image/*")
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    given = {"image/*": "http://tika:9998/tika", "application/msword": "/no/such/program {file}"}
+    with pytest.raises(SettingError) as raised:
+        check_converters(read_file_settings({**SETTINGS, "CRAWLSPACE_CONVERTERS": given}))
+    assert "the command for application/msword begins with '/no/such/program', which is no program" in str(raised.value)
+
+
+# --- lists of extensions that add to the built-in ones --------------------------------------------------------------
+
+
+NAME = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
+
+LISTS: list[tuple[object, set[str]]] = [
+    # value, what is excluded
+    ("", {*BUILT_IN}),
+    ([], {*BUILT_IN}),
+    ("none", set()),
+    ("log|old", {"log", "old"}),
+    (".LOG, old", {"log", "old"}),
+    ("+log", {*BUILT_IN, "log"}),
+    ("+log -ps", {*BUILT_IN, "log"} - {"ps"}),
+    ("-PS|+.Log", {*BUILT_IN, "log"} - {"ps"}),
+    (["-ps", "-css"], {*BUILT_IN} - {"ps", "css"}),
+    (["+ log ", "+log"], {*BUILT_IN, "log"}),
+    ("+jpg", {*BUILT_IN}),
+    ("-pdf", {*BUILT_IN}),
+]
+
+
+@pytest.mark.parametrize(("value", "excluded"), LISTS, ids=[str(row[0]) for row in LISTS])
+def test_which_extensions_are_excluded(collections: Path, value: object, excluded: set[str]) -> None:
+    assert load_collection("demo", settings(collections, **{NAME: value})).limits.exclude_extensions == excluded
+
+
+WRONG: list[tuple[object, str]] = [
+    ("+log pdf", f"{NAME} has '+log' with a sign and 'pdf' without one; write all with + or -, to add to the built-in list and"),
+    (["log", "-ps"], f"{NAME} has '-ps' with a sign and 'log' without one"),
+    ("none -ps", f"{NAME} has '-ps' with a sign and 'none' without one"),
+    ("+ log", f"{NAME} has '+' with a sign and 'log' without one"),
+    ("+log -", f"{NAME} is '+log -', with a sign that no extension follows; write it as in '+log -ps'"),
+    ("-.", f"{NAME} is '-.', with a sign that no extension follows"),
+    ("+log -LOG", f"{NAME} both adds 'log' and takes it away; write one of '+log' and '-log'"),
+    (3, f"{NAME} is 3; it must be a list of words"),
+]
+
+
+@pytest.mark.parametrize(("value", "sentence"), WRONG, ids=[str(row[0]) for row in WRONG])
+def test_wrong_lists(collections: Path, value: object, sentence: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        load_collection("demo", settings(collections, **{NAME: value}))
+    assert sentence in str(caught.value)
+
+
+WITHOUT_EFFECT: list[tuple[object, list[str]]] = [
+    ("", []),
+    ("log", []),
+    ("+log -ps", []),
+    ("-gift", [f"{NAME} takes 'gift' from the built-in list, which does not have it: did you mean 'gif'?"]),
+    ("-aspx", [f"{NAME} takes 'aspx' from the built-in list, which does not have it: its URLs are not excluded anyway"]),
+    ("+jpg", [f"{NAME} adds 'jpg' to the built-in list, which has it already: leave it out"]),
+    ("+tar.log", [f"{NAME} has 'tar.log', and no URL has an extension with a dot in it: write 'log'"]),
+    ("tar.gz|old", [f"{NAME} has 'tar.gz', and no URL has an extension with a dot in it: write 'gz'"]),
+]
+
+
+@pytest.mark.parametrize(("value", "warnings"), WITHOUT_EFFECT, ids=[str(row[0]) for row in WITHOUT_EFFECT])
+def test_what_lint_says_of_a_list(value: object, warnings: Sequence[str]) -> None:
+    assert list(read_extensions({NAME: value}).warnings()) == warnings
+
+
+CHANGES: list[tuple[frozenset[str], list[str]]] = [
+    (BUILT_IN, []),
+    (BUILT_IN | {"old", "log"}, ["+log", "+old"]),
+    (BUILT_IN - {"zip", "css"} | {"log"}, ["+log", "-css", "-zip"]),
+]
+
+
+@pytest.mark.parametrize(("excluded", "changes"), CHANGES)
+def test_the_changes_of_the_built_in_list_make_the_same_list(excluded: frozenset[str], changes: list[str]) -> None:
+    assert changes_of_built_in(excluded) == changes
+    assert read_extensions({NAME: changes}).excluded == excluded
+
+
+# --- CRAWLSPACE_LINK_TAGS -------------------------------------------------------------------------------------------
+
+
+TAG_NAME = "CRAWLSPACE_LINK_TAGS"
+
+FROM: list[tuple[object, list[str]]] = [
+    # value, what links are taken from
+    (["a", "area"], ["a", "area"]),
+    ("A, Area", ["a", "area"]),
+    (["a", "div@data-href"], ["a", "div@data-href"]),
+    ("a | IMG@Src *@data-url", ["*@data-url", "a", "img@src"]),
+    (["my-card@href", "a@xlink:href", "x@ä"], ["a@xlink:href", "my-card@href", "x@ä"]),
+    (["img@src", "img@src", "img@data-src"], ["img@data-src", "img@src"]),
+    (["a@href", "area@href"], ["a", "area"]),
+    (["a", "a@href"], ["a"]),
+    (["iframe@src", "link@href"], ["iframe@src", "link@href"]),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), FROM, ids=[str(row[0]) for row in FROM])
+def test_what_links_are_taken_from(collections: Path, value: object, expected: list[str]) -> None:
+    assert load_collection("demo", settings(collections, **{TAG_NAME: value})).content.extraction[1] == expected
+
+
+def test_without_meta_refresh(collections: Path) -> None:
+    own = settings(collections, **{TAG_NAME: ["meta", "img@src"], "METAREFRESH_ENABLED": False})
+    assert read_content(own, robots_obey=True).extraction[1] == ["img@src"]
+
+
+MAY_HOLD = "it may hold a, area, frame, iframe, link, meta, and pairs of element and attribute, as in img@src, or *@data-url for any element"
+WRONG_TAGS: list[tuple[object, str]] = [
+    ([], f"{TAG_NAME} is empty; {MAY_HOLD}"),
+    ("img", f"{TAG_NAME} has 'img': name the attribute that has the link, as in img@src; {MAY_HOLD}"),
+    (["a", "ara"], f"{TAG_NAME} has 'ara': did you mean 'area'?"),
+    ("*", f"{TAG_NAME} has '*': {MAY_HOLD}"),
+    ("a[href]", f"{TAG_NAME} has 'a[href]': {MAY_HOLD}"),
+    ("img/@src", f"{TAG_NAME} has 'img/@src': did you mean 'img@src'?"),
+    ("//img/@src", f"{TAG_NAME} has '//img/@src': {MAY_HOLD}"),
+    ("img@", f"{TAG_NAME} has 'img@': {MAY_HOLD}"),
+    ("@src", f"{TAG_NAME} has '@src': {MAY_HOLD}"),
+    ("*@*", f"{TAG_NAME} has '*@*': {MAY_HOLD}"),
+    ("/div@src", f"{TAG_NAME} has '/div@src': {MAY_HOLD}"),
+    ("div@a@b", f"{TAG_NAME} has 'div@a@b': {MAY_HOLD}"),
+    ("img@SrcSet", f"{TAG_NAME} has 'img@srcset', and links are not taken from srcset, which holds several with their sizes; leave it out"),
+    ("*@imagesrcset", f"{TAG_NAME} has '*@imagesrcset', and links are not taken from imagesrcset"),
+    (7, f"{TAG_NAME} is 7; it must be a list of words"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "sentence"), WRONG_TAGS, ids=[str(row[0]) for row in WRONG_TAGS])
+def test_wrong_values(collections: Path, value: object, sentence: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        load_collection("demo", settings(collections, **{TAG_NAME: value}))
+    assert sentence in str(caught.value)

@@ -1,4 +1,4 @@
-"""The URL of a shared store, where it stands elsewhere, and what is said of one that cannot be used."""
+"""Values with secrets, and references to them: the URL of a shared store, headers with credentials, content of other files."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from crawlspace.config.access import CredentialHosts, is_credential
+from crawlspace.config.content import ReferenceSettings, read_references
 from crawlspace.config.secrets import read_store_url
 from crawlspace.distributed.connection import connected
 from crawlspace.errors import ConfigError, SettingError, UsageError
 from crawlspace.runtime.session.move import read_place
+from crawlspace.urls import document_id, parse
 
 URL = "redis://:SECRET@h:6379/0"
 
@@ -76,3 +79,150 @@ def test_a_store_that_is_moved_to() -> None:
     assert read_place("env:STORE") == "env:STORE"
     with pytest.raises(UsageError, match="'redi://…@h' is no store"):
         read_place("redi://:SECRET@h")
+
+
+# --- headers with credentials ---------------------------------------------------------------------------------------
+
+
+HEADERS = [
+    # name, whether it is taken for one that carries credentials
+    ("Authorization", True),
+    ("proxy-authorization", True),
+    ("Cookie", True),
+    ("X-Api-Key", True),
+    ("apikey", True),
+    ("X-Auth-Token", True),
+    ("PRIVATE-TOKEN", True),
+    ("X-Session-Id", True),
+    ("X-Amz-Signature", True),
+    ("Accept", False),
+    ("Accept-Language", False),
+    ("User-Agent", False),
+    ("From", False),
+    ("X-Crawler", False),
+]
+
+
+@pytest.mark.parametrize(("name", "carries"), HEADERS)
+def test_headers_that_carry_credentials(name: str, *, carries: bool) -> None:
+    assert is_credential(name) is carries
+
+
+STARTS = ["https://wiki.example.com/", "http://plain.example.com:8080/x", "https://both.example.com/", "http://both.example.com/"]
+HOSTS = [
+    # patterns,                    URL,                                     whether credentials are sent with it
+    ([],                          "https://wiki.example.com/a",            True),
+    ([],                          "https://WIKI.example.com:8443/",        True),
+    ([],                          "https://wiki.example.com/robots.txt",   True),
+    ([],                          "http://wiki.example.com/a",             False),
+    ([],                          "http://plain.example.com/",             True),
+    ([],                          "https://plain.example.com/",            True),
+    ([],                          "http://both.example.com/",              True),
+    ([],                          "https://evil.example/",                 False),
+    ([],                          "https://example.com/",                  False),
+    ([],                          "https://www.wiki.example.com/",         False),
+    ([],                          "https://[",                             False),
+    (["*.wiki.example.com"],      "https://www.wiki.example.com/",         True),
+    (["*.wiki.example.com"],      "https://wiki.example.com/",             False),
+    (["wiki.example.com:443"],    "https://wiki.example.com/",             True),
+    (["wiki.example.com:443"],    "http://wiki.example.com/",              False),
+    (["*"],                       "http://evil.example/",                  True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("patterns", "url", "sent"), HOSTS)
+def test_hosts_that_get_them(patterns: list[str], url: str, *, sent: bool) -> None:
+    assert CredentialHosts(patterns, [parse(start) for start in STARTS]).allow(url) is sent
+
+
+WARNINGS = [
+    # patterns, headers, what the warning says
+    ([], ["Accept"], None),
+    ([], ["Authorization", "X-Api-Key"], "has Authorization and X-Api-Key: sent to the hosts of the start URLs only (both.example.com, plain.example.com, wiki.example.com), "),
+    (["wiki.example.com"], ["Authorization"], None),
+    (["*"], ["Authorization"], "lets every host have it"),
+    (["*"], ["Accept"], None),
+    (["*.com"], ["Authorization"], "lets hosts that anybody can register have it ('*.com')"),
+    (["wiki.example.com", "*example.com:443"], ["Authorization"], "can register have it ('*example.com:443')"),
+    (["*.example.com:443"], ["Authorization"], None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("patterns", "headers", "words"), WARNINGS)
+def test_the_findings_of_lint(patterns: list[str], headers: list[str], words: str | None) -> None:
+    warning = CredentialHosts(patterns, [parse(start) for start in STARTS]).warning(headers)
+    assert (warning is None) is (words is None)
+    assert words is None or words in str(warning)
+
+
+# --- references -----------------------------------------------------------------------------------------------------
+
+
+PAGE = "http://a.example/x y?q=1&z=ü"
+
+
+def read(url: object = "", most: object = None) -> ReferenceSettings:
+    settings = {"CRAWLSPACE_ARCHIVE": True, "CRAWLSPACE_INLINE_MAX_BYTES": most, "CRAWLSPACE_CONTENT_URL": url}
+    return read_references(settings, "hand book")
+
+
+TEMPLATES = [
+    ("", ""),
+    (None, ""),
+    ("https://c.example/content/{id}", f"https://c.example/content/{document_id(PAGE)}"),
+    (
+        "http://c.example/{collection}/?u={url}&x=1",
+        "http://c.example/hand%20book/?u=http%3A%2F%2Fa.example%2Fx%20y%3Fq%3D1%26z%3D%C3%BC&x=1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("template", "url"), TEMPLATES)
+def test_the_url_of_a_document(template: object, url: str) -> None:
+    assert read(template).url_of(PAGE) == url
+
+
+WRONG_REFERENCES = [
+    ("c.example/{id}", "write a URL with {id} or {url}, as in https://console.example.com/content/{id}"),
+    ("ftp://c.example/{id}", "write a URL with {id} or {url}"),
+    ("https://c.example/{id} x", "write a URL with {id} or {url}"),
+    (7, "CRAWLSPACE_CONTENT_URL is 7; it must be a text"),
+    ("https://c.example/content", "is one URL for all documents; write {id} or {url} into it"),
+    ("https://c.example/{collection}", "is one URL for all documents"),
+    ("https://c.example/{ID}", "holds {ID}; there are {id}, {url} and {collection}"),
+    ("https://c.example/{}/{id}", "holds {}; there are {id}"),
+    ("https://c.example/{id", "has a brace of its own; there are {id}"),
+    ("https://c.example/{a-b}/{id}", "has a brace of its own"),
+]
+
+
+@pytest.mark.parametrize(("template", "sentence"), WRONG_REFERENCES)
+def test_a_wrong_template_is_explained(template: object, sentence: str) -> None:
+    with pytest.raises(SettingError) as raised:
+        read(template)
+    assert str(raised.value).startswith("CRAWLSPACE_CONTENT_URL is ")
+    assert sentence in str(raised.value)
+
+
+# a text, most bytes; whether it is too large
+SIZES = [
+    ("a" * 1_000, 1_000, False),
+    ("a" * 1_001, 1_000, True),
+    ("ü" * 500, 1_000, False),
+    ("ü" * 501, 1_000, True),
+    ("🙂" * 250, 1_000, False),
+    ("🙂" * 251, 1_000, True),
+    ("\ud800" * 334, 1_000, True),
+    ("a" * 100_000, None, False),
+    ("a" * 100_000, "none", False),
+]
+
+
+@pytest.mark.parametrize(("text", "most", "is_too_large"), SIZES)
+def test_sizes_are_bytes(text: str, most: object, *, is_too_large: bool) -> None:
+    assert read(most=most).is_too_large(text) == is_too_large
+
+
+def test_a_limit_that_is_too_small_is_refused() -> None:
+    with pytest.raises(SettingError, match="CRAWLSPACE_INLINE_MAX_BYTES is 999"):
+        read(most=999)

@@ -1,10 +1,12 @@
-"""What the headers of a page say."""
+"""The headers of a page: their metadata, robots directives, and dates in ISO 8601."""
 
 from __future__ import annotations
 
 import pytest
 
+from crawlspace.content.dates import http_time
 from crawlspace.content.headers import canonical_link, read_headers
+from crawlspace.content.robots_directives import RobotsDirectives, parse_robots, parse_robots_headers
 from tests.growth import is_linear
 
 PAGE = "http://a.example/x/page"
@@ -82,3 +84,71 @@ def test_validators_that_are_kept(name: str, value: str, *, kept: bool) -> None:
 
 def test_a_link_header_of_brackets_takes_time_in_proportion_to_its_length() -> None:
     assert is_linear(lambda size: canonical_link(["<" * size], url="http://a.example/"), 4_000)
+
+
+# --- robots directives of pages and headers -------------------------------------------------------------------------
+
+
+META = (
+    ("", True, True),
+    ("index, follow", True, True),
+    ("all", True, True),
+    ("NoIndex", False, True),
+    ("nofollow;noarchive", True, False),
+    ("none", False, False),
+    ("index,noindex", False, True),
+    ("noindex nofollow", False, False),
+    ("max-snippet:0, unavailable_after: 2001-01-01", True, True),
+    ("noindexing", True, True),
+)
+
+
+@pytest.mark.parametrize(("content", "index", "follow"), META)
+def test_meta(content: str, index: bool, follow: bool) -> None:
+    assert parse_robots(content) == RobotsDirectives(index, follow)
+
+
+HEADERS: tuple[tuple[list[str], bool, bool], ...] = (
+    ([], True, True),
+    (["noindex"], False, True),
+    (["noindex", "nofollow"], False, False),
+    (["googlebot: noindex"], True, True),
+    (["OurBot: noindex"], False, True),
+    (["*: none"], False, False),
+    (["otherbot: noindex, nofollow"], True, True),
+    (["otherbot: noindex, ourbot: nofollow"], True, False),
+    (["ourbot: nofollow, otherbot: noindex"], True, False),
+    (["googlebot: noindex", "nofollow"], True, False),
+    (["unavailable_after: Wed, 25 Jun 2003 15:00:00 PST, noindex"], False, True),
+    (["ourbot: unavailable_after: 25 Jun 2003 15:00:00 PST, nofollow"], True, False),
+    (["max-image-preview: none"], True, True),
+    ([": noindex"], True, True),
+)
+
+
+@pytest.mark.parametrize(("values", "index", "follow"), HEADERS)
+def test_headers(values: list[str], index: bool, follow: bool) -> None:
+    assert parse_robots_headers(values, ("OurBot",)) == RobotsDirectives(index, follow)
+
+
+# --- dates: those of RFC 9110, and others that servers send ---------------------------------------------------------
+
+
+DATES = [
+    ("Sun, 06 Nov 1994 08:49:37 GMT", "1994-11-06T08:49:37Z"),
+    ("Sunday, 06-Nov-94 08:49:37 GMT", "1994-11-06T08:49:37Z"),
+    ("Sun Nov  6 08:49:37 1994", "1994-11-06T08:49:37Z"),
+    ("Mon, 02 Jun 2025 10:00:00 +0200", "2025-06-02T08:00:00Z"),
+    ("Thu, 29 Feb 2024 00:00:00 GMT", "2024-02-29T00:00:00Z"),
+    ("Sun, 31 Feb 1994 08:49:37 GMT", ""),
+    ("Sun, 06 Nov 1994 25:49:37 GMT", ""),
+    ("yesterday", ""),
+    ("0", ""),
+    ("-1", ""),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), DATES)
+def test_http_dates(text: str, expected: str) -> None:
+    assert http_time(text) == expected

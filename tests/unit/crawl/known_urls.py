@@ -23,11 +23,7 @@ from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 
 NOW = 1_750_000_000
-
-
 LATER = NOW + 1_000
-
-
 OPEN, SHUT = DeletionLimit(100, 1_000), DeletionLimit(0, 0)
 
 
@@ -39,44 +35,18 @@ forbid prefix http://www.example.com/private/
 
 
 GLOBAL = "allow domain sales.example.com"
-
-
 IN, PRIVATE = "http://www.example.com/", "http://www.example.com/private/"
-
-
 SALES, LOST = "http://sales.example.com/", "http://lost.example.com/"
-
-
 PENDING = (State.PENDING, None, False, None, None)
-
-
 DOCUMENT = (State.DONE, 200, True, None, NOW + 500)
-
-
 DUPLICATE = (State.DONE, 200, False, None, NOW + 500)
-
-
 MISSING = (State.GONE, 404, False, None, NOW + 500)
-
-
 FAILING = (State.FAILED, 503, True, Held.HOST, NOW + 500)
-
-
 HELD = (State.DONE, 200, True, Held.RULES, None)
-
-
 NEVER_DUE = (State.DONE, 200, True, None, None)
-
-
 OUT = (State.EXCLUDED, 760, False, None, None)
-
-
 ELSEWHERE = (State.EXCLUDED, 761, False, None, None)
-
-
 BACK = (State.DONE, 200, True, None, LATER)
-
-
 Row = tuple[State, int | None, bool, Held | None, int | None]  # state, status, indexed, held, next fetch
 
 

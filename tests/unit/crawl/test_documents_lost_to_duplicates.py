@@ -13,7 +13,7 @@ from crawlspace.document import Document
 from crawlspace.model import Held
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.store import Store
-from tests.unit.crawl.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine import HOME, Web
 
 OTHER = "http://b.example/"
 LIMIT = 3

@@ -14,7 +14,7 @@ from crawlspace.state.render_learning import RenderDecision
 from crawlspace.state.store import Store
 from crawlspace.urls import url_key
 from tests.unit.crawl.rule_changes.test_folding import FoldedSite
-from tests.unit.crawl.test_engine_life import HOME
+from tests.unit.crawl.test_engine import HOME
 
 APP = f"{HOME}app"
 ABOUT, NEWS, BANG = f"{APP}#/about", f"{APP}#/news", f"{APP}#!about"

@@ -14,7 +14,7 @@ from crawlspace.crawl.startup import build_deletion_limit, build_global_space, b
 from crawlspace.model import Held, State
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.state.store import Store
-from tests.unit.crawl.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine import HOME, Web
 
 MANY = 5
 SALES = [f"http://sales.example/{number}" for number in range(MANY)]

@@ -21,7 +21,7 @@ from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 from tests.quick import some
-from tests.unit.crawl.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine import HOME, Web
 
 MONTH = 31
 SECURE = "https://a.example/"

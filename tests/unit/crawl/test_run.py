@@ -1,13 +1,19 @@
-"""When a crawl that came to its end exits with 1, and what its summary says first."""
+"""A run: its exit status and the first lines of its summary, and that it fetches each URL once, and a dead link once."""
 
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from crawlspace.crawl.run import Run, RunCounters, faults_of
-from crawlspace.outcome import OutcomeKind
+from crawlspace.crawl.run import FetchPage, Run, RunCounters, faults_of
+from crawlspace.model import State
+from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.state.store import Store
+from crawlspace.status import Status
+from tests.unit.crawl.test_engine import DAY, HOME, Web
+from tests.unit.crawl.timed.test_cycles import work
 
 A, B = "a.example:80", "b.example:80"
 REFUSED = "connection refused"
@@ -157,3 +163,159 @@ def test_own_code_that_gives_no_item(by_status: dict[int, int], documents: int, 
     progress = RunCounters(fetched=6, documents=documents, by_status=Counter(by_status), without_item=without_item)
     progress.by_kind[OutcomeKind.UNCHANGED] = by_status.get(304, 0)
     assert faults_of(Run(progress, start_sites={A}, unreachable={}, with_documents=(), has_documents=True)) == faults
+
+
+# --- a run that ends fetches each URL once --------------------------------------------------------------------------
+
+
+PAGES = [f"{HOME}{n}" for n in range(6)]
+OLD, NEW = f"{HOME}old", f"{HOME}new"
+
+
+class SlowWeb(Web):
+    """Each answer takes longer than the refresh interval."""
+
+    def _answer(self, fetch: FetchPage) -> Outcome:
+        self.clock.advance(3)
+        state = fetch.state
+        if state.url == OLD:
+            return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, 302, redirect_to=NEW)
+        return super()._answer(fetch)
+
+
+@pytest.fixture
+def slow_web(tmp_path: Path, store: Store) -> SlowWeb:
+    made = SlowWeb(tmp_path, store, CRAWLSPACE_REFRESH_MIN=1, CRAWLSPACE_REFRESH_MAX=2)
+    made.pages = {HOME: "home", NEW: "new", **{url: url[-1] for url in PAGES}}
+    made.links = {HOME: [*PAGES, OLD], PAGES[0]: PAGES, PAGES[1]: [HOME, OLD]}
+    return made
+
+
+EVERYTHING = dict.fromkeys([HOME, *PAGES, OLD, NEW], 1)
+
+
+def asked(web: SlowWeb) -> dict[str, int]:
+    return dict(Counter(url for url, _ in web.asked))
+
+
+def test_each_url_is_fetched_once_in_each_run(slow_web: SlowWeb) -> None:
+    for _ in range(3):
+        slow_web.crawl(after=1)
+        assert asked(slow_web) == EVERYTHING
+
+
+def test_retries_are_of_this_run(slow_web: SlowWeb) -> None:
+    slow_web.pages[PAGES[2]] = Status.TIMEOUT
+    for _ in range(2):
+        slow_web.crawl(after=1)
+        assert asked(slow_web) == {**EVERYTHING, PAGES[2]: 2}
+
+
+@pytest.mark.parametrize("step", [-100_000, -2, 100_000])
+def test_a_clock_that_is_set_in_a_run(slow_web: SlowWeb, step: int) -> None:
+    engine = slow_web.open().engine
+    for _ in range(4):
+        fetch = engine.next_fetch() or (engine.commit() and engine.next_fetch())
+        assert isinstance(fetch, FetchPage)
+        slow_web.asked.append((fetch.state.url, False))
+        engine.fetched(slow_web._answer(fetch))
+    slow_web.clock.set(slow_web.clock.now() + step)
+    slow_web.work(engine)
+    engine.close()
+    assert asked(slow_web) == EVERYTHING
+
+
+def test_what_came_nearer_is_fetched_again(slow_web: SlowWeb) -> None:
+    """Its links were too far away before; that they are not any more is found in the same run."""
+    slow_web.settings["DEPTH_LIMIT"] = 2
+    far, child = f"{HOME}far", f"{HOME}child"
+    slow_web.pages |= {far: "far", child: "child"}
+    slow_web.links = {HOME: [PAGES[0], PAGES[1]], PAGES[0]: [far], far: [child]}
+    slow_web.crawl()
+    assert child not in asked(slow_web)
+    slow_web.links[HOME] = [*PAGES[:2], far]
+    slow_web.pages[HOME] = "home again"
+    slow_web.crawl()
+    assert asked(slow_web)[child] == 1
+    assert asked(slow_web)[HOME] == 1
+
+
+def test_a_crawl_that_goes_on_fetches_again_and_again(slow_web: SlowWeb) -> None:
+    slow_web.settings["CRAWLSPACE_CONTINUOUS"] = True
+    engine = slow_web.open().engine
+    while len(slow_web.asked) < 40:
+        fetch = engine.next_fetch()
+        if fetch is None:
+            engine.commit()
+            slow_web.clock.advance(1)
+            continue
+        assert isinstance(fetch, FetchPage)
+        slow_web.asked.append((fetch.state.url, False))
+        engine.fetched(slow_web._answer(fetch))
+    engine.close()
+    assert min(asked(slow_web).values()) >= 3
+
+
+# --- a dead link costs one request in a run -------------------------------------------------------------------------
+
+
+DEAD, LAST = f"{HOME}dead", f"{HOME}last"
+
+
+@pytest.fixture
+def dead_link(local_store: Store, tmp_path: Path) -> Web:
+    made = Web(tmp_path, local_store)
+    made.pages = {HOME: "home", DEAD: "alive", LAST: "last"}
+    made.links = {HOME: [DEAD, LAST], LAST: [DEAD]}
+    made.crawl()
+    made.pages |= {HOME: "home 2", LAST: "last 2", DEAD: 404}
+    return made
+
+
+def test_a_url_that_ended_in_a_run_is_not_entered_again_in_it(dead_link: Web) -> None:
+    dead_link.crawl(after=40)
+    assert sorted(url for url, _ in dead_link.asked) == [HOME, DEAD, LAST]
+    assert dead_link.store.get(DEAD) is None
+    assert dead_link.indexed == {"", "last"}
+
+
+def test_it_is_found_again_later(dead_link: Web) -> None:
+    dead_link.crawl(after=40)
+    dead_link.pages[DEAD] = "alive again"
+    for _ in range(3):  # pages that have not changed are fetched whole, because a link of theirs is lost
+        dead_link.crawl(after=40)
+    assert dead_link.indexed == {"", "last", "dead"}
+
+
+@pytest.mark.parametrize(("cycle", "days"), [("0", 1), ("30d", 30)])
+def test_a_start_url_that_is_gone_is_fetched_again_in_a_continuous_crawl(dead_link: Web, cycle: str, days: int) -> None:
+    """Once an interval, or in each cycle; its document leaves the index, and comes back with the page."""
+    dead_link.settings |= {"CRAWLSPACE_CONTINUOUS": True, "CRAWLSPACE_REFRESH_CYCLE": cycle}
+    dead_link.pages[HOME] = 404
+    dead_link.clock.advance(40 * DAY)
+    engine = dead_link.open().engine
+    for _ in range(3):
+        dead_link.asked = []
+        work(dead_link, engine)
+        assert "" not in dead_link.indexed
+        dead_link.clock.advance(days * DAY - 7_200)
+        work(dead_link, engine)
+        assert dead_link.asked_for(HOME) == 1
+        dead_link.clock.advance(7_300)
+    dead_link.pages[HOME] = "home again"
+    work(dead_link, engine)
+    engine.close()
+    assert "" in dead_link.indexed
+
+
+def test_a_crawl_that_goes_on_enters_it_again(dead_link: Web) -> None:
+    dead_link.settings["CRAWLSPACE_CONTINUOUS"] = True
+    dead_link.clock.advance(40 * 86_400)
+    engine = dead_link.open().engine
+    dead_link.asked = []
+    dead_link.work(engine)
+    engine.close()
+    assert dead_link.asked_for(DEAD) == 2
+    state = dead_link.store.get(DEAD)
+    assert state is not None
+    assert state.state is State.GONE

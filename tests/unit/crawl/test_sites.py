@@ -144,8 +144,6 @@ SITE = "a.example:80"
 OWN = "http://a.example/robots.txt"
 MOVED = "http://a.example/x/robots.txt"
 ELSEWHERE = "http://b.example/robots.txt"
-
-
 POLICY = RecrawlPolicy(refresh_min_s=10, refresh_max_s=20, retry_times=2, retry_wait_s=5.0, max_temporary_errors=5)
 
 

@@ -19,7 +19,7 @@ from crawlspace.status import Status
 from crawlspace.urls import parse
 from tests.contract.conftest import new
 from tests.contract.memory.store import MemoryStore
-from tests.unit.crawl.test_engine_life import DAY, Web
+from tests.unit.crawl.test_engine import DAY, Web
 
 PERMANENT = (Status.TLS_FAILED, Status.NO_SUCH_HOST, Status.READ_ERROR)
 A = "a.example:8080"

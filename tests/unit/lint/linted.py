@@ -14,11 +14,7 @@ from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
 
 DEFAULTS = {key: value for key, value in vars(defaults).items() if key.isupper()}
-
-
 START = "http://www.example.com/\n"
-
-
 RULES = "allow domain www.example.com\nforbid domain *\n"
 
 

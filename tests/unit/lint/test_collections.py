@@ -11,26 +11,12 @@ from crawlspace.lint.finding import Finding, bounded
 from tests.unit.lint.linted import collections_of, store_of
 
 END = "forbid domain *\n"
-
-
 SHARED = "CRAWLSPACE_SINKS = {'local': {'type': 'sqlite', 'file': 'shared.db'}}\n"
-
-
 A, B = "http://a.example/\n", "http://b.example/\n"
-
-
 ALLOW_A, ALLOW_B, ALLOW_BOTH = (f"allow domain {host}\n{END}" for host in ("a.example", "b.example", "*.example"))
-
-
 ONE = {"one/start_urls.txt": A, "one/crawl.rules": ALLOW_A}
-
-
 TWO = {"two/start_urls.txt": B, "two/crawl.rules": ALLOW_B}
-
-
 ONE_INDEX = {"one/settings.py": SHARED, "two/settings.py": SHARED}
-
-
 BOTH_HOSTS = {"global.rules": "allow domain a.example\nallow domain b.example\n"}
 
 
@@ -39,8 +25,6 @@ def on_server(url: str, index: str = "intranet") -> str:
 
 
 ON_SERVER = {"one/settings.py": on_server("https://search.example:443/"), "two/settings.py": on_server("https://Search.example")}
-
-
 OWNED = "collections may share it, but a document belongs to the one that pushed it last, so that these change hands"
 
 

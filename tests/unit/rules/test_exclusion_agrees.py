@@ -66,11 +66,7 @@ URLS = st.builds(
 
 
 TEXTS = URLS | st.text(max_size=30) | st.text("htps:/\\?#@[]%.*a1B \t", max_size=30).map("http://a.example/".__add__)
-
-
 DOMAIN_TARGETS = ["a.example", "*.example", "b.example", "B.example", "*:8080", "*", "c.org:443", "[::1]", "10.*"]
-
-
 PREFIX_TARGETS = ["http://a.example/", "http://a.example/a/", "https://*/a/*b", "http://b.example:8080/x", "http://*/x.html?q"]
 
 

@@ -19,7 +19,7 @@ from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.conftest import assert_same
 from tests.unit.crawl.rule_changes.test_rediscovery import Site
-from tests.unit.crawl.test_engine_life import HOME
+from tests.unit.crawl.test_engine import HOME
 
 A, B, C, D = (f"{HOME}{name}" for name in "abcd")
 MONTH = 31

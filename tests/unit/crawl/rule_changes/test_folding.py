@@ -14,7 +14,7 @@ from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.rule_changes.test_rediscovery import Site
-from tests.unit.crawl.test_engine_life import HOME
+from tests.unit.crawl.test_engine import HOME
 
 A, B, C, D = (f"{HOME}{name}" for name in "abcd")
 DROP: dict[str, object] = {"CRAWLSPACE_URL_DROP_PARAMETERS": ["sid"]}

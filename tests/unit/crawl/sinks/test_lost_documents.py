@@ -20,7 +20,7 @@ from tests.contract.memory.store import MemoryStore
 from tests.histories.fate import Countdown, Killed
 from tests.servers import emptied
 from tests.stores import KINDS, store_of
-from tests.unit.crawl.test_engine_life import DAY, HOME, Web
+from tests.unit.crawl.test_engine import DAY, HOME, Web
 
 ONE, TWO = f"{HOME}1", f"{HOME}2"
 

@@ -21,7 +21,7 @@ from crawlspace.model import Candidate, Source
 from crawlspace.state.sqlite.store import SqliteStore
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
-from tests.unit.crawl.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine import HOME, Web
 
 PAGES = [f"{HOME}{number}" for number in range(5)]
 

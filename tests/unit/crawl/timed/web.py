@@ -8,7 +8,7 @@ from pathlib import Path
 from crawlspace.crawl.depths.end_of_run import end_run
 from crawlspace.crawl.engine import Engine
 from crawlspace.state.store import Store
-from tests.unit.crawl.test_engine_life import HOME, Web
+from tests.unit.crawl.test_engine import HOME, Web
 
 
 def at(text: str) -> float:

@@ -1,14 +1,22 @@
-"""The lines of a pending file: what is read, what is refused with which sentence, and which number stays."""
+"""Pending files: their lines, their export, and their realms."""
 
 from __future__ import annotations
 
 import gzip
 import io
+import random
+import tempfile
+from pathlib import Path
 from time import process_time
 
 import pytest
 
+from crawlspace.admin.pending.export import number_of, realm_of, sorted_lines
 from crawlspace.admin.pending.lines import MOST_BYTES, PendingFileError, PendingLine, checked, merged, read_lines
+from crawlspace.admin.pending.realms import BLOCK, NAME, NO_ORIGIN, Origin, Origins
+from crawlspace.errors import ExportError, StoreDamaged
+from crawlspace.model import State, UrlState
+from tests.contract.memory.store import MemoryStore
 
 NOW = 1_750_000_000
 A, B = b"http://a.example/", b"http://b.example/"
@@ -134,3 +142,81 @@ def test_of_many_faults_the_first_are_named() -> None:
         checked(io.BytesIO((A + b" R x\n") * 250), "p", now=NOW)
     lines = str(raised.value).splitlines()
     assert (len(lines), lines[99][:6], lines[100]) == (102, "p:100:", "p: and 150 more")
+
+
+# --- export ---------------------------------------------------------------------------------------------------------
+
+
+# state, fetched at, imported time, number
+NUMBERS = [
+    (State.PENDING, None, 0, 0),
+    (State.PENDING, None, 700, 700),
+    (State.PENDING, 900, 700, 0),  # fetched, and pending again
+    (State.DONE, 900, 0, 900),
+    (State.DONE, 900, 700, 900),
+    (State.DONE, 700, 900, 900),
+    (State.GONE, 900, 0, 2),
+    (State.GONE, None, 700, 2),
+    (State.FAILED, 900, 0, 2),
+    (State.REDIRECTED, 900, 0, 2),
+    (State.EXCLUDED, 900, 0, 2),
+]
+
+
+@pytest.mark.parametrize(("state", "fetched_at", "imported", "number"), NUMBERS)
+def test_the_number_of_a_url(state: State, fetched_at: int | None, imported: int, number: int) -> None:
+    assert number_of(UrlState(1, 1, "http://a/", "a:80", state=state, fetched_at=fetched_at), imported) == number
+
+
+def test_the_realm_of_a_collection() -> None:
+    assert realm_of("hand_book-2") == "hand_book-2"
+
+
+@pytest.mark.parametrize("number", [0, 1, 99, 100, 101, 1_000])
+def test_lines_are_sorted_whatever_is_in_memory(number: int) -> None:
+    lines = [f"http://a.example/{chr(33 + n % 90)}/{n} R 0" for n in range(number)]
+    mixed = random.Random(number).sample(lines, len(lines))
+    assert list(sorted_lines(mixed, at_once=100)) == sorted(lines, key=lambda line: line.split(" "))
+
+
+def test_a_folder_for_sorting_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(ExportError, match="set TMPDIR"):
+        list(sorted_lines(["a", "b"], at_once=1))
+
+
+# --- realms ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_written_is_read() -> None:
+    store = MemoryStore(sinks=())
+    chosen = random.Random(7)
+    kinds = [NO_ORIGIN, Origin("R"), Origin("S%20T", 5), Origin(None, 1_700_000_000)]
+    wanted: dict[int, Origin] = {}
+    for _ in range(40):
+        first = chosen.randrange(3 * BLOCK)
+        batch = dict.fromkeys(range(first, first + chosen.randrange(1, 300)), chosen.choice(kinds))
+        Origins(store).write(batch)
+        wanted |= batch
+    origins = Origins(store)
+    assert {id: origins.of(id) for id in range(5 * BLOCK)} == {id: wanted.get(id, NO_ORIGIN) for id in range(5 * BLOCK)}
+
+
+def test_urls_of_one_realm_and_time_are_one_run() -> None:
+    store = MemoryStore(sinks=())
+    Origins(store).write(dict.fromkeys(range(BLOCK), Origin("Main", 1_700_000_000)))
+    assert store.get_meta(f"{NAME}0") == f'[["Main"],[[0,{BLOCK},0,1700000000]]]'
+
+
+def test_urls_that_are_not_imported_have_no_value() -> None:
+    store = MemoryStore(sinks=())
+    Origins(store).write({1: NO_ORIGIN, 2 * BLOCK: NO_ORIGIN})
+    assert store.get_metas([f"{NAME}0", f"{NAME}2"]) == [None, None]
+
+
+@pytest.mark.parametrize("value", ["x", "[]", '[["R"],[[0,1,1,0]]]', '[["R"],[[0,2000,0,0]]]', '[["R"],[[-1,1,0,0]]]'])
+def test_a_damaged_value_is_named(value: str) -> None:
+    store = MemoryStore(sinks=())
+    store.set_meta(f"{NAME}0", value)
+    with pytest.raises(StoreDamaged, match="imported:0"):
+        Origins(store).of(0)
