@@ -20,8 +20,8 @@ from crawlspace.decision import Reason
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.model import UrlState
 from crawlspace.runtime.components.archived_responses import archived_page
-from crawlspace.runtime.components.command import CollectionCommand, print_json
-from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader, url_changes
+from crawlspace.runtime.components.command import CollectionCommand, print_json, url_changes
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, archive_reader
 from crawlspace.state.depths import leads_on
 from crawlspace.state.store import Store
 from crawlspace.text import MESSAGE, counted, printable, quoted

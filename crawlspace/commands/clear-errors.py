@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from crawlspace.admin.url_changes import Made
-from crawlspace.runtime.components.command import CollectionCommand, exactly_one
-from crawlspace.runtime.session.paths import url_changes
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, url_changes
 from crawlspace.text import counted, verb
 
 

@@ -15,8 +15,8 @@ from crawlspace.admin.url_changes import Left
 from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
-from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
-from crawlspace.runtime.session.paths import CollectionPaths, url_changes
+from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, url_changes
+from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.text import counted
 
 _REASONS = "; ".join(f"{reason.label}: {reason.sentence}" for reason in Held)

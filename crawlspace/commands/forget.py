@@ -12,8 +12,7 @@ from crawlspace.commands.recrawl import add_selection, selected
 from crawlspace.commands.urls import status_codes
 from crawlspace.config.sites import read_url_folding
 from crawlspace.errors import UsageError
-from crawlspace.runtime.components.command import CollectionCommand
-from crawlspace.runtime.session.paths import url_changes
+from crawlspace.runtime.components.command import CollectionCommand, url_changes
 from crawlspace.text import counted, printable
 
 

@@ -10,8 +10,7 @@ from crawlspace.admin.named_urls import NamedUrls
 from crawlspace.admin.url_changes import Selection, read_prefix, read_url
 from crawlspace.config.collection import load_collection
 from crawlspace.errors import UsageError
-from crawlspace.runtime.components.command import CollectionCommand
-from crawlspace.runtime.session.paths import url_changes
+from crawlspace.runtime.components.command import CollectionCommand, url_changes
 from crawlspace.text import counted
 
 

@@ -25,6 +25,8 @@ from scrapy.commands import ScrapyCommand
 from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.log import configure_logging
 
+from crawlspace.admin.url_changes import UrlChanges
+from crawlspace.clock import SystemClock
 from crawlspace.config.collection import collection_folder
 from crawlspace.errors import ConfigError, CrawlspaceError, UsageError, first_of_each_file
 from crawlspace.importers.files import ImportedCollection, difference, write_files
@@ -32,7 +34,8 @@ from crawlspace.lint.collection import lint_collection
 from crawlspace.lint.finding import Finding
 from crawlspace.runtime.components.loader import collection_settings, default_values
 from crawlspace.runtime.components.setting_kinds import refuse_unreadable
-from crawlspace.runtime.session.paths import CollectionPaths, collection_paths
+from crawlspace.runtime.session.paths import CollectionPaths, OpenStore, collection_paths
+from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.text import cut, escaped, quoted
 
 _LONGEST_NAME = 100
@@ -180,6 +183,13 @@ def beside(head: str, text: str) -> str:
     """Return a sentence behind its head; what is too long for a line goes on below, in the same column."""
     lines = textwrap.wrap(text, max(WIDTH - len(head), 20), break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * len(head)}".join([head + "".join(lines[:1]), *lines[1:]]).rstrip()
+
+
+def url_changes(opened: OpenStore) -> UrlChanges:
+    """Return what changes URLs of a store for a person, who sees the progress."""
+    clock = SystemClock()
+    progress = ProgressDisplay(sys.stderr, clock)
+    return UrlChanges(opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=progress)
 
 
 def reduce_garbage_collection() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ from scrapy.settings import BaseSettings
 
 from crawlspace.admin.delivery import deliver
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
-from crawlspace.admin.url_changes import UrlChanges
 from crawlspace.archive.reader import ArchiveReader
-from crawlspace.clock import Clock, SystemClock
+from crawlspace.clock import Clock
 from crawlspace.config.content import archive_folder
 from crawlspace.config.sinks import SINKS, SinkSettings, sinks_of
 from crawlspace.errors import CrawlspaceError, StoreError, StoreLocked
@@ -23,7 +21,6 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import index_place
 from crawlspace.parsing import integer
 from crawlspace.private_files import make_folder
-from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.runtime.session.sinks import give_orders_to
 from crawlspace.state.sqlite.file import CrawlLock, is_awaited, who_crawls
 from crawlspace.state.sqlite.store import SqliteStore
@@ -120,13 +117,6 @@ def collection_paths(name: str, folder: Path, settings: BaseSettings) -> Collect
         state_file=state_file,
         sinks=sinks,
     )
-
-
-def url_changes(opened: OpenStore) -> UrlChanges:
-    """Return what changes URLs of a store for a person, who sees the progress."""
-    clock = SystemClock()
-    progress = ProgressDisplay(sys.stderr, clock)
-    return UrlChanges(opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=progress)
 
 
 def refuse_missing_index(paths: CollectionPaths) -> None:
