@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO
 
-from striprtf.striprtf import rtf_to_text
+from striprtf.striprtf import font_table_group, rtf_to_text
 
 from crawlspace.content.documents.contents import FileContents, FileLimits, TextStatus, UnreadableFile
 from crawlspace.content.documents.text_buffer import TextBuffer, TextFull, one_line
@@ -17,6 +17,7 @@ _PICTURE = re.compile(rb"\{\\(?:\*\\shppict|nonshppict|pict|\*\\blipuid|\*\\objd
 _PART = re.compile(r"\{(?:\\\*)?\\(?:footnote|annotation|header[lrf]?|footer[lrf]?|shptxt|dptxbxtext)(?![a-z])")
 """Groups with text, which striprtf omits."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+_FONT = re.compile(r"\\f(?=\d)")
 _FIELD = re.compile(r'\{\\\*\\fldinst[^{}]*(?:\{[^{}]*?)?HYPERLINK\s+(?:\\l\s+)?"([^"]+)"', re.IGNORECASE)
 _INFO = re.compile(r"\{\\(title|author)((?:[^{}\\]|\\['\\{}a-z0-9-])*)\}", re.IGNORECASE)
 _TIMES = re.compile(r"\{\\(creatim|revtim)\\yr(\d{4})\\mo(\d{1,2})\\dy(\d{1,2})(?:\\hr(\d{1,2}))?(?:\\min(\d{1,2}))?")
@@ -80,5 +81,8 @@ def _end_of_group(text: str, at: int) -> int:
 
 
 def _shown(source: str) -> str:
+    fonts: str = font_table_group(source)  # type: ignore[no-untyped-call]
+    if fonts:  # striprtf looks for the character set of each to the end of its line, and from there for a semicolon
+        source = source.replace(fonts, _FONT.sub(r"\n;\g<0>", fonts).removesuffix("}") + "\n;}", 1)
     text: str = rtf_to_text(source, errors="replace")  # type: ignore[no-untyped-call]
     return text
