@@ -286,7 +286,7 @@ class DeletionsSection(Section, frozen=True):
     CRAWLSPACE_MAX_DELETIONS: Whole = 100
     """Deletions that are never too many."""
     CRAWLSPACE_ORPHANS: object = "keep"
-    """What becomes of URLs to which no way leads any more from a start URL: `"keep"` them while they answer, or `"delete:3"`
+    """The fate of URLs that cannot be reached from a start URL any more: `"keep"` them while they answer, or `"delete:3"`
     to delete them, with their documents, at the end of the third run that finds them so. More than a run may delete at once
     are held, all of them."""
     CRAWLSPACE_MAX_DELETIONS_PERCENT: Annotated[int, Meta(ge=0, le=100)] = 10

@@ -1,4 +1,4 @@
-"""What a person asks of an archive: how much of it there is, whether it is sound, and to make it smaller."""
+"""Maintenance of an archive: its coverage, verification, and compaction."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _PAGE = 5_000
 
 @dataclass(slots=True)
 class Coverage:
-    """Documents in the index, and those of them that have a record."""
+    """Numbers of indexed documents, and of those that have a record."""
 
     documents: int = 0
     archived: int = 0
 
 
 def coverage(store: UrlStore, archive: ArchiveReader) -> Coverage:
-    """Count the documents in the index, by whether the file with their record is here."""
+    """Count the indexed documents, and those whose record is in a file on this machine."""
     found = Coverage()
     for known in _known(store):
         if known.indexed:
@@ -36,13 +36,13 @@ def coverage(store: UrlStore, archive: ArchiveReader) -> Coverage:
 
 
 def faults(store: UrlStore, archive: ArchiveReader, folder: Path, *, progress: Callable[[str], None]) -> Iterator[str]:
-    """Yield what is wrong with an archive: in its files, and places of URLs where they have no record."""
+    """Yield the faults of an archive: of its files, and of URLs without a record at their location."""
     for path in archive_files(folder):
         progress(f"checking {path.name}")
         yield from faults_of(path)
     for known in _known(store):
         if known.archived is not None and not archive.is_at(known.archived, known.url):
-            yield f"{known.url} has no record at its place"
+            yield f"{known.url} has no record at its location"
 
 
 def compact(
@@ -54,7 +54,7 @@ def compact(
     max_bytes: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Compacted:
-    """Drop superseded records; with `max_bytes`, then the oldest pages above it. While nobody crawls. Raises ArchiveError."""
+    """Drop superseded records; with `max_bytes`, then the oldest pages above it. Not during a crawl. Raises ArchiveError."""
     try:
         close_abandoned(folder)
         series = FileSeries(folder, collection=collection, clock=clock, rotated_bytes=rotated_bytes(max_bytes))

@@ -1,8 +1,8 @@
-"""Compare what a sink has with the stored state of a collection, document by document.
+"""Compare the documents in a sink with the stored state of a collection, one by one.
 
 Two passes, each a page at a time: every document that belongs in the index is looked up there, and every document that the index has of the
-collection is looked up in the store. A crawl may go on meanwhile. So what seems to differ is looked at once more, store first, then index,
-then store: it differs if the store has said the same both times, and no order for it waits.
+collection is looked up in the store. A crawl may run meanwhile. So apparent differences are rechecked, store
+first, then index, then store: a document differs if the store has returned the same both times, and no order for it waits.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A document about which index and store differ."""
+    """A document that differs between index and store."""
 
     kind: DifferenceKind
     url: str
     id: int = 0
-    """Of its URL in the store; 0 for one that has no document there."""
+    """Id of its URL in the store; 0 for one without a document there."""
     archived: int | None = None
     """As in UrlState, like `ordered`."""
     ordered: int = 0
@@ -47,23 +47,23 @@ class Difference:
 
 @dataclass(slots=True)
 class Tallies:
-    """What was compared."""
+    """Numbers of compared documents."""
 
     documents: int = 0
-    """That belong in the index, by the store."""
+    """Documents that belong in the index, by the store."""
     waiting: int = 0
     """Of them, those that differ because their orders wait."""
     refused: int = 0
     """Of them, those that the index refuses."""
     of_others: int = 0
-    """Of them, those that the index has of another collection, which pushed the same URL later."""
+    """Of them, those that the index has from another collection, which pushed the same URL later."""
     left_out: int = 0
-    """Others, which the sink does not get because they are behind a log-in."""
+    """Other documents, which the sink does not get because they are behind a log-in."""
 
 
 @dataclass(slots=True)
 class Audit:
-    """One sink. Raises IndexUnavailable, StoreError."""
+    """The audit of one sink. Raises IndexUnavailable, StoreError."""
 
     store: Store
     sink: str
@@ -75,12 +75,12 @@ class Audit:
     """Takes the number of URLs compared, and of all."""
     tallies: Tallies = field(default_factory=Tallies)
     exclusion: LoginExclusion | None = None
-    """What the sink leaves out: it is extra where it is there."""
+    """The documents that the sink must not have: they are extra if it has them."""
     archive: ArchivedDocuments | None = None
-    """Where it is looked up, if the sink leaves documents out, why one is missing."""
+    """Where the reason for a missing document is looked up, if the sink leaves documents out."""
 
     def differences(self) -> Iterator[list[Difference]]:
-        """Yield what differs, some at a time; what is done about it before the next is asked for is seen by what follows."""
+        """Yield differences in batches; later batches take account of repairs made before."""
         yield from self._of_store()
         yield from self._of_index()
 
@@ -131,7 +131,7 @@ class Audit:
         return confirmed
 
     def _was_excluded(self, state: UrlState) -> bool:
-        """Return whether a document is left out because it was fetched with a log-in that is not set any more."""
+        """Return whether a document is left out because it was fetched with a log-in that has been removed."""
         if self.exclusion is None or self.archive is None or state.archived is None:
             return False
         return is_marked(self.archive.document(state.archived, state.url))
@@ -155,7 +155,7 @@ class Audit:
 
 @dataclass(slots=True)
 class Repair:
-    """Orders what makes a sink equal to the store. A document that the archive does not have is fetched by the next crawl. Raises StoreError."""
+    """Gives the orders that make a sink equal to the store. A document that is not archived is fetched by the next crawl. Raises StoreError."""
 
     store: Store
     archive: ArchivedDocuments

@@ -1,4 +1,4 @@
-"""Sends the sinks of a collection what waits for them, for commands: unless a crawl does."""
+"""Send waiting orders to the sinks of a collection, for commands: unless a crawl does."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from crawlspace.index.sink import Sink, place_of
 from crawlspace.state.store import Store
 from crawlspace.text import counted
 
-CRAWL_UPDATES_INDEX = "the crawl that is running updates the index"
-CRAWL_SENDS = "the crawl that is running sends what waits"
-Alone = Callable[[], AbstractContextManager[Callable[[], object]]]
-"""Opens a context in which nobody else sends to a sink, or raises StoreLocked; the function it yields renews the lock."""
-AloneWith = Callable[[str, str], AbstractContextManager[Callable[[], object]]]
-"""As `Alone`, for a sink and its place."""
+CRAWL_UPDATES_INDEX = "the running crawl updates the index"
+CRAWL_SENDS = "the running crawl sends the waiting orders"
+SendLock = Callable[[], AbstractContextManager[Callable[[], object]]]
+"""Opens a context in which no other process sends to a sink, or raises StoreLocked; the function it yields renews the lock."""
+SinkSendLock = Callable[[str, str], AbstractContextManager[Callable[[], object]]]
+"""As `Alone`, for a sink and its location."""
 
 
-class NotFromHere(StoreLocked):
-    """A sink gets its orders from another machine, or nobody knows from where; the message says which, after its name."""
+class SentElsewhere(StoreLocked):
+    """A sink gets its orders from another or an unknown machine; the message, after the sink's name, names it."""
 
 
-def deliver(store: Store, sinks: SinkSettings, *, owner: str, clock: Clock, alone: AloneWith) -> str:
+def deliver(store: Store, sinks: SinkSettings, *, owner: str, clock: Clock, alone: SinkSendLock) -> str:
     """Send waiting orders to each sink, unless a crawl does; return a message, empty if nothing waits.
 
     Two senders at once could change the order.
@@ -53,13 +53,13 @@ def open_sink(options: SinkOptions, sinks: SinkSettings, *, owner: str) -> Sink:
     return EmbeddedIndex(sinks.index_file, owner=owner) if options.name == EMBEDDED else made(options)
 
 
-def _send(store: OrderSource, sink: Sink, drain: Drain, waiting: int, alone: Alone) -> str:
+def _send(store: OrderSource, sink: Sink, drain: Drain, waiting: int, alone: SendLock) -> str:
     name = "the index" if sink.name == EMBEDDED else f"the sink {sink.name}"
     try:
         with alone() as go_on:
             while (step := drain.step()).waiting_s is None and (step.sent or step.parked):
                 go_on()
-    except NotFromHere as error:
+    except SentElsewhere as error:
         return f"{_orders(waiting)} for {name}{error}"
     except StoreLocked:
         return CRAWL_UPDATES_INDEX

@@ -1,7 +1,7 @@
 """Explain why a URL is in the crawl space or not, and report its stored state, without network requests.
 
-The crawl makes its checks at different times: at discovery, before a fetch, at connect time, and at the headers. Here all checks
-that the given values allow are made one after the other, by the same code, and combined into one decision with one trace.
+The crawl makes its checks at different times: at discovery, before a fetch, on connecting, and on the headers. This module makes all checks
+that the given values allow, by the same code, and combines them into one decision with one trace.
 """
 
 from __future__ import annotations
@@ -69,22 +69,22 @@ class Explanation:
     folded_from: str | None = None
     """The URL before the URL options, if they change it."""
     access: str = ""
-    """What a request for it carries, without secrets."""
+    """The credentials sent with a request, without secrets."""
     waits: str = ""
     """Why the URLs of its site wait for their log-in, if they do."""
     proxy: str = ""
-    """The proxy that it goes through, without secrets, and the setting that names it."""
+    """Its proxy, without secrets, and the setting that names it."""
     seen_on: tuple[str, ...] = ()
     """Pages on which it was refused, from the sample of refused links."""
     rendering: PageRendering | None = None
     """Whether its page is rendered; None where the collection renders nothing."""
     start_url: str = ""
-    """Where it is a start URL: file and line, or setting and place in it."""
+    """Where it is a start URL: file and line, or setting and index."""
     excluded_extensions: tuple[str, ...] = ()
     """The extensions that are not crawled, where that of the URL is one of them."""
 
     refreshing: Refreshing | None = None
-    """What has known pages fetched again; None for a malformed URL."""
+    """When known pages are fetched again; None for a malformed URL."""
 
     def as_json(self) -> dict[str, object]:
         decision = self.decision
@@ -297,7 +297,7 @@ def _check_host_limit(case: _Case) -> Decision | None:
 
 
 def _check_robots(case: _Case) -> Decision | None:
-    """Check the robots.txt read last, of whatever age, because it is not read again here."""
+    """Check the robots.txt read last, of any age, because it is not read again here."""
     if not case.collection.robots_obey:
         return None
     answer = RobotsVerdict.UNKNOWN

@@ -1,7 +1,8 @@
-"""Rebuild the documents of a collection from the archive and send them: after its code, rules or readers of files have changed.
+"""Rebuild the documents of a collection from the archive and send them, after changes of code, rules or file formats.
 
-As a reindex, a page of URLs at a time, with what is made of the next page begun meanwhile. What is made is recorded as the outcome of a
-fetch is, without what only a fetch shows: times, errors and validators of the URL, its links, and the condition of its site.
+Like a reindex, it processes a page of URLs at a time, while documents of the next pages are being rebuilt. A rebuilt document is recorded
+like the outcome of a fetch, except for data that only a fetch provides: times, errors and validators of the URL, its links, and the health
+of its site.
 """
 
 from __future__ import annotations
@@ -28,40 +29,40 @@ EXTRACTING = "extracting"
 
 URLS_AT_ONCE = 250
 AHEAD = 3
-"""So many times as many are begun, so that whoever makes documents need not wait while others are recorded and sent."""
+"""Pages that are being rebuilt ahead, so that processes need not wait while others are recorded and sent."""
 
 SOON_S = 1.0
-"""Longer than that no batch waits to be acknowledged: it keeps others from sending."""
+"""Longest time for which a batch waits to be acknowledged: it blocks other senders."""
 
 
-class Begun(Protocol):
-    """Documents that are being made."""
+class PendingRebuild(Protocol):
+    """Documents that are being rebuilt."""
 
-    def is_made(self, *, within_s: float) -> bool:
-        """Wait for them, but no longer than that; return whether they are made."""
+    def is_complete(self, *, within_s: float) -> bool:
+        """Wait for them up to `within_s`; return whether they are complete."""
 
     def made(self) -> Mapping[int, RebuiltDocument]:
         """Wait for them, and return them by id. Raises CrawlspaceError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
-    """How documents are made and kept: `begin` has those of pages be made, and `hash` changes with the code and settings for that."""
+class DocumentRebuilder:
+    """How documents are rebuilt and stored: `begin` starts rebuilding those of pages; `hash` changes with the code and settings."""
 
-    begin: Callable[[Sequence[UrlState]], Begun]
+    begin: Callable[[Sequence[UrlState]], PendingRebuild]
     hash: str
     kept_in: NewDocuments
     outcomes: OutcomePolicy
     policy: RecrawlPolicy
     report: Callable[[str, str], None]
-    """Takes the URL of a page of which no document was made, and why."""
+    """Called with the URL of a page whose document was not rebuilt, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class _BegunPage:
+class _PendingPage:
     states: Mapping[int, UrlState]
-    """The URLs of which documents are made, by id."""
-    documents: Begun
+    """The URLs whose documents are being rebuilt, by id."""
+    documents: PendingRebuild
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +70,9 @@ class Extraction(Reindexing):
     """A reindex of documents that are rebuilt."""
 
     store: Store
-    making: Making
-    _next: deque[_BegunPage] = field(default_factory=deque)
-    """What was begun of the pages that come."""
+    making: DocumentRebuilder
+    _next: deque[_PendingPage] = field(default_factory=deque)
+    """The next pages, being rebuilt."""
 
     @property
     def meta(self) -> str:
@@ -82,7 +83,7 @@ class Extraction(Reindexing):
         return self.making.hash
 
     def pages(self, after: int) -> Iterator[list[KnownUrl]]:
-        """Yield all URLs from the one after that id on, while documents of those that follow are made."""
+        """Yield all URLs after an id, while documents of the next ones are being rebuilt."""
         begun: deque[list[KnownUrl]] = deque()
         while True:
             while len(begun) < AHEAD and (page := self.store.scan(after, URLS_AT_ONCE)):
@@ -94,10 +95,10 @@ class Extraction(Reindexing):
             yield begun.popleft()
 
     def order(self, page: Collection[KnownUrl], done: Reindexed) -> None:
-        """Record what was made of a page; documents of which nothing could be made are sent as they are stored."""
+        """Record the rebuilt documents of a page; those that could not be rebuilt are sent as stored."""
         begun = self._next.popleft()
-        if not begun.documents.is_made(within_s=SOON_S):
-            self.settle()  # that may take minutes
+        if not begun.documents.is_complete(within_s=SOON_S):
+            self.settle()  # this may take minutes
         rebuilt = begun.documents.made()
         for id, one in rebuilt.items():
             if one.kept:
@@ -113,12 +114,12 @@ class Extraction(Reindexing):
     def _begin(self, page: Sequence[KnownUrl]) -> None:
         wanted = [known.id for known in page if _can_be_made(known)]
         states = {state.id: state for state in self.store.get_by_ids(wanted)}
-        self._next.append(_BegunPage(states, self.making.begin(list(states.values()))))
+        self._next.append(_PendingPage(states, self.making.begin(list(states.values()))))
 
     def _changes(
         self, asked: Mapping[int, UrlState], rebuilt: Mapping[int, RebuiltDocument]
     ) -> dict[int, tuple[UrlState, Change]]:
-        """Return the changes by id, each with the state that it was made for."""
+        """Return the changes by id, each with the state before."""
         changes = {}
         for state in self.store.get_by_ids(list(rebuilt)):
             if state.archived == asked[state.id].archived and state.lease_until is None:
@@ -136,7 +137,7 @@ class Extraction(Reindexing):
         return change
 
     def _unless_changed(self, state: UrlState, changes: Mapping[int, tuple[UrlState, Change]]) -> Change | None:
-        """Return the change of a URL; None where a crawl has it meanwhile."""
+        """Return the change of a URL; None if a crawl has changed it."""
         seen, change = changes[state.id]
         return change if state == seen else None
 
@@ -149,7 +150,7 @@ class Extraction(Reindexing):
                     done.withheld += 1
 
     def _send_others(self, indexed: Sequence[KnownUrl], rebuilt: Mapping[int, RebuiltDocument], done: Reindexed) -> None:
-        """Send stored documents: those that are held, or of which nothing was made. Those without a response are fetched by the next crawl."""
+        """Send stored documents: those that are held, or could not be rebuilt. Those without a response are fetched by the next crawl."""
         unable = self.send_stored(indexed, done)
         done.kept += sum(known.id in rebuilt and bool(rebuilt[known.id].kept) for known in indexed)
         without_response = [
@@ -161,9 +162,9 @@ class Extraction(Reindexing):
 
 
 def _can_be_made(known: KnownUrl) -> bool:
-    """Return whether a document is made of an archived page: it has one, or was kept out by code, rules or directives.
+    """Return whether the document of an archived page is rebuilt: it has one, or was excluded by code, rules or directives.
 
-    A held deletion stays, and so does a document that a person has kept although its page has none any more: until the next fetch.
+    A held deletion stays until the next fetch, like a document that a person has kept although its page has none any more.
     """
     if known.archived is None or known.held is not None or known.never_due:
         return False

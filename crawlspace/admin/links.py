@@ -1,4 +1,4 @@
-"""Which URLs a page leads to and which pages lead to a URL, each with the decision that the present rules make about it.
+"""The URLs that a page links to, and the pages that link to a URL, each with the decision of the present rules.
 
 A link that was admitted is stored as the key of its URL. The pages that lead to a URL are found in one pass over the links of all pages.
 """
@@ -57,7 +57,7 @@ class LinkedUrl:
 
 
 class LinksOut(NamedTuple):
-    """The known URLs that a page leads to."""
+    """The known URLs that a page links to."""
 
     ids: Sequence[int]
     """In the order of the page, each once."""
@@ -69,7 +69,7 @@ class LinksOut(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinkAnswer:
-    """All that is known of the links of a URL, and of those to it."""
+    """The links of a URL, and the links to it."""
 
     subject: LinkedUrl
     seen_on: Sequence[SeenLink]
@@ -113,13 +113,13 @@ def linked_url(text: str, *, space: CrawlSpace, store: Store | None) -> LinkedUr
 
 
 def links_of(text: str, *, space: CrawlSpace, store: Store, out: bool, incoming: bool) -> LinkAnswer:
-    """Return the links of a URL and those to it, as far as they are wanted."""
+    """Return the links of a URL (`out`) and those to it (`incoming`)."""
     subject = linked_url(text, space=space, store=store)
     state = subject.state if out else None
     seen: Sequence[SeenLink] = ()
     if subject.state is None or not subject.decision.admitted:
         seen = seen_on(subject.url, text, space=space, store=store)
-    if seen and subject.decision.admitted:  # refused for its depth, or with its host
+    if seen and subject.decision.admitted:  # refused for its depth, or the limit of its host
         subject = replace(subject, decision=seen[0].decision)
     return LinkAnswer(
         subject,
@@ -136,7 +136,7 @@ def decided(state: UrlState, space: CrawlSpace) -> Decision:
 
 
 def links_out(state: UrlState, store: Store) -> LinksOut:
-    """Return the URLs that a page leads to, or the target of its redirect. A page that is gone leads nowhere."""
+    """Return the URLs that a page links to, or the target of its redirect. A page that is gone has none."""
     if not leads_on(state.state, state.status):
         return LinksOut(())
     keys = dict.fromkeys(store.links_of([state.id]).get(state.id, ()))
@@ -155,10 +155,10 @@ def refused_out(state: UrlState, *, space: CrawlSpace, store: Store) -> list[Lin
 def links_to_choose(
     state: UrlState, hrefs: Iterable[str] | None, *, base: str, space: CrawlSpace, store: Store
 ) -> tuple[list[LinkedUrl], int]:
-    """Return the links of a page, each once, and how many others it has of which nothing more is known.
+    """Return the links of a page, each once, and the number of other links that are not known any more.
 
-    `hrefs` are all that the page has, as in the archive, relative to `base`. Without them they are those that the store has: the admitted
-    ones, and of the refused ones those in the sample.
+    `hrefs` are all archived links of the page, relative to `base`. Without them, the links come from the store: the admitted ones, and of the
+    refused ones those in the sample.
     """
     if hrefs is None:
         out, refused = links_out(state, store), refused_out(state, space=space, store=store)
@@ -178,7 +178,7 @@ def links_to_choose(
 
 
 def choice_label(one: LinkedUrl) -> str:
-    """Return what a person who chooses among links is to know of one: indexed, error, waiting, new, refused, or the label of its state."""
+    """Return the label of a link in a list to choose from: indexed, error, waiting, new, refused, or that of its state."""
     state = one.state
     if state is None:
         return "new" if one.decision.admitted else "refused"
@@ -188,7 +188,7 @@ def choice_label(one: LinkedUrl) -> str:
 
 
 def cell_of(decision: Decision) -> str:
-    """Return a decision as a cell of a table: `admitted`, or the reason with the place of the rule."""
+    """Return a decision as a cell of a table: `admitted`, or the reason with the rule."""
     if decision.admitted or decision.rule is None:
         return decision.reason.value
     return f"{decision.reason} ({decision.rule})"
@@ -231,7 +231,7 @@ def with_referrers(reports: Iterable[UrlReport], store: Store, *, most: int) -> 
 
 
 def _known(text: str, store: Store) -> UrlState | None:
-    """Return the state of a refused URL: one beyond the link depth may be known by another way."""
+    """Return the state of a refused URL: one beyond the link depth may be known through another link."""
     try:
         return store.get(parse(text, routes=True).text)
     except MalformedUrl:

@@ -1,4 +1,4 @@
-"""Send a sink again what it has refused: once its mapping or its limits were changed, it may take that."""
+"""Send orders again that a sink has refused: after changes of its mapping or limits it may accept them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from crawlspace.text import counted
 
 @dataclass(frozen=True, slots=True)
 class SentAgain:
-    """What became of the orders that a sink had refused."""
+    """The result of sending parked orders again."""
 
     sink: str
     number: int
     refused: int
-    """Those that it has refused again."""
+    """Orders that it refused again."""
     waiting: int
-    """All that wait for the sink now."""
+    """All orders that wait for the sink now."""
     unavailable: str
-    """Why the sink has not taken all that waits; empty if it has, or a crawl sends."""
+    """Why the sink has not accepted all waiting orders; empty if it has, or a crawl sends."""
 
     @property
     def is_done(self) -> bool:
@@ -30,7 +30,7 @@ class SentAgain:
         return not self.refused and not self.unavailable
 
     def sentence(self, collection: str) -> str:
-        """Return it for a person."""
+        """Return a sentence for a user."""
         sentence = f"{self.sink}: {counted(self.number, 'order', 'orders')} sent again"
         if not self.waiting:
             sentence += f", {self.number - self.refused:,} taken, {self.refused:,} refused"
@@ -42,9 +42,9 @@ class SentAgain:
 
 
 def send_again(store: OrderStore, sink: str, send: Callable[[], None]) -> SentAgain:
-    """Have the parked orders of a sink wait again, and send them.
+    """Unpark the orders of a sink, and send them.
 
-    `send` sends what waits, unless a crawl does. It raises IndexUnavailable.
+    `send` sends the waiting orders, unless a crawl does. It raises IndexUnavailable.
     """
     before = {(op, url) for op, url, _ in store.parked(sink)}
     number = store.unpark(sink)

@@ -1,8 +1,8 @@
-"""Rebuild the index of a sink beside the one that is searched, and switch to it once it is equal to the stored state.
+"""Build a new index for a sink while the old one is searched, and switch to it once it equals the stored state.
 
-All that is ordered meanwhile goes to both. The documents come from the archive; what has no record there is copied from the index that is
-searched. What both have is then compared with the stored state, again and again until nothing differs, and only then is there a switch.
-Nothing is remembered here: what the new index has says how far it is, so that a call that was killed is continued by the next one.
+All orders meanwhile go to both. The documents come from the archive; those without a record are copied from the searched index. Both are
+then compared with the stored state until nothing differs, and only then is the index switched. No progress is stored: it follows from the
+contents of the new index, so that the next call continues after a kill.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from crawlspace.state.store import Store
 
 PAGE = 500
 MOST_ROUNDS = 20
-"""Comparisons until nothing differs. Each but the first finds what has changed during the one before."""
+"""Maximal comparisons until nothing differs. Each but the first finds changes made during the previous one."""
 
 
 @dataclass(slots=True)
 class Rebuilt:
-    """What was done."""
+    """Numbers of documents in a rebuilt index."""
 
     documents: int = 0
     """Of the collection in the new index."""
     before: int = 0
-    """Of the collection in the one that is searched."""
+    """Of the collection in the searched index."""
     others: int = 0
-    """Of other collections, carried over."""
+    """Of other collections, copied."""
     refused: list[Refusal] = field(default_factory=list)
-    """That the new index refuses."""
+    """Documents that the new index refuses."""
     differ: int = 0
-    """Differences that are left after all rounds."""
+    """Differences that remain after all rounds."""
     is_too_small: bool = False
     has_switched: bool = False
 
 
 @dataclass(slots=True)
 class Rebuild:
-    """One sink. `wait` returns when no batch is under way that was begun before it was called. Raises IndexUnavailable, StoreError."""
+    """The rebuild for one sink. `wait` returns when all batches begun before the call are complete. Raises IndexUnavailable, StoreError."""
 
     store: Store
     archive: ArchivedDocuments
@@ -56,23 +56,23 @@ class Rebuild:
     limit: DeletionLimit
     wait: Callable[[], None]
     progress: Callable[[str, int, int], None]
-    """Takes what is done, the number of URLs done, and of all."""
+    """Called with the present phase, the number of URLs done, and of all."""
     exclusion: LoginExclusion | None = None
-    """What the sink leaves out."""
+    """The documents that the sink leaves out."""
     _done: Rebuilt = field(default_factory=Rebuilt)
     _refused: dict[str, Refusal] = field(default_factory=dict)
 
     def run(self, *, on_previous: bool = False, approved: bool = False) -> Rebuilt:
-        """Build the next index, and switch to it if nothing speaks against it: documents that it refuses, or that it is much smaller.
+        """Build the next index, and switch to it unless it refuses documents or is much smaller.
 
-        `approved`: switch all the same. `on_previous`: go back to the index of before the last switch.
+        `approved`: switch anyway. `on_previous`: go back to the index used before the last switch.
         """
         done = self._done
         self.index.begin_next(on_previous=on_previous)
         built = self.index.next_copy()
         self.wait()
         self._fill(built)
-        self._carry_over_others(built)
+        self._copy_others(built)
         done.differ = self._compare(built)
         done.refused = list(self._refused.values())
         done.documents, done.before = built.count(owner=self.owner), self.index.count(owner=self.owner)
@@ -84,7 +84,7 @@ class Rebuild:
         return done
 
     def _fill(self, built: BuiltCopy) -> None:
-        """Write what the next index lacks, without looking twice."""
+        """Write the documents that the next index lacks, without a recheck."""
         total = sum(self.store.counts().by_state.values())
         after = seen = 0
         while page := self.store.scan(after, PAGE):
@@ -104,7 +104,7 @@ class Rebuild:
             self.progress("building", seen, total)
 
     def _compare(self, built: BuiltCopy) -> int:
-        """Compare with the stored state, and mend, until nothing differs; return how much differed the last time."""
+        """Compare with the stored state, and repair, until nothing differs; return the number of differences in the last round."""
         differ = carried = 0
         for number in range(1, MOST_ROUNDS + 1):
             differ = 0
@@ -122,20 +122,20 @@ class Rebuild:
             for differences in audit.differences():
                 found = [one for one in differences if one.url not in self._refused]
                 differ += len(found)
-                self._mend(built, found)
-            carried = 0 if differ else self._carry_over_others(built)
+                self._repair(built, found)
+            carried = 0 if differ else self._copy_others(built)
             if not differ and not carried:
                 return 0
         return differ + carried
 
-    def _mend(self, built: BuiltCopy, differences: Sequence[Difference]) -> None:
+    def _repair(self, built: BuiltCopy, differences: Sequence[Difference]) -> None:
         extra = [one.url for one in differences if one.kind is DifferenceKind.EXTRA]
         if extra:
             built.remove(list(built.look_up(extra).values()))
         self._write(built, [one for one in differences if one.kind is not DifferenceKind.EXTRA])
 
     def _write(self, built: BuiltCopy, wanted: Sequence[Difference]) -> None:
-        """Write documents as the archive has them, with the duplicates that are noted on them now; copy the others."""
+        """Write archived documents, with their present duplicates; copy the others."""
         if not wanted:
             return
         noted = self.index.duplicates_of([one.url for one in wanted])
@@ -155,11 +155,11 @@ class Rebuild:
         return IndexOrder(one.ordered, Op.PUSH, one.url, document, version=self.versions.least(one.ordered))
 
     def _sent(self, built: BuiltCopy, orders: Sequence[IndexOrder]) -> Sequence[Refusal]:
-        """Write; what is taken later only is found by the next comparison."""
+        """Write orders; those accepted later are found by the next comparison."""
         return built.send(orders).refused if orders else ()
 
-    def _carry_over_others(self, built: BuiltCopy) -> int:
-        """Have the next index have what the present one has of other collections; return how many documents differed."""
+    def _copy_others(self, built: BuiltCopy) -> int:
+        """Copy the documents of other collections from the present index to the next; return how many differed."""
         number = 0
         for page in self.index.entries_of_others(self.owner):
             there = built.look_up([entry.url for entry in page])

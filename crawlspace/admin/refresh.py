@@ -1,4 +1,4 @@
-"""When known pages are fetched again, by what is set and stored: shown by `explain`, `status`, `plan`, `lint` and the summary of a crawl."""
+"""When known pages are fetched again, by settings and stored state: for `explain`, `status`, `plan`, `lint` and the summary of a crawl."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawlspace.state.store import MetaStore, Store
 
 @dataclass(frozen=True, slots=True)
 class Refreshing:
-    """What has all known pages fetched again, and when. `next_at` is in the past where that time was missed: a start makes up for it."""
+    """When all known pages are fetched again, and why. `next_at` is in the past if that time was missed: the next start makes up for it."""
 
     times: RefreshTimes
     next_at: int | None
@@ -26,11 +26,11 @@ class Refreshing:
 
     @property
     def is_plain(self) -> bool:
-        """Whether pages are fetched again after their own intervals, and for nothing else."""
+        """Whether pages are fetched again only after their own intervals."""
         return self.times.due_by_age and self.times.cycle is None and self.times.schedule is None
 
     def sentence(self, now: float) -> str:
-        """Return what has pages fetched again; empty where each has its own interval, and nothing else."""
+        """Return a sentence about refreshes; empty if each page has only its own interval."""
         if self.is_plain:
             return ""
         if self.times.cycle is not None:
@@ -44,21 +44,21 @@ class Refreshing:
         return f"{own} all known URLs are fetched again by the schedule, {_when('the next time', self.next_at, now)}{running}"
 
     def of_url(self, state: UrlState) -> str:
-        """Return when a known URL is fetched next, and what for; empty where that is never, or as soon as may be."""
+        """Return when and why a known URL is fetched next; empty if never, or as soon as possible."""
         if state.state is State.PENDING or state.next_fetch is None:
             return ""
         if state.requested_by == Requester.SCHEDULE:
-            return f"next as the schedule wants it, since {_local(state.next_fetch)}"
+            return f"next by the schedule, due since {_local(state.next_fetch)}"
         own = real_time(state.next_fetch)
         if self.next_at is not None and (own is None or self.next_at < own) and not state.requested_by:
             return f"next {'in the cycle' if self.times.cycle is not None else 'by the schedule'} of {_local(self.next_at)}"
         if own is None:
-            return f"not again by its age: smart refresh is off ({SMART}), and there is no schedule ({SCHEDULE})"
+            return f"never due by age: smart refresh is off ({SMART}), and there is no schedule ({SCHEDULE})"
         return f"next {_local(own)}"
 
 
 def refreshing(times: RefreshTimes, store: MetaStore | None, *, now: float) -> Refreshing:
-    """Return what is to come. `store` is None for a collection that was never crawled."""
+    """Return the next refreshes. `store` is None for a collection that was never crawled."""
     began, settled, running, age = (None,) * 4 if store is None else store.get_metas([CYCLE_BEGAN, SETTLED, RUNNING, AGE])
     next_at = None
     if times.cycle is not None and began is not None and began.isdigit():
@@ -73,9 +73,9 @@ def refreshing(times: RefreshTimes, store: MetaStore | None, *, now: float) -> R
 
 
 def soonest_due(store: Store, times: RefreshTimes, *, now: float) -> tuple[int, str] | None:
-    """Return when the first known page is due, in seconds since 1970, and its site; an empty one where a cycle or the schedule makes it due.
+    """Return when the first known page is due, in seconds since 1970, and its site; an empty site if a cycle or the schedule makes it due.
 
-    None if none ever is.
+    None if none is ever due.
     """
     due = [(at, site.site) for site in store.sites() for _, at in site.due if real_time(at) is not None]
     next_at = refreshing(times, store, now=now).next_at

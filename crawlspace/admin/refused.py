@@ -1,6 +1,6 @@
-"""Which links were refused, and where they were seen: the stored sample, judged again by the present rules.
+"""Refused links and their pages: the stored sample, with decisions by the present rules.
 
-What a page has lost is dropped by the store. An entry is left out here if its page is gone, or if the rules admit the URL by now.
+The store drops links that a page has lost. Entries are left out here if their page is gone, or the rules now admit the URL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawlspace.urls import MalformedUrl, Url, parse
 _SOME = 500
 """Pages that are read at once."""
 REASONS = tuple(reason for reason in LETTERS if reason not in OF_PAGES)
-"""Those for which links are refused."""
+"""The reasons for which links are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class SeenLink:
 
     @property
     def rule(self) -> str | None:
-        """The place of the rule that decides; the one of the fetch where the URL is cut off and can't be judged again."""
+        """Where the deciding rule is; that of the fetch if the URL is cut off and can't be decided again."""
         if self.decision.rule is not None:
             return str(self.decision.rule)
         return self.link.rule if _is_cut(self.link) else None
@@ -94,7 +94,7 @@ def refused_by_reason(
 
 
 def seen_links(links: Iterable[RefusedLink], *, space: CrawlSpace, store: Store) -> Iterator[SeenLink]:
-    """Yield those links of the sample that are on their page, and that are still refused."""
+    """Yield those links of the sample that are still on their page and still refused."""
     left = iter(links)
     while some := list(islice(left, _SOME)):
         pages = {page.id: page for page in store.get_by_ids(sorted({link.page for link in some}))}
@@ -107,7 +107,7 @@ def seen_links(links: Iterable[RefusedLink], *, space: CrawlSpace, store: Store)
 
 
 def seen_on(url: Url | None, text: str, *, space: CrawlSpace, store: Store) -> list[SeenLink]:
-    """Return where the sample has a URL; one that is malformed is looked for by its text."""
+    """Return the entries of the sample for a URL; a malformed one is found by its text."""
     links = [link for link in store.refused_links(host="" if url is None else url.host) if _is_of(link, url, text)]
     return list(seen_links(links, space=space, store=store))
 
@@ -126,7 +126,7 @@ def _is_cut(link: RefusedLink) -> bool:
 
 
 def _decided(link: RefusedLink, page: UrlState, space: CrawlSpace) -> Decision:
-    """Return the present decision for a link; the one of its fetch where the rules alone don't decide."""
+    """Return the present decision for a link; that of its fetch where the rules alone don't decide."""
     if _is_cut(link):
         return Decision(link.reason, None, ())
     url, decision = space.decide(link.url, depth=reach_of(page.depth, page.state))

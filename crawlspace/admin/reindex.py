@@ -1,8 +1,8 @@
 """Send the documents of a collection to its sinks again, from the archive and without the network.
 
-A batch of URLs at a time: their documents are read, ordered, and sent before too many wait; how far it has come is stored, so that a
-call that was killed is continued by the next one. A document that cannot be read is fetched by the next crawl, and stays in the index
-until then. Each sink has a progress of its own.
+A batch of URLs at a time: their documents are read, ordered, and sent before too many wait; the progress is stored, so that the next call
+continues after a kill. A document that cannot be read is fetched by the next crawl, and stays in the index until then. Each sink has its own
+progress.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from crawlspace.state.views import KnownUrl
 from crawlspace.text import counted
 
 REINDEXING = "reindexing"
-"""Meta, with a colon and the name of a sink where it is for one alone: how far a reindex has come; empty when none was begun."""
+"""Meta, with a colon and the name of a sink if it is for one alone: the progress of a reindex; empty without one."""
 BATCH = 200
 MOST_WAITING = 3_000
-"""Orders that may wait for the index meanwhile, so that it gets many at once."""
+"""Maximal orders waiting for the index, so that it gets many at once."""
 
 
 class Reindexed(msgspec.Struct):
-    """What was done so far: up to the URL with the id `after`."""
+    """The progress of a reindex: up to the URL with the id `after`."""
 
     batch: int = 0
-    """The last batch of orders that the index had when this was begun, see `index/marks.py`."""
+    """The last batch of orders in the index when it began, see `index/marks.py`."""
     after: int = 0
     sent: int = 0
     fetched: int = 0
     """Documents without a record, which the next crawl fetches and sends."""
     left: int = 0
-    """Documents without a record that are not fetched either, because their deletion is held."""
+    """Documents without a record that are not fetched, because their deletion is held."""
     code: str = ""
     """Hash of the code and settings that documents are rebuilt with."""
     removed: int = 0
-    """Documents that are deleted, because none came of their page any more."""
+    """Documents that are deleted, because their page has none any more."""
     withheld: int = 0
     """Such deletions that are held for approval."""
     kept: int = 0
-    """Documents that could not be rebuilt, and are sent as they were stored."""
+    """Documents that could not be rebuilt, and are sent as stored."""
 
     @property
     def is_whole(self) -> bool:
-        """Return whether nothing is left for the next crawl, or for a person."""
+        """Return whether nothing remains for the next crawl, or for a person."""
         return not (self.fetched or self.left or self.kept)
 
     def sentence(self, collection: str, *, to: str = "") -> str:
-        """Return it for a person; `to` is where they were sent, if that needs to be said."""
+        """Return a sentence for a user; `to` names the sink if needed."""
         sentence = f"{collection}: {counted(self.sent, 'document was', 'documents were')} sent again{f' to {to}' if to else ''}"
         if self.removed:
             sentence += f"; {counted(self.removed, 'page has', 'pages have')} no document any more, and left the index"
@@ -84,12 +84,12 @@ class IndexState:
 
 
 UNKNOWN = IndexState(0, sys.maxsize)
-"""Of an index that does not tell."""
+"""The state of an index that does not report it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reindexing:
-    """`deliver` sends what waits until no more orders wait than it is told, and may go on sending meanwhile until `settle` is called.
+    """`deliver(most)` sends until at most `most` orders wait, and may continue to send until `settle` is called.
 
     `progress` takes the number of URLs done, and of all.
     """
@@ -102,10 +102,10 @@ class Reindexing:
     progress: Callable[[int, int], None]
     settle: Callable[[], None] = field(default=lambda: None, kw_only=True)
     sink: str | None = field(default=None, kw_only=True)
-    """The sink that is sent to; None: each."""
+    """The sink that gets the documents; None: each."""
 
     def run(self) -> Reindexed:
-        """Order and send all documents; go on where an earlier call was stopped, if the index is still the one of then."""
+        """Order and send all documents; continue an earlier call that was stopped, if the index is still the same."""
         done = self._begun()
         total, seen = sum(self.store.counts().by_state.values()), 0
         for page in self.pages(done.after):
@@ -125,11 +125,11 @@ class Reindexing:
 
     @property
     def code(self) -> str:
-        """What the documents depend on besides the archive."""
+        """Hash of everything that the documents depend on besides the archive."""
         return ""
 
     def pages(self, after: int) -> Iterator[list[KnownUrl]]:
-        """Yield all URLs from the one after that id on, a page at a time."""
+        """Yield all URLs after an id, a page at a time."""
         while page := self.store.scan(after, BATCH):
             yield page
             after = page[-1].id
@@ -139,7 +139,7 @@ class Reindexing:
         self.send_stored([known for known in page if known.indexed], done)
 
     def send_stored(self, indexed: Collection[KnownUrl], done: Reindexed) -> set[int]:
-        """Order documents to be sent as they are stored; those without a record are fetched. Returns the ids of these."""
+        """Order stored documents to be sent; those without a record are fetched. Return the ids of these."""
         documents = {known.id: self._document(known) for known in indexed}
         unable = set(self.store.push_again(documents, sink=self.sink))
         never_due = {known.id for known in indexed if known.never_due}
@@ -150,7 +150,7 @@ class Reindexing:
         return unable
 
     def to_be_fetched(self, state: UrlState) -> Change | None:
-        """Have a document be fetched and sent; one that is being fetched now is sent by that."""
+        """Make a document due to be fetched and sent; one in flight is sent by its outcome."""
         return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))
 
     def _begun(self) -> Reindexed:
@@ -166,7 +166,7 @@ class Reindexing:
 
 
 def meta_of(sink: str | None) -> str:
-    """Return the name of what is stored of a reindex for a sink, or of all of them."""
+    """Return the meta name for the reindex of a sink, or of all."""
     return REINDEXING if sink is None else f"{REINDEXING}:{sink}"
 
 

@@ -1,4 +1,4 @@
-"""Whether a page is rendered in a browser, and why; what its site's pages must not load; what rendering has cost."""
+"""Report whether a page is rendered in a browser, and why; hosts that its site's pages must not load from; costs of rendering."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class PageRendering:
     where: str
     rule: RuleRef | None
     group: str
-    """The pages that it is learned with (auto)."""
+    """The group of pages that it is learned with (auto)."""
     learned: RenderGroup | None
-    """What was learned of them; None: nothing yet."""
+    """What was learned of the group; None: nothing yet."""
     refused: tuple[RefusedHost, ...]
     is_route: bool = False
     """It is a route behind #."""
@@ -46,7 +46,7 @@ class PageRendering:
 
     @property
     def learned_sentence(self) -> str:
-        """What was learned of the pages that belong with it; empty unless that decides."""
+        """A sentence about the pages of its group; empty unless they decide."""
         if self.mode is not Render.AUTO:
             return ""
         group = printable(self.group)
@@ -100,7 +100,7 @@ def rendering_of(url: Url, actions: Actions, collection: Collection, store: Meta
 
 @dataclass(frozen=True, slots=True)
 class RenderingReport:
-    """What rendering has cost in all runs, and what was learned."""
+    """Costs of rendering in all runs, and what was learned."""
 
     counts: RenderCounts
     needing: int
@@ -119,7 +119,7 @@ def rendering_report(store: MetaStore) -> RenderingReport:
 
 
 def counts_as_json(counts: RenderCounts) -> dict[str, object]:
-    """Return what rendering has cost, for programs."""
+    """Return the costs of rendering, for programs."""
     return {
         "pages": counts.pages,
         "samples": counts.checks,

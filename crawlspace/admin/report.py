@@ -35,14 +35,14 @@ _READ_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class UrlReport:
-    """The stored state of one URL; `duplicate_of` is the URL that represents it in the index, if that is another one."""
+    """The stored state of one URL; `duplicate_of` is the URL that represents it in the index, if another."""
 
     state: UrlState
     duplicate_of: str | None
     site: SiteReport | None = None
     """The report of its site, if that is unreachable."""
     left_to_others: bool = False
-    """It has no document of its own, but the index has one of it, left there for another collection."""
+    """It has no document, but the index has one of it, left there for another collection."""
     lost: bool = False
     """Its document is not in the index at present, because another collection deleted it there."""
     text_status: str = ""
@@ -54,8 +54,8 @@ class UrlReport:
     def indexed_at(self) -> int | None:
         """When it was last indexed: its page was fetched, and the index has it as it was then, changed or not.
 
-        That is not known of a document whose page has failed since then, and stays; of a URL that was imported and not fetched yet, it is
-        the time that came with it.
+        Unknown for a document whose page has failed since then; of a URL that was imported and not fetched yet, it is the imported
+        time.
         """
         number = number_of(self.state, self.imported_at)
         return number if number > ERROR and (self.state.indexed or self.state.fetched_at is None) else None
@@ -69,7 +69,7 @@ class UrlReport:
 
     @property
     def detail(self) -> str | None:
-        """What is known of an error beside its status; for a pending URL of an unreachable site, that of the site."""
+        """Details of an error; for a pending URL of an unreachable site, those of the site."""
         if self.state.state is State.PENDING and self.site is not None:
             return self.site.row.detail or None
         return self.state.detail
@@ -79,7 +79,7 @@ class UrlReport:
         """Why its deletion is held, by itself or with its whole site."""
         if self.state.held is None and self.state.indexed and self.site is not None and self.site.held:
             return Held.HOST
-        if self.state.held is Held.FOLDED and self.state.duplicate_of is not None:  # nothing of its own is in the index
+        if self.state.held is Held.FOLDED and self.state.duplicate_of is not None:  # it has no document in the index
             return None
         return self.state.held
 
@@ -142,12 +142,12 @@ def known_urls(
 ) -> Iterator[UrlReport]:
     """Yield the reports of the selected URLs, in order of discovery or `by_url` in that of the URLs as text, without holding them in memory.
 
-    In the order of URLs, all are looked at before the first one is yielded, and read again then: what is not selected any more is left out.
+    In the order of URLs, all are read before the first one is yielded, and read again then: URLs that are not selected any more are left out.
     Raises ExportError if they cannot be sorted.
 
-    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index
-    whose deletion is held, `orphaned` those to which no way leads from a start URL. With `has_record`, which tells whether the archive
-    has something at a place, only URLs with a document that has no record. `sites` are the unreachable ones.
+    `label` is one of STATE_LABELS; `statuses` bounds the status codes; `host` may have a port; `held` selects URLs in the index whose
+    deletion is held, `orphaned` those that cannot be reached from a start URL. With `has_record`, which returns whether the archive has a
+    location, only URLs with a document that has no record. `sites` are the unreachable ones.
     """
     unreachable = {one.row.site: one for one in sites}
     of_pending = {one.row.status for one in sites}
@@ -214,10 +214,10 @@ class Report:
     held: Mapping[Held, int] = field(default_factory=dict)
     """Documents in the index whose deletion is held, by reason."""
     workers: Sequence[Crawler] | None = None
-    """The processes that crawl it now, if several may."""
+    """The processes that crawl it now, if it is shared."""
     unreachable: Sequence[SiteReport] = ()
     orphaned: int = 0
-    """URLs to which no way leads from a start URL."""
+    """URLs that cannot be reached from a start URL."""
     left_to_others: int = 0
     """Documents in the index left there for another collection; not included in `documents`."""
     duplicates: int = 0
@@ -226,9 +226,9 @@ class Report:
     """Documents included in `documents` that are not in the index at present, because another collection deleted them there."""
 
     rendering: RenderingReport | None = None
-    """What rendering has cost; None where no page was rendered."""
+    """Costs of rendering; None if no page was rendered."""
     errors: Sequence[ErrorExample] = ()
-    """Examples of errors of which more is known than the status."""
+    """Examples of errors with details."""
     traps: Sequence[Trap] = ()
     routes: Mapping[str, HashRoutes] = field(default_factory=dict)
     """Links to routes behind #, by site."""

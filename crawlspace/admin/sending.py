@@ -1,4 +1,4 @@
-"""Sends waiting orders to the index on a thread of its own, while its user orders more."""
+"""Send waiting orders to the index on a background thread, while the caller gives more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Event
 
-from crawlspace.admin.delivery import Alone, NotFromHere
+from crawlspace.admin.delivery import SendLock, SentElsewhere
 from crawlspace.errors import IndexUnavailable, StoreLocked
 from crawlspace.index.marks import MOST_IN_BATCH
 from crawlspace.index.outbox import Delivery, Drain
@@ -15,32 +15,32 @@ from crawlspace.index.outbox import Delivery, Drain
 MOST_AT_ONCE = MOST_IN_BATCH
 """Orders. The embedded index takes a fifth less time for each than in batches of two hundred."""
 PAUSE_S = 0.1
-"""Until the next look where a crawl sends."""
+"""Interval of checks while a crawl sends."""
 MOST_TRIES = 8
-"""Batches one after the other of which an index that is busy takes nothing."""
+"""Maximal successive batches that a busy index does not accept."""
 
 
 class Sending:
     """Sends a batch at a time, unless a crawl does. The store is used by the caller's thread only. Close it."""
 
-    def __init__(self, drain: Drain, alone: Alone) -> None:
+    def __init__(self, drain: Drain, alone: SendLock) -> None:
         self._drain = drain
         self._alone = alone
         self._thread = ThreadPoolExecutor(1, "sending")
-        self._batch: _BatchUnderWay | None = None
+        self._batch: _BatchInFlight | None = None
         self._tries = 0
 
     def close(self) -> None:
-        """Wait for the batch under way, without acknowledging it: it is sent again by whoever is next."""
+        """Wait for the batch in flight, without acknowledging it: the next sender sends it again."""
         self._thread.shutdown()
         if self._batch is not None:
             self._batch.held.close()
 
     def until(self, most: int) -> None:
-        """Wait until no more than a number of orders wait, and begin the next batch.
+        """Wait until at most `most` orders wait, and begin the next batch.
 
-        With 0, return as soon as a crawl sends them. Waits where the index takes less at a time, or later versions. Raises
-        IndexUnavailable if the index does not take them.
+        With 0, return as soon as a crawl sends them. Waits if the index accepts smaller batches, or later versions. Raises IndexUnavailable if it
+        does not accept them.
         """
         self._settle(wait=False)
         while self._drain.backlog() > most:
@@ -49,36 +49,36 @@ class Sending:
                     if not most:
                         return
                     Event().wait(PAUSE_S)
-            except NotFromHere as error:
+            except SentElsewhere as error:
                 raise IndexUnavailable(f"orders wait for the sink {self._drain.sink}{error}") from error
             self._settle(wait=True)
             if (wait_s := self._drain.waiting_s) is not None:
                 Event().wait(wait_s)
         if self._batch is None:
-            with suppress(NotFromHere):
+            with suppress(SentElsewhere):
                 self._begin()
 
     def settle(self) -> None:
-        """Wait for the batch under way, and acknowledge it, so that others may send while its user is busy with something else."""
+        """Wait for the batch in flight, and acknowledge it, so that others may send while the caller is busy."""
         self._settle(wait=True)
 
     def _begin(self) -> bool:
-        """Begin to send the next batch; False where a crawl sends. Raises NotFromHere."""
+        """Begin to send the next batch; return False if a crawl sends. Raises NotFromHere."""
         held = ExitStack()
         try:
             held.enter_context(self._alone())
-        except NotFromHere:
+        except SentElsewhere:
             raise
         except StoreLocked:
             return False
         with held:
             orders = self._drain.take()
             if orders:
-                self._batch = _BatchUnderWay(self._thread.submit(self._drain.deliver, orders), held.pop_all())
+                self._batch = _BatchInFlight(self._thread.submit(self._drain.deliver, orders), held.pop_all())
         return True
 
     def _settle(self, *, wait: bool) -> None:
-        """Acknowledge the batch under way, if it is done."""
+        """Acknowledge the batch in flight, if it is complete."""
         batch = self._batch
         if batch is None or not (wait or batch.delivery.done()):
             return
@@ -95,8 +95,8 @@ class Sending:
 
 
 @dataclass(frozen=True, slots=True)
-class _BatchUnderWay:
-    """A batch under way, with what keeps all others from sending."""
+class _BatchInFlight:
+    """A batch in flight, with the lock that excludes other senders."""
 
     delivery: Future[Delivery]
     held: ExitStack

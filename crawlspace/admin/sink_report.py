@@ -1,4 +1,4 @@
-"""What the sinks of a collection are and what waits for each, for `scrapy status` and `scrapy sinks`."""
+"""The sinks of a collection and their waiting orders, for `scrapy status` and `scrapy sinks`."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class SinkReport:
     name: str
     type: str
     waiting: int
-    """Orders that it has not taken yet."""
+    """Orders that it has not accepted yet."""
     parked: int
     """Documents that it refuses."""
     lacks_documents: bool
-    """All documents are being sent to it."""
+    """Whether all documents are being sent to it."""
     is_former: bool
-    """The settings do not name it any more; orders are kept for it."""
+    """Whether it is no longer in the settings; orders are kept for it."""
     server: str = ""
-    """Name and version of the server that answered last; empty where none is known."""
+    """Name and version of the server that answered last; empty if unknown."""
     server_warning: str = ""
-    """A sentence, where that version was never tried."""
+    """A sentence, if that version is untested."""
     standstill: Standstill | None = None
-    """Since when it takes nothing, and why."""
+    """Since when it accepts nothing, and why."""
     left_out: int = 0
     """Documents that it does not get, because their pages are behind a log-in."""
 
     def sentences(self, collection: str) -> Iterator[str]:
-        """Yield what is to be known of it beside its numbers."""
+        """Yield sentences about it in addition to its numbers."""
         if self.is_former:
             yield (
                 f"CRAWLSPACE_SINKS does not name it any more, and orders are kept for it: `scrapy sinks {collection} --forget {self.name}` ends that"
@@ -47,7 +47,7 @@ class SinkReport:
             yield "it lacks documents, which a crawl sends"
         if self.standstill is not None:
             since = datetime.fromtimestamp(self.standstill.since).astimezone()
-            yield f"it takes nothing since {since:%Y-%m-%d %H:%M}: {printable(self.standstill.why)}"
+            yield f"it accepts nothing since {since:%Y-%m-%d %H:%M}: {printable(self.standstill.why)}"
         if self.left_out:
             yield f"{counted(self.left_out, 'document of a page behind a log-in is', 'documents of pages behind a log-in are')} left out of it"
         if self.parked:
@@ -98,7 +98,7 @@ def _report(store: Store, name: str, kind: str, *, is_former: bool, left_out: in
 
 
 def is_plain(reports: list[SinkReport]) -> bool:
-    """Return whether the embedded index is all there is, and takes what it is sent."""
+    """Return whether the embedded index is the only sink, and accepts its orders."""
     return [(one.name, one.type, one.standstill) for one in reports] == [(EMBEDDED, SQLITE, None)]
 
 

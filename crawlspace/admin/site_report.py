@@ -1,4 +1,4 @@
-"""Sites that were unreachable in their last runs: since when, why, and how many documents depend on each."""
+"""Report sites that were unreachable in their last runs: since when, why, and the number of their documents."""
 
 from __future__ import annotations
 

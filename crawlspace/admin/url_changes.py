@@ -41,7 +41,7 @@ _PAGE = 5_000
 _ERRORS = (State.GONE, State.FAILED)
 
 
-class Left(StrEnum):
+class NotChanged(StrEnum):
     """Why a URL was not changed; the value is a message for several of them."""
 
     FETCHED_NOW = "are being fetched at this moment, and their outcome decides; run it again afterwards"
@@ -54,30 +54,30 @@ class Left(StrEnum):
 
 
 _OF_ONE = {
-    Left.FETCHED_NOW: "is being fetched at this moment, and its outcome decides; run it again afterwards",
-    Left.OUTSIDE: "is outside the crawl space, and is not changed",
-    Left.PENDING: "waits to be fetched for the first time, in source user, and is due already",
+    NotChanged.FETCHED_NOW: "is being fetched at this moment, and its outcome decides; run it again afterwards",
+    NotChanged.OUTSIDE: "is outside the crawl space, and is not changed",
+    NotChanged.PENDING: "waits to be fetched for the first time, in source user, and is due already",
 }
 
 
 @dataclass(slots=True)
-class Made:
-    """What was done, as numbers of URLs."""
+class ChangeCounts:
+    """The result of a change, as numbers of URLs."""
 
     changed: int = 0
     renewed: int = 0
     """Those among them that are pending again, as if newly discovered."""
-    left: Counter[Left] = field(default_factory=Counter)
+    left: Counter[NotChanged] = field(default_factory=Counter)
 
-    def count(self, outcome: Change | Left | None) -> None:
+    def count(self, outcome: Change | NotChanged | None) -> None:
         """Count the outcome for one URL."""
-        if isinstance(outcome, Left):
+        if isinstance(outcome, NotChanged):
             self.left[outcome] += 1
         elif outcome is not None:
             self.changed += 1
             self.renewed += outcome.state.state is State.PENDING and not outcome.forget
 
-    def add(self, other: Made) -> None:
+    def add(self, other: ChangeCounts) -> None:
         """Add the counts of another change."""
         self.changed += other.changed
         self.renewed += other.renewed
@@ -133,8 +133,8 @@ class UrlChanges:
         self.crawled = crawled
         self._progress = progress
 
-    def approve(self, reason: Held | None = None) -> Made:
-        """Send the held deletions, all or those with one reason, and those of duplicates that replace them and are held, too."""
+    def approve(self, reason: Held | None = None) -> ChangeCounts:
+        """Send the held deletions, all or those with one reason, and those of held duplicates that replace them."""
 
         def sent(state: UrlState) -> Change | None:
             if state.held is None or reason not in (None, state.held):
@@ -144,7 +144,7 @@ class UrlChanges:
 
         return self._revise_all(lambda: self._held(reason), sent)
 
-    def discard(self, reason: Held | None = None) -> Made:
+    def discard(self, reason: Held | None = None) -> ChangeCounts:
         """Drop the held deletions, all or those with one reason.
 
         Those demanded by the rules are held again at the next start, which checks all URLs again, unless the rules are corrected.
@@ -156,13 +156,13 @@ class UrlChanges:
             if state.held is None or reason not in (None, state.held):
                 return None
             transition = discarded(state, next_run=next_run)
-            return Change(transition.state, keep_in_index=True)  # also if it was left there for another collection
+            return Change(transition.state, keep_in_index=True)  # even if it was left there for another collection
 
         if any(reason in (None, one) and self._held(one) for one in (Held.RULES, Held.FOLDED)):
-            self._store.set_meta(RULES_HASH, "")  # first: after a kill the next start checks all URLs, too
+            self._store.set_meta(RULES_HASH, "")  # first: after a kill the next start also checks all URLs
         return self._revise(self._held(reason), dropped)
 
-    def approve_site(self, site: str) -> Made:
+    def approve_site(self, site: str) -> ChangeCounts:
         """Delete the documents of an unreachable site, and forget their URLs; a link to one discovers it again."""
         return self._revise_all(
             lambda: array(
@@ -171,36 +171,36 @@ class UrlChanges:
             lambda state: _forgotten(state) if state.indexed else None,
         )
 
-    def discard_site(self, site: str) -> Made:
+    def discard_site(self, site: str) -> ChangeCounts:
         """Keep the documents of an unreachable site: its count of runs without an answer begins again."""
-        made = Made(changed=self._store.documents([site])[site])
+        made = ChangeCounts(changed=self._store.documents([site])[site])
         self._store.set_unreachable(site, None)
         return made
 
-    def recrawl(self, ids: Sequence[int]) -> Made:
+    def recrawl(self, ids: Sequence[int]) -> ChangeCounts:
         """Make URLs due now, in source user, with an unconditional GET. URLs outside the crawl space are not changed."""
 
-        def due(state: UrlState) -> Change | Left:
+        def due(state: UrlState) -> Change | NotChanged:
             if is_outside(state):
-                return Left.OUTSIDE
+                return NotChanged.OUTSIDE
             if state.state is State.PENDING:
-                return Left.PENDING if state.source is Source.USER else Change(structs.replace(state, source=Source.USER))
+                return NotChanged.PENDING if state.source is Source.USER else Change(structs.replace(state, source=Source.USER))
             return Change(structs.replace(state, rules=0, next_fetch=self._now, requested_by=Requester.PERSON))
 
         return self._revise(ids, due)
 
-    def forget(self, ids: Sequence[int]) -> Made:
+    def forget(self, ids: Sequence[int]) -> ChangeCounts:
         """Remove URLs from the store, and their documents from the index."""
         return self._revise(ids, _forgotten, even_fetched=True)
 
-    def clear_errors(self) -> Made:
+    def clear_errors(self) -> ChangeCounts:
         """Reset URLs whose last fetch ended in an error: pending if there is no document, else due now without errors."""
 
-        def cleared(state: UrlState) -> Change | Left | None:
+        def cleared(state: UrlState) -> Change | NotChanged | None:
             if state.state not in _ERRORS:
                 return None  # another process changed it
             if is_outside(state):
-                return Left.OUTSIDE
+                return NotChanged.OUTSIDE
             if state.checksum is None:
                 return Change(pending_again(state))
             return Change(
@@ -237,9 +237,11 @@ class UrlChanges:
     def _held(self, reason: Held | None) -> array[int]:
         return array("q", (state.id for state in self._store.urls(held=True) if reason in (None, state.held)))
 
-    def _revise_all(self, ids_left: Callable[[], Sequence[int]], change: Callable[[UrlState], Change | Left | None]) -> Made:
+    def _revise_all(
+        self, ids_left: Callable[[], Sequence[int]], change: Callable[[UrlState], Change | NotChanged | None]
+    ) -> ChangeCounts:
         """Change URLs until none is left, or none can be changed."""
-        made = Made()
+        made = ChangeCounts()
         while ids := ids_left():
             step = self._revise(ids, change)
             made.changed += step.changed
@@ -249,12 +251,12 @@ class UrlChanges:
         return made
 
     def _revise(
-        self, ids: Sequence[int], change: Callable[[UrlState], Change | Left | None], *, even_fetched: bool = False
-    ) -> Made:
-        made = Made()
+        self, ids: Sequence[int], change: Callable[[UrlState], Change | NotChanged | None], *, even_fetched: bool = False
+    ) -> ChangeCounts:
+        made = ChangeCounts()
         with closing(self._progress):
             for first in range(0, len(ids), _BATCH):
-                outcomes: dict[int, Change | Left | None] = {}
+                outcomes: dict[int, Change | NotChanged | None] = {}
                 ask = partial(self._outcome, change, even_fetched, outcomes)
                 self._store.revise(ids[first : first + _BATCH], ask, now=self._now)
                 for outcome in outcomes.values():
@@ -264,19 +266,19 @@ class UrlChanges:
 
     def _outcome(
         self,
-        change: Callable[[UrlState], Change | Left | None],
+        change: Callable[[UrlState], Change | NotChanged | None],
         even_fetched: bool,  # noqa: FBT001 - bound by position
-        outcomes: dict[int, Change | Left | None],
+        outcomes: dict[int, Change | NotChanged | None],
         state: UrlState,
     ) -> Change | None:
         """Record the outcome of a URL. A store may call it again for a URL that changed meanwhile; the last outcome counts."""
         is_fetched = self.crawled and state.lease_until is not None and not even_fetched
-        outcome = outcomes[state.id] = Left.FETCHED_NOW if is_fetched else change(state)
-        return None if isinstance(outcome, Left) else outcome
+        outcome = outcomes[state.id] = NotChanged.FETCHED_NOW if is_fetched else change(state)
+        return None if isinstance(outcome, NotChanged) else outcome
 
 
 def is_outside(state: UrlState) -> bool:
-    """Return whether a known URL is outside the crawl space, also if its deletion is held; only a start can readmit it.
+    """Return whether a known URL is outside the crawl space, even if its deletion is held; only a start can readmit it.
 
     An imported error (`lifecycle.imported_error`) is never due either, and has no status."""
     never_due = state.state is not State.PENDING and state.next_fetch is None and state.status is not None
@@ -294,7 +296,7 @@ def read_url(text: str) -> Url:
 def find_url(store: UrlStore, url: Url, folding: UrlFolding | None) -> UrlState | None:
     """Return the state of a URL, which may be known by the URL that the options fold it into; else None."""
     folded = url if folding is None else folding.fold(url)
-    if url.fragment and not folded.fragment:  # a route that is known since it was followed is not taken for its page
+    if url.fragment and not folded.fragment:  # a route known from when routes were followed is not mistaken for its page
         folded, url = url, folded
     return store.get(folded.text) or (None if folded is url else store.get(url.text))
 

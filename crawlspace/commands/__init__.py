@@ -1,3 +1,3 @@
-# First of all that the commands load: it looks at the whole call stack, which took a quarter of the time that a command needs to start
-# (Scrapy's `create_deprecated_class`; the modules that import it one after the other are on the stack).
+# Imported first: it inspects the whole call stack, which took a quarter of a command's start time
+# (Scrapy's `create_deprecated_class`; all importing modules are on the stack).
 import scrapy.core.downloader.contextfactory  # noqa: F401

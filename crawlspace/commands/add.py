@@ -1,4 +1,4 @@
-"""`scrapy add`: have URLs crawled that a person names."""
+"""`scrapy add`: add URLs to the crawl by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from crawlspace.admin.links import LinkedUrl, cell_of, choice_label, links_to_choose
 from crawlspace.admin.named_urls import NamedUrls
 from crawlspace.admin.report import iso
-from crawlspace.admin.url_changes import Made, Selection, find_url, read_url
+from crawlspace.admin.url_changes import ChangeCounts, Selection, find_url, read_url
 from crawlspace.commands.recrawl import fetched_later
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.run import Refused, describe_refusal
@@ -29,7 +29,7 @@ from crawlspace.urls import Url
 
 _READ_AT_ONCE = 1_000
 _BY_HAND = (Reason.ADMITTED, Reason.LINK_DEPTH)
-"""A URL that is entered by hand is a start of its own."""
+"""A URL entered by hand counts as a start URL."""
 _DECISION = 32
 """Width of the column for a decision."""
 
@@ -95,7 +95,7 @@ class Command(CollectionCommand):
             else:
                 refused += named.refusals(urls)
                 ids += named.ids
-            made = changes.recrawl(list(dict.fromkeys(ids))) if ids else Made()
+            made = changes.recrawl(list(dict.fromkeys(ids))) if ids else ChangeCounts()
         new = f", {named.entered:,} of them new" if named.entered else ""
         number = made.changed + named.entered
         later = fetched_later(number, crawled=changes.crawled)
@@ -113,7 +113,7 @@ class _Listed(NamedTuple):
     page: UrlState
     links: list[LinkedUrl]
     others: int
-    """How many more it has, of which nothing else is known."""
+    """Number of other links that are not known any more."""
 
     def write(self, collection: str, *, as_json: bool) -> None:
         fetched = None if self.page.fetched_at is None else iso(self.page.fetched_at)

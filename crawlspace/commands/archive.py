@@ -27,14 +27,14 @@ class Command(CollectionCommand):
     summary = "Show, check or compact the archive of what was fetched"
     explanation = (
         "Show how large the archive of a collection is, and how many of its documents have a record there. --verify reads all of it, "
-        "checks the digests, and whether each URL has its record at its place. --compact drops records that no URL has its place at "
+        "checks the digests, and whether each URL has its record at its location. --compact drops records to which no URL refers "
         "any more: older versions, errors and revisits; not while the collection is crawled. "
         "Exit status: 0 done; 1 --verify found a fault, or the store has one, or the archive cannot be written; 2 wrong use."
     )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
-        parser.add_argument("--verify", action="store_true", help="read all files, and check digests and places")
+        parser.add_argument("--verify", action="store_true", help="read all files, and check digests and locations")
         parser.add_argument("--compact", action="store_true", help="drop superseded records")
         parser.add_argument("--json", action="store_true", help="print what is shown without other options for a program")
 
@@ -77,7 +77,7 @@ def _verify(paths: CollectionPaths, opened: OpenStore, archive: ArchiveReader) -
         print(f"and {more:,} more")
     if not number:
         print(
-            f"{paths.name}: {counted(len(archive_files(folder)), 'file is sound', 'files are sound')}, and each place has its record"
+            f"{paths.name}: {counted(len(archive_files(folder)), 'file is sound', 'files are sound')}, and each location has its record"
         )
     return 1 if number else 0
 

@@ -1,4 +1,4 @@
-"""`scrapy audit`: compare a sink with the stored state, and mend it."""
+"""`scrapy audit`: compare a sink with the stored state, and repair it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.text import counted, printable, quoted
 
 SHOWN = 20
-"""Differences of a sink that are named, unless all are asked for."""
+"""Differences of a sink that are listed, unless all are requested."""
 
 
 class Command(CollectionCommand):
@@ -74,7 +74,7 @@ class Command(CollectionCommand):
 
 
 class _Compared:
-    """What was found out about a sink."""
+    """The result for a sink."""
 
     def __init__(self, sink: str, *, most: int | None) -> None:
         self.sink = sink
@@ -125,7 +125,7 @@ class _Compared:
             lines.append("  it is being sent all documents by the crawl: what is missing may be on its way")
         if found and not repaired:
             option = "" if self.sink == EMBEDDED else f" --sink {self.sink}"
-            lines.append(f"  `scrapy audit {collection}{option} --repair` mends that")
+            lines.append(f"  `scrapy audit {collection}{option} --repair` repairs that")
         return lines
 
     def as_json(self) -> dict[str, object]:
@@ -145,15 +145,15 @@ class _Compared:
 
 
 def _chosen(paths: CollectionPaths, name: str | None) -> list[SinkOptions]:
-    """Return the sink that is asked for, or all. Raises UsageError."""
+    """Return the requested sink, or all. Raises UsageError."""
     found = [one for one in paths.sinks.options if name in (None, one.name)]
     if not found:
         raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(str(name))}: it has {', '.join(paths.sinks.names)}")
     able = [one for one in found if tells_what_it_has(one)]
     if not able and name is not None:
-        raise UsageError(f"the sink {name} is of type {found[0].type}, which does not tell what it has")
+        raise UsageError(f"the sink {name} is of type {found[0].type}, whose contents cannot be listed")
     if not able:
-        raise UsageError(f"none of the sinks of {paths.name} tells what it has: {', '.join(paths.sinks.names)}")
+        raise UsageError(f"none of the sinks of {paths.name} can list its contents: {', '.join(paths.sinks.names)}")
     return able
 
 

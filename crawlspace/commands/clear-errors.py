@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from crawlspace.admin.url_changes import Made
+from crawlspace.admin.url_changes import ChangeCounts
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, url_changes
 from crawlspace.text import counted, verb
 
@@ -28,7 +28,7 @@ class Command(CollectionCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         paths = self.paths(exactly_one(args, example="scrapy clear-errors demo"))
         with paths.store.changing() as opened:
-            made = Made() if opened is None else url_changes(opened).clear_errors()
+            made = ChangeCounts() if opened is None else url_changes(opened).clear_errors()
         print(
             f"{counted(made.renewed, 'URL is', 'URLs are')} pending again, {made.changed - made.renewed:,} with a document {verb(made.changed - made.renewed, 'is', 'are')} due now"
         )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PLACEHOLDER = "%(name)s"
-"""What stands for the name of the collection in the name of an export."""
+"""Placeholder for the name of the collection in the name of an export."""
 
 
 class Command(ScrapyCrawl):
@@ -74,7 +74,7 @@ class Command(ScrapyCrawl):
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Open the collection before Scrapy sets anything up, so that a mistake gives one sentence and no side effects."""
+        """Open the collection before Scrapy sets anything up, so that a mistake produces one sentence and no side effects."""
         refuse_unreadable(opts.set)
         arguments = list(opts.spargs)
         super().process_options(args, opts)
@@ -152,13 +152,13 @@ class Command(ScrapyCrawl):
             if on_finish is not None:
                 on_finish.check()
             check_converters(read_file_settings(settings))
-            reduce_garbage_collection()  # a change of the rules goes through all known URLs
+            reduce_garbage_collection()  # a change of the rules processes all known URLs
             self._session = open_session(spider, settings)
             self._first_loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._first_loop)
         except CrawlspaceError as error:
             self._could_not_begin(str(error), error.exit_status)
-        except SystemExit as error:  # of the loader, where the code of a spider fails
+        except SystemExit as error:  # by the loader, if the code of a spider fails
             self._could_not_begin(str(error.code), 1)
         except KeyboardInterrupt:
             self._could_not_begin("stopped before anything was fetched; the next start continues from here", Stopped.exit_status)
@@ -178,7 +178,7 @@ class Command(ScrapyCrawl):
             _write(self._summary_file, line)
         try:
             on_finish = read_on_finish(self._own_settings)
-        except CrawlspaceError:  # it is why the crawl could not begin
+        except CrawlspaceError:  # the reason why the crawl could not begin
             return
         if on_finish is not None:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # Scrapy's own does nothing any more
@@ -226,7 +226,7 @@ def _names(args: Sequence[str], settings: BaseSettings, *, is_all: bool) -> list
 
 
 def _check_sequence(names: Sequence[str], settings: BaseSettings, opts: argparse.Namespace) -> None:
-    """Raise UsageError for what several crawls cannot be asked for."""
+    """Raise UsageError for options that don't work with several collections."""
     for option in ("profile", "pdb"):
         if getattr(opts, option):
             raise UsageError(f"--{option} is for one collection: name one, and not {len(names)}")
@@ -293,7 +293,7 @@ def quiet_scrapy() -> None:
     for name in ("scrapy", "twisted", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("scrapy.statscollectors").setLevel(logging.INFO)
-    # An invalid certificate is an outcome (614) like any other, without the two tracebacks.
+    # An invalid certificate is an ordinary outcome (614): no tracebacks.
     globalLogBeginner.beginLoggingTo([], discardBuffer=True, redirectStandardIO=False)
     logging.getLogger("twisted").addFilter(lambda record: not record.getMessage().startswith("while verifying certificate"))
     logging.getLogger("scrapy.core.downloader.tls").setLevel(

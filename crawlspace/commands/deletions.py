@@ -11,7 +11,7 @@ from datetime import datetime
 
 from crawlspace.admin.report import iso
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
-from crawlspace.admin.url_changes import Left
+from crawlspace.admin.url_changes import NotChanged
 from crawlspace.clock import SystemClock
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
@@ -92,7 +92,7 @@ def _decide(paths: CollectionPaths, reason: Held | None, *, approve: bool, as_js
         for site in held_sites(sites) if reason in (None, Held.HOST) else ():
             made.add(changes.approve_site(site) if approve else changes.discard_site(site))
         if as_json:
-            print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[Left.FETCHED_NOW]})
+            print_json({"approved" if approve else "discarded": made.changed, "fetched_now": made.left[NotChanged.FETCHED_NOW]})
         else:
             print(
                 f"{counted(made.changed, 'deletion is', 'deletions are')} {'approved' if approve else 'discarded: the documents stay in the index'}"

@@ -125,11 +125,11 @@ class Command(CollectionCommand):
         }
 
     def _compare(self, paths: CollectionPaths, url: Url) -> None:
-        """Print a note if no start URL has the host of a URL: what a template makes of it is not where the crawl begins."""
+        """Print a note if no start URL has the host of a URL: the crawl does not begin at the URL in a template."""
         try:
             hosts = {start.url.host for start in read_start_urls(paths.folder, paths.settings)}
         except ConfigError:
-            hosts = set()  # without start URLs, or with mistakes that the crawl reports
+            hosts = set()  # without start URLs, or with errors that the crawl reports
         if url.host not in hosts:
             print(
                 f"{url.host} is the host of no start URL: write {url.text} into {paths.folder / 'start_urls.txt'} to have it crawled"

@@ -29,7 +29,7 @@ from crawlspace.runtime.session.progress import ProgressDisplay
 from crawlspace.text import counted, printable, quoted
 
 _REMEMBERED = 1_000
-"""URLs of which the decision is kept: each is in the file once."""
+"""Size of the cache of decisions: each URL is in the file once."""
 
 
 class Command(CollectionCommand):
@@ -100,7 +100,7 @@ class Command(CollectionCommand):
 
 
 def _opened(path: Path) -> BinaryIO:
-    """Open a regular file, which is read twice. Raises UsageError."""
+    """Open a regular file, because it is read twice. Raises UsageError."""
     try:
         file = path.open("rb")
     except OSError as error:

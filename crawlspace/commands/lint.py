@@ -23,7 +23,7 @@ from crawlspace.runtime.session.paths import collection_paths
 from crawlspace.state.store import Store
 
 SERVER = "CRAWLSPACE_STORE_URL"
-"""The place of a finding about the server of a shared collection."""
+"""The location of a finding about the server of a shared collection."""
 
 
 class Command(CollectionCommand):

@@ -1,4 +1,4 @@
-"""`scrapy login`: see whether a site takes its log-in."""
+"""`scrapy login`: test the log-in of a site."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Command(CollectionCommand):
                 if opened is not None:
                     forget_waiting(opened.store, access.pattern)
                 if opened is not None and forget_refused(opened.store, access.pattern) and not opts.json:
-                    who = "the crawl that is running" if opened.crawlers() else "the next crawl"
+                    who = "the running crawl" if opened.crawlers() else "the next crawl"
                     print(f"             {who} goes on with the site")
         return 0 if is_taken else 1
 

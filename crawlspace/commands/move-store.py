@@ -1,4 +1,4 @@
-"""`scrapy move-store`: what is known of a collection goes from a file to a Redis server, or back.
+"""`scrapy move-store`: move a collection's store from a file to a Redis server, or back.
 
 Scrapy calls a command by the name of its module, dash included.
 """
@@ -33,7 +33,7 @@ _EXAMPLE = "scrapy move-store demo file redis://localhost:6379/0"
 
 
 def _index_places(paths: CollectionPaths, source: SqliteSide | RedisSide) -> dict[str, str]:
-    """Where the indexes of the collection are, by sink."""
+    """Return the locations of the collection's indexes, by sink."""
     if not isinstance(source, SqliteSide):
         return source.index_locations()
     return {EMBEDDED: index_place(paths.index_file)} if paths.index_file.exists() else {}

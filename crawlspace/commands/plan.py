@@ -125,14 +125,14 @@ def _plan(paths: CollectionPaths, collection: Collection) -> _Found:
 
 
 def _of_refresh(collection: Collection, store: Store) -> Iterator[str]:
-    """Yield what the next start changes for pages that were fetched, besides the rules."""
+    """Yield sentences about changes at the next start that don't come from the rules."""
     now = time.time()
     found = refreshing(collection.refresh, store, now=now)
     known = f"{sum(store.counts().by_state.values()):,} known URLs"
     if found.is_switched and found.times.has_due_times:
         yield f"Smart refresh is on again: those of the {known} whose interval is over are due."
     elif found.is_switched:
-        yield f"Smart refresh is off now: none of the {known} is due by its age, and those that failed still are."
+        yield f"Smart refresh is off now: none of the {known} is due by age, and failed ones still are."
     if found.times.schedule is not None and found.next_at is not None and found.next_at <= now:
         yield f"A scheduled refresh was missed: the next start puts the {known} into source index, to be fetched again."
 
@@ -178,7 +178,7 @@ def _without_addresses(hosts: Sequence[str]) -> Iterator[str]:
 
 
 def _texts(collection: Collection) -> dict[str, str]:
-    """Return the text of each rule by its place."""
+    """Return the text of each rule by its location."""
     listed = [collection.rules, *([collection.global_rules] if collection.global_rules is not None else [])]
     refs: list[RuleRef] = []
     for rules in listed:

@@ -1,4 +1,4 @@
-"""`scrapy reindex`: send all documents to the sinks again, or what these have refused."""
+"""`scrapy reindex`: send all documents to the sinks again, or those that they refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crawlspace.runtime.session.replay import MOST_PROCESSES
 from crawlspace.text import escaped
 
 SHOWN = 20
-"""Pages that are named of which no document was made."""
+"""Pages listed whose document was not rebuilt."""
 
 
 class Command(CollectionCommand):
@@ -81,7 +81,7 @@ class Command(CollectionCommand):
 
 
 def _send(again: DocumentsAgain, sinks: Sequence[str]) -> int:
-    """Send all documents to these sinks; one that does not take them does not keep them from the others."""
+    """Send all documents to these sinks; one that does not accept them does not affect the others."""
     name, is_done = again.paths.name, True
     for sink in sinks:
         try:
@@ -89,7 +89,7 @@ def _send(again: DocumentsAgain, sinks: Sequence[str]) -> int:
         except IndexUnavailable as error:
             is_done = False
             option = f" --sink {sink}" if len(again.paths.sinks.names) > 1 else ""
-            sys.stderr.write(f"{error}; `scrapy reindex {name}{option}` goes on where it was\n")
+            sys.stderr.write(f"{error}; `scrapy reindex {name}{option}` continues it\n")
             continue
         print(done.sentence(name, to=sink if len(again.paths.sinks.names) > 1 else ""))
         is_done = is_done and done.is_whole
@@ -102,16 +102,16 @@ def _extract(again: DocumentsAgain, processes: int, options: dict[str, str]) -> 
     try:
         done, unavailable = again.rebuilt(processes=processes, options=options, report=kept.add)
     except IndexUnavailable as error:
-        raise StoreError(f"{error}; `scrapy reindex {name} --extract` goes on where it was") from error
+        raise StoreError(f"{error}; `scrapy reindex {name} --extract` continues it") from error
     kept.close()
     for sink, why in unavailable.items():
-        sys.stderr.write(f"{why}; the next crawl sends what waits for the sink {sink}\n")
+        sys.stderr.write(f"{why}; the next crawl sends the orders waiting for the sink {sink}\n")
     print(done.sentence(name))
     return 0 if done.is_whole and not unavailable else 1
 
 
 def _parked(paths: CollectionPaths, opened: OpenStore, sinks: Sequence[str]) -> int:
-    """Send again what these sinks have refused."""
+    """Send orders again that these sinks refused."""
     found = []
     for sent in send_parked(paths, opened, sinks):
         print(sent.sentence(paths.name))
@@ -137,7 +137,7 @@ def _rebuild(paths: CollectionPaths, opts: argparse.Namespace) -> int:
         opened.deliver(paths.sinks, SystemClock())
         has_switched, said = rebuild(paths, opened, opts.sink, on_previous=opts.rollback, approved=opts.approve)
         print(said)
-        if has_switched and not opts.rollback:  # what the former index has refused
+        if has_switched and not opts.rollback:  # orders that the former index has refused
             rebuilt = [
                 one.name for one in paths.sinks.servers if opts.sink in (None, one.name) and one.type not in ("file", "http")
             ]
@@ -147,7 +147,7 @@ def _rebuild(paths: CollectionPaths, opts: argparse.Namespace) -> int:
 
 
 class _Kept:
-    """Prints of which pages no document was made, and why: the first of them."""
+    """Prints the first pages whose document was not rebuilt, and why."""
 
     def __init__(self) -> None:
         self._number = 0

@@ -90,7 +90,7 @@ class Command(CollectionCommand):
 
 
 def _chosen(paths: CollectionPaths, name: str | None) -> SinkOptions:
-    """Return the sink to search. Raises UsageError for a name that is none of them, and StoreError where none can be searched."""
+    """Return the sink to search. Raises UsageError for an unknown name, and StoreError if none can be searched."""
     sinks = paths.sinks.options
     if name is None:
         first = next(filter(is_searchable, sinks), None)

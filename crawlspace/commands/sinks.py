@@ -1,4 +1,4 @@
-"""`scrapy sinks`: show the sinks of a collection, fill one, or forget one."""
+"""`scrapy sinks`: show the sinks of a collection, fill or forget one."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def _fill(paths: CollectionPaths, opened: OpenStore, name: str) -> str:
         raise UsageError(f"the embedded index is filled by `scrapy reindex {paths.name}`")
     if name not in paths.sinks.names:
         raise UsageError(f"CRAWLSPACE_SINKS has no sink {quoted(name)}: it has {', '.join(paths.sinks.names)}")
-    if not opened.crawlers():  # else the crawl would not know of it; where the index is gone, the next one rebuilds it
+    if not opened.crawlers():  # else the crawl would not notice it; if the index is gone, the next one rebuilds it
         forget_mark(opened.store, name)
     request_backfill(opened.store, name)
-    who = "the crawl that is running sends" if opened.crawlers() else "the next crawl sends"
+    who = "the running crawl sends" if opened.crawlers() else "the next crawl sends"
     return f"{who} all documents of {paths.name} to {name}"
 
 

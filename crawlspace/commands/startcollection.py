@@ -56,9 +56,9 @@ class Command(CollectionCommand):
 
 
 def limit_of(urls: Sequence[Url]) -> list[str]:
-    """Return the folders that a collection with these start URLs keeps to, without those within others; none where it takes whole sites.
+    """Return the folders that a collection with these start URLs is limited to, without nested ones; none if it crawls whole sites.
 
-    It keeps to folders where one of the URLs is that of a folder, and not of a site.
+    It is limited to folders if one of the URLs is that of a folder, not of a site.
     """
     if not any(url.path.endswith("/") and url.path != "/" for url in urls):
         return []
@@ -68,7 +68,7 @@ def limit_of(urls: Sequence[Url]) -> list[str]:
 
 
 def _folder_meant(urls: Sequence[Url]) -> str:
-    """Return the URL of the folder that may be meant by the first start URL that is not that of a site; empty where there is none."""
+    """Return the URL of the folder probably meant by the first start URL that is not that of a site; empty without one."""
     for url in urls:
         site = url.text[: url.text.index("/", len(url.scheme) + 3)]
         folder, _, last = url.path.rpartition("/")

@@ -45,7 +45,7 @@ _MISSING = {
     Reason.PAGE_TEXT: ("text left out", "pages with more text than is kept"),
     Reason.NEEDS_BROWSER: ("need a browser?", "pages with scripts and next to no text or links"),
 }
-"""What is missing of pages, see OF_PAGES."""
+"""Labels of missing parts of pages, see OF_PAGES."""
 _UNSEEN_S = 5
 """Workers report about every other second."""
 
@@ -161,7 +161,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     if numbers.duplicates:
         same = "pages that are in the index under another URL, because they are equal or name it as canonical"
         yield from _table([("duplicates", numbers.duplicates, same)])
-    yield from _table([("waiting", numbers.outbox, "orders the index has not yet taken")])
+    yield from _table([("waiting", numbers.outbox, "orders the index has not yet accepted")])
     if numbers.left_to_others:
         left = "documents left in the index for another collection (761)"
         yield from _table([("left", numbers.left_to_others, left)])
@@ -179,7 +179,7 @@ def _lines(numbers: Report) -> Iterator[str]:
 
 
 def _of_statuses(numbers: Report) -> Iterator[str]:
-    """Yield the status codes, those of errors with examples of which more is known."""
+    """Yield the status codes, those of errors with detailed examples."""
     if numbers.status:
         yield from ("", "Status")
     for code, count in sorted(numbers.status.items()):
@@ -282,7 +282,7 @@ def _of_the_rules(paths: CollectionPaths, store: Store) -> str:
 
 
 def _of_refresh(paths: CollectionPaths, store: Store) -> str:
-    """Return what has known pages fetched again; empty where each has its own interval, or if the settings can't be loaded."""
+    """Return a sentence about refreshes; empty if each page has its own interval, or if the settings can't be loaded."""
     try:
         return refreshing(read_refresh(paths.settings), store, now=time.time()).sentence(time.time())
     except CrawlspaceError:
@@ -296,7 +296,7 @@ def _of_the_index(paths: CollectionPaths, store: Store) -> str:
         return ""
     if not paths.index_file.exists():
         if paths.store.is_shared or not documents or store.backlog(EMBEDDED):
-            return ""  # it is on another machine, or nothing was sent to it
+            return ""  # it is on another machine, or got no orders
         return f"there is no index at {paths.index_file}: `scrapy reindex {paths.name}` rebuilds it"
     try:
         with closing(EmbeddedIndex(paths.index_file, read_only=True, owner=paths.name)) as index:

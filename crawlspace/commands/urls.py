@@ -46,7 +46,7 @@ class Command(CollectionCommand):
         parser.add_argument(
             "--held", action="store_true", help="only URLs whose document is in the index and whose deletion is held"
         )
-        parser.add_argument("--orphaned", action="store_true", help="only URLs to which no way leads any more from a start URL")
+        parser.add_argument("--orphaned", action="store_true", help="only URLs that cannot be reached from a start URL any more")
         parser.add_argument(
             "--not-archived", action="store_true", help="only URLs whose document has no record in the archive on this machine"
         )
@@ -78,7 +78,7 @@ class Command(CollectionCommand):
                 "orphaned": opts.orphaned,
                 "has_record": archive.has if opts.not_archived else None,
             }
-            by_url = not opts.unsorted and opts.format != _PENDING  # which sorts its lines itself
+            by_url = not opts.unsorted and opts.format != _PENDING  # which sorts its own lines
             with lost_documents(paths, opened) as lost:
                 found: Iterator[UrlReport] = (
                     replace(known, lost=True) if known.state.indexed and lost.is_lost(known.state.url) else known

@@ -298,7 +298,7 @@ def check_source(source: CopySource, collection: str) -> None:
 def move(
     source: CopySource, target: CopyTarget, collection: str, *, report: Report = lambda *_: None, records: int = RECORDS
 ) -> Moved:
-    """Copy all that the source holds and compare the copy with it; a move of the same source that was stopped goes on where it was.
+    """Copy all that the source holds and compare the copy with it; a move of the same source that was stopped continues.
 
     Raises StoreError where the source holds nothing, the target holds anything else, one of them is changed meanwhile, or the copy is
     not like the source; and what reading and writing raises. The source is as it was.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crawlspace.admin.archive import compact, faults
-from crawlspace.admin.extraction import Extraction, Making
+from crawlspace.admin.extraction import DocumentRebuilder, Extraction
 from crawlspace.admin.reindex import IndexState, Reindexing
 from crawlspace.archive import records
 from crawlspace.archive.files import OPEN
@@ -129,7 +129,7 @@ class SimulatedArchive:
             with closing(NewDocuments(self._folder, store, reader, collection=self._name, clock=self._clock)) as kept_in:
                 limit = build_deletion_limit(collection)
                 engine = ReplayEngine(collection)
-                making = Making(
+                making = DocumentRebuilder(
                     begin=lambda states: ExtractedAgain(engine, reader, states, noted),
                     hash=str(collection.content),
                     kept_in=kept_in,
@@ -230,7 +230,7 @@ class ExtractedAgain:
     states: Sequence[UrlState]
     noted: Noted
 
-    def is_made(self, *, within_s: float) -> bool:
+    def is_complete(self, *, within_s: float) -> bool:
         return True
 
     def made(self) -> Mapping[int, RebuiltDocument]:

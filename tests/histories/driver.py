@@ -13,7 +13,7 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from crawlspace import settings as defaults
-from crawlspace.admin.url_changes import Made, UrlChanges
+from crawlspace.admin.url_changes import ChangeCounts, UrlChanges
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.sinks import EMBEDDED
@@ -178,7 +178,7 @@ class SimulatedCrawler(IndexFile):
         with self.store() as store:
             url_changes = UrlChanges(store, clock=self.clock, crawled=crawled)
             known = [state.id for url in urls if (state := store.get(url)) is not None]
-            commands: dict[str, Callable[[], Made]] = {
+            commands: dict[str, Callable[[], ChangeCounts]] = {
                 "approve": url_changes.approve,
                 "discard": url_changes.discard,
                 "clear-errors": url_changes.clear_errors,

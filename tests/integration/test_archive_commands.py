@@ -119,7 +119,7 @@ def test_damage_is_found(project: MakeProject, site: Site) -> None:
         found = demo.scrapy("archive", "demo", "--verify")
     assert found.returncode == 1
     assert "damaged, or cut off, after byte" in found.stdout
-    assert "has no record at its place" in found.stdout
+    assert "has no record at its location" in found.stdout
 
 
 def test_an_archive_stays_below_its_limit(project: MakeProject) -> None:

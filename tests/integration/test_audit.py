@@ -86,7 +86,7 @@ def test_differences_are_named_and_mended(crawled: Crawled) -> None:
             f"outdated  {server.url('/b')}",
             f"extra     {server.url('/gone')}",
             "the sink search: 4 documents compared, 1 missing, 1 extra, 1 outdated",
-            "  `scrapy audit demo --sink search --repair` mends that",
+            "  `scrapy audit demo --sink search --repair` repairs that",
         ],
     )
     repaired = demo.scrapy("audit", "demo", "--sink", "search", "--repair").succeeded()
@@ -143,7 +143,7 @@ def test_what_waits_is_no_difference(crawled: Crawled) -> None:
     ("arguments", "status", "sentence"),
     [
         (("demo", "--sink", "serch"), 2, "CRAWLSPACE_SINKS has no sink 'serch': it has embedded, search, log"),
-        (("demo", "--sink", "log"), 2, "the sink log is of type file, which does not tell what it has"),
+        (("demo", "--sink", "log"), 2, "the sink log is of type file, whose contents cannot be listed"),
         ((), 2, "name one collection, as in: scrapy audit demo"),
     ],
 )

@@ -224,4 +224,4 @@ def test_a_server_that_is_down(crawled: Rebuilding) -> None:
     status, said = crawled.rebuild()
     assert status == 1
     assert "cannot be reached" in said
-    assert "`scrapy reindex demo --sink search --rebuild` goes on where it was" in said
+    assert "`scrapy reindex demo --sink search --rebuild` continues it" in said

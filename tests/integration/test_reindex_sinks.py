@@ -106,7 +106,7 @@ def test_one_that_is_down_keeps_no_documents_from_the_others_and_is_continued(pr
         done = demo.scrapy("reindex", "demo")
         assert (done.returncode, done.stdout) == (1, "demo: 4 documents were sent again to embedded\n")
         assert f"{DOWN} cannot be reached" in done.stderr
-        assert "`scrapy reindex demo --sink search` goes on where it was" in done.stderr
+        assert "`scrapy reindex demo --sink search` continues it" in done.stderr
         demo.write({"demo/settings.py": both})
         demo.scrapy("reindex", "demo", "--sink", "search").succeeded()
         assert there(search) == ALL
@@ -169,7 +169,7 @@ def test_documents_made_again_are_sent_to_each(project: MakeProject) -> None:
         done = demo.scrapy("reindex", "demo", "--extract", "--processes", "1")
         assert (done.returncode, done.stdout) == (1, "demo: 4 documents were sent again\n")
         assert f"{DOWN} cannot be reached" in done.stderr
-        assert "the next crawl sends what waits for the sink search" in done.stderr
+        assert "the next crawl sends the orders waiting for the sink search" in done.stderr
         assert len((demo.data / "demo/log.jsonl").read_text().splitlines()) == 12
 
 

@@ -39,7 +39,7 @@ NOW = 1_750_000_000
 HOME, SHOP = "http://www.example.com", "http://shop.example.com"
 FILES = {"demo/start_urls.txt": f"{HOME}/\n", "demo/crawl.rules": "allow  domain *.example.com\nforbid domain *\n"}
 LEFT_ALONE = "1 URL is being fetched at this moment, and its outcome decides; run it again afterwards\n"
-CRAWL_UPDATES_INDEX = "the crawl that is running updates the index\n"
+CRAWL_UPDATES_INDEX = "the running crawl updates the index\n"
 FOLLOWED = "the index is up to date\n"
 HOST, PROCESS = socket.gethostname(), os.getpid()
 

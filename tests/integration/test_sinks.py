@@ -104,7 +104,7 @@ def test_a_sink_that_is_down_holds_up_nothing_and_gets_all_afterwards(project: M
             ["search", "4", "0", search.options()["type"]],
         ]
         assert re.fullmatch(
-            rf"    it takes nothing since \d{{4}}-\d\d-\d\d \d\d:\d\d: {re.escape(DOWN)} cannot be reached: Connection refused",
+            rf"    it accepts nothing since \d{{4}}-\d\d-\d\d \d\d:\d\d: {re.escape(DOWN)} cannot be reached: Connection refused",
             standstill,
         )
         forgotten = demo.scrapy("forget", "demo", server.url("/c")).succeeded()

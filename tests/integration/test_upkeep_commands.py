@@ -348,7 +348,7 @@ def test_beside_a_crawl(demo: Project, run: Run) -> None:
         again = run("recrawl", "demo", f"{HOME}/", f"{SHOP}/").succeeded()
         assert (again.stdout, again.stderr) == ("1 URL is due now\n", left_alone)
         forgotten = run("forget", "demo", f"{HOME}/").succeeded()
-        assert forgotten.stderr == "the crawl that is running updates the index\n"
+        assert forgotten.stderr == "the running crawl updates the index\n"
         assert (store.get(f"{HOME}/"), store.backlog(EMBEDDED)) == (None, 1)
         assert store.version() != version
 

@@ -24,7 +24,7 @@ def realm_of(collection: str) -> str:
 
 
 def number_of(state: UrlState, indexed_at: int) -> int:
-    """Return the number of a URL: 0 while it waits, 2 after an error or if it is not to be indexed, else when it was indexed.
+    """Return the number of a URL: 0 while it waits, 2 after an error or if it must not be indexed, else when it was indexed.
 
     `indexed_at` is the time that was imported with it, which holds until its first fetch.
     """
@@ -43,7 +43,7 @@ def pending_lines(states: Iterable[UrlState], store: MetaStore, *, collection: s
 
 
 def sorted_lines(lines: Iterable[str], *, at_once: int = _AT_ONCE) -> Iterator[str]:
-    """Yield lines in the order of their characters; of more than `at_once` lines, temporary files have those read so far.
+    """Yield lines in the order of their characters; more than `at_once` lines are sorted in temporary files.
 
     Raises ExportError.
     """

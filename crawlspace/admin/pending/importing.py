@@ -1,7 +1,7 @@
-"""Enters the lines of a pending file into the store of a collection, also while it is crawled.
+"""Import the lines of a pending file into the store of a collection, also during a crawl.
 
-Each batch of lines is one transaction where the store can, else a few short ones, of which the same import again makes up for those that
-are missing: importing a line twice changes nothing.
+Each batch of lines is one transaction where the store supports it, else a few short ones; repeating the import completes it: importing a
+line twice changes nothing.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ _SHOWN = 20
 
 @dataclass(slots=True)
 class ImportCounts:
-    """What was made of the lines. `notes` are sentences about the first ones that were kept out."""
+    """The results of an import. `notes` are sentences about the first refused lines."""
 
     lines: int = 0
     entered: int = 0
     changed: int = 0
-    """URLs that were known, and whose state or realm is another one now."""
+    """Known URLs whose state or realm was changed."""
     unchanged: int = 0
     refused: Counter[Reason] = field(default_factory=Counter)
     other_realm: int = 0
     """Lines with another realm than their URL has already."""
     fetched_now: int = 0
-    """URLs that are being fetched, whose outcome takes the place of the line."""
+    """URLs in flight, whose outcome replaces the line."""
     outside: int = 0
-    """URLs that the rules kept out when they were applied last, and whose line has a time."""
+    """URLs that the rules excluded when they were applied last, and whose line has a time."""
     with_document: int = 0
     """Errors whose document stays in the index."""
     notes: list[str] = field(default_factory=list)
 
     @property
     def left_out(self) -> int:
-        """Lines of which not all was imported."""
+        """Lines that were not fully imported."""
         return self.refused.total() + self.other_realm + self.fetched_now + self.outside
 
     def note(self, sentence: str) -> None:
@@ -65,7 +65,7 @@ class ImportCounts:
             self.notes.append(sentence)
 
     def sentences(self) -> list[str]:
-        """Return a sentence for each kind of line of which not all was imported."""
+        """Return a sentence for each kind of line that was not fully imported."""
         found = [f"{number:,} kept out: {reason.sentence}" for reason, number in self.refused.most_common()]
         if self.other_realm:
             found.append(f"{counted(self.other_realm, 'line')} with another realm than the URL has: a URL has one, the first")
@@ -97,7 +97,7 @@ class ImportCounts:
 
 
 class _Result(Enum):
-    """What became of a known URL."""
+    """The result for a known URL."""
 
     UNCHANGED = auto()
     CHANGED = auto()
@@ -107,7 +107,7 @@ class _Result(Enum):
 
 
 class _Wanted(NamedTuple):
-    """What the lines of a batch want of one URL."""
+    """The state of one URL by the lines of a batch."""
 
     new: NewUrl
     realm: str
@@ -161,7 +161,7 @@ class PendingImport:
         self.counts.lines += len(lines)
 
     def _admitted(self, lines: Iterable[PendingLine]) -> dict[str, _Wanted]:
-        """Return what is wanted of each admitted URL, and count the lines that are kept out."""
+        """Return the wanted state of each admitted URL, and count the refused lines."""
         wanted: dict[str, _Wanted] = {}
         places: dict[str, PendingLine] = {}
         for line in lines:
@@ -235,7 +235,7 @@ class PendingImport:
             self.counts.note(f"{self._file}: {url} has the realm {own} already, so {other} is left out")
 
     def _change(self, state: UrlState, wanted: _Wanted, indexed_at: int) -> tuple[_Result, Change | None]:
-        """Return what becomes of a URL; `indexed_at` is the time imported before."""
+        """Return the result and change of a URL; `indexed_at` is the time imported before."""
         known = number_of(state, indexed_at)
         if wanted.is_retried and is_imported_error(state):
             known = WAITING - 1
@@ -253,7 +253,7 @@ class PendingImport:
         return _Result.CHANGED, self._due(state)
 
     def _due(self, state: UrlState) -> Change | None:
-        """Return the change that has a URL fetched at once; None if it waits already."""
+        """Return the change that makes a URL due at once; None if it waits already."""
         if state.checksum is not None:
             return Change(structs.replace(state, next_fetch=at_once(self._now, state.fetched_at)))
         if state.state is State.PENDING and state.fetched_at is None:

@@ -26,11 +26,11 @@ _OTHER_FILES = {
     b"\xff\xfe": "is UTF-16: convert it, as with `iconv -f utf-16 -t utf-8`",
     b"\xfe\xff": "is UTF-16: convert it, as with `iconv -f utf-16 -t utf-8`",
 }
-"""How files begin of which no line can be read, and what is wrong with them."""
+"""The first bytes of unreadable files, and what is wrong with them."""
 _REALM = re.compile(r"(?:[!-$&-~]|%[0-9A-Fa-f]{2})+")
 _NUMBER = re.compile(r"[02-9]|[1-9][0-9]{1,18}")
 _PLAIN = re.compile(rb"([!-~]+) ((?:[!-$&-~]|%[0-9A-Fa-f]{2})+) ([02-9]|[1-9][0-9]{1,18})\r?\n")
-"""A line in ASCII, as nearly all are. The length of its realm, its time and its place in the file may be wrong."""
+"""A line in ASCII, like nearly all. The length of its realm, its time and its order in the file may be wrong."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -62,10 +62,10 @@ def merged(known: int, new: int) -> int:
 
 
 def read_lines(file: BinaryIO, name: str, *, now: int, fault: Callable[[str], None]) -> Iterator[PendingLine]:
-    """Yield the lines of a file in their order; `fault` is called with a sentence for each one that is left out.
+    """Yield the lines of a file in order; `fault` is called with a sentence for each line that is left out.
 
-    Of lines with the same URL the largest number counts, as for FDSE: each has the largest one so far.
-    A byte order mark and CR LF are passed over. `name` is the file's in these sentences. No line is in memory longer than until the next one. Raises what `fault` raises.
+    Of lines with the same URL the largest number counts, as in FDSE: each has the largest one so far. A byte order mark and CR LF are skipped.
+    `name` is the file's in these sentences. Only one line at a time is in memory. Raises what `fault` raises.
     """
     line = 0
     before = b""

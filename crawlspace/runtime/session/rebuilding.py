@@ -53,7 +53,7 @@ def rebuild(
             name = index.copies().present
         except IndexUnavailable as error:
             again = f"`scrapy reindex {paths.name} --sink {options.name} --{'rollback' if on_previous else 'rebuild'}`"
-            raise StoreError(f"{error}; {again} goes on where it was") from error
+            raise StoreError(f"{error}; {again} continues it") from error
     return done.has_switched, _sentence(paths.name, options.name, name, done, on_previous=on_previous)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crawlspace.admin.delivery import CRAWL_UPDATES_INDEX, NotFromHere, deliver
+from crawlspace.admin.delivery import CRAWL_UPDATES_INDEX, SentElsewhere, deliver
 from crawlspace.clock import Clock
 from crawlspace.config.secrets import read_store_url
 from crawlspace.config.sinks import EMBEDDED, SinkSettings
@@ -91,9 +91,9 @@ class OnServer:
         if drainer is not None and any(one.name == drainer.decode(errors="replace") for one in self._alive()):
             raise StoreLocked(CRAWL_UPDATES_INDEX)
         if there is None and place:
-            raise NotFromHere(" until the next crawl")
+            raise SentElsewhere(" until the next crawl")
         if there is not None and (found := there.decode(errors="replace")) != place:
-            raise NotFromHere(f", which is at {found}: the next crawl there sends them")
+            raise SentElsewhere(f", which is at {found}: the next crawl there sends them")
         sender = Worker(self.store, timeout_s=self.timeout_s)
         self.store.server.command("ZADD", Key.WORKERS, self._now_ms(), sender.name)
         try:

@@ -17,7 +17,7 @@ from msgspec import Struct, msgpack
 from scrapy import Spider
 from scrapy.utils.misc import load_object
 
-from crawlspace.admin.extraction import Extraction, Making
+from crawlspace.admin.extraction import DocumentRebuilder, Extraction
 from crawlspace.admin.reindex import Reindexing
 from crawlspace.archive.reader import ArchiveReader
 from crawlspace.archive.writer import NewDocuments
@@ -64,7 +64,7 @@ def extracting(
     makers = ReplayProcesses(processes, start)
     try:
         with closing(NewDocuments(folder_of(paths), opened.store, archive, collection=paths.name, clock=clock)) as kept_in:
-            making = Making(
+            making = DocumentRebuilder(
                 begin=lambda states: _Begun(makers.begin(states)),
                 hash=_hash(rules_of(collection, build_space(collection)), paths, spider),
                 kept_in=kept_in,
@@ -105,7 +105,7 @@ class _Begun:
 
     parts: Sequence[Future[list[RebuiltDocument]]]
 
-    def is_made(self, *, within_s: float) -> bool:
+    def is_complete(self, *, within_s: float) -> bool:
         return not wait(self.parts, within_s).not_done
 
     def made(self) -> Mapping[int, RebuiltDocument]:

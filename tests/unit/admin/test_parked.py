@@ -60,7 +60,7 @@ CASES = [
         None,
         crawled,
         SentAgain("search", 2, 0, 3, ""),
-        "search: 2 orders sent again; the crawl that is running sends what waits",
+        "search: 2 orders sent again; the running crawl sends the waiting orders",
     ),
 ]
 

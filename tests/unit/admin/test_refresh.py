@@ -32,7 +32,7 @@ SAID: list[tuple[dict[str, object], str, str, str]] = [
     # settings since the first crawl (2026-05-04 12:00), when that is told, of the collection, of a page
     ({}, "2026-05-04 13:00", "", f"next {local('2026-05-20 00:00')}"),
     (OFF, "2026-05-04 13:00", "smart refresh is off: pages that were fetched are not fetched again, except those that failed",
-     "not again by its age: smart refresh is off (CRAWLSPACE_SMART_REFRESH), and there is no schedule"),
+     "never due by age: smart refresh is off (CRAWLSPACE_SMART_REFRESH), and there is no schedule"),
     ({**OFF, **AT_TWO}, "2026-05-04 13:00", ("smart refresh is off: all known URLs are fetched again by the schedule,"
      f" the next time on {local('2026-05-05 02:00')}"), f"next by the schedule of {local('2026-05-05 02:00')}"),
     ({**OFF, **AT_TWO}, "2026-05-09 13:00", ("smart refresh is off: all known URLs are fetched again by the schedule,"
@@ -92,7 +92,7 @@ def test_a_scheduled_refresh_that_was_begun_is_told(web: RefreshedWeb) -> None:
     engine._update()
     state = web.store.get(HOME)
     assert state is not None
-    assert found.of_url(state).startswith(f"next as the schedule wants it, since {local('2026-05-05 03:00')}")
+    assert found.of_url(state).startswith(f"next by the schedule, due since {local('2026-05-05 03:00')}")
 
 
 def test_a_switch_that_the_next_start_makes_is_told(web: RefreshedWeb) -> None:

@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 
 from crawlspace.admin import sending
-from crawlspace.admin.delivery import NotFromHere
+from crawlspace.admin.delivery import SentElsewhere
 from crawlspace.admin.sending import MOST_TRIES, Sending
 from crawlspace.clock import FakeClock, SystemClock
 from crawlspace.document import IndexOrder
@@ -176,7 +176,7 @@ def test_not_for_ever(known: Known, lock: Lock) -> None:
 def test_what_another_machine_sends_is_not_waited_for(known: Known, sink: SlowSink) -> None:
     @contextmanager
     def elsewhere() -> Iterator[Callable[[], object]]:
-        raise NotFromHere(", which is at host:/log: the next crawl there sends them")
+        raise SentElsewhere(", which is at host:/log: the next crawl there sends them")
         yield lambda: None
 
     with closing(Sending(Drain(known.store, sink, FakeClock()), elsewhere)) as sends:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from crawlspace import settings as defaults
-from crawlspace.admin.url_changes import Left, Made, Selection, UrlChanges, read_prefix, read_url
+from crawlspace.admin.url_changes import ChangeCounts, NotChanged, Selection, UrlChanges, read_prefix, read_url
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import load_collection
 from crawlspace.config.sinks import EMBEDDED, read_sinks
@@ -65,7 +65,7 @@ LIVES: list[tuple[Row, str, str, str, str]] = [
 ]
 
 
-COMMANDS: list[Callable[[UrlChanges], Made]] = [
+COMMANDS: list[Callable[[UrlChanges], ChangeCounts]] = [
     UrlChanges.approve,
     UrlChanges.discard,
     lambda url_changes: url_changes.recrawl([1]),
@@ -98,7 +98,7 @@ def test_what_is_fetched_at_this_moment_is_left_alone_but_for_forgetting() -> No
         store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)
         before = store.get(URL)
         made = command(keeper(store, crawled=True))
-        assert (made.changed, made.left) == (0, {Left.FETCHED_NOW: 1})
+        assert (made.changed, made.left) == (0, {NotChanged.FETCHED_NOW: 1})
         assert store.get(URL) == before
         assert command(keeper(store)).changed == 1, "a lease that a dead crawl has left means nothing"
     store = known((URL, DOCUMENT))
@@ -249,7 +249,7 @@ def test_a_url_named_twice_counts_once_with_its_last_result() -> None:
     fill(store, [(URL, DOCUMENT), (f"{URL}b", DOCUMENT)], None)
     store.lease("www.example.com:80", 1, now=LATER, until=LATER + 600)
     made = keeper(store, crawled=True).recrawl([1, 2])
-    assert (made.changed, made.left) == (1, {Left.FETCHED_NOW: 1})
+    assert (made.changed, made.left) == (1, {NotChanged.FETCHED_NOW: 1})
 
 
 # --- the index and the terminal -----------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
         assert opened.deliver(sinks, clock) == ""
         keeper(opened.store).forget([1])
         with closing(CrawlLock(place.path)):
-            assert opened.deliver(sinks, clock) == "the crawl that is running updates the index"
+            assert opened.deliver(sinks, clock) == "the running crawl updates the index"
         assert opened.deliver(sinks, clock) == "the index is up to date"
         with closing(EmbeddedIndex(index_file, read_only=True)) as index:
             assert list(index.urls()) == []
