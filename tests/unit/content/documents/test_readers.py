@@ -387,6 +387,8 @@ HOSTILE: list[tuple[str, Callable[[int], bytes], int, str, TextStatus | None]] =
     ("one line", lambda n: b"a," * n, 50_000, "a a", None),
     ("quotation marks", lambda n: b'"' + b"a,\n" * n, 50_000, "a,a", None),
     ("NUL characters", lambda n: b"\0" * n, 100_000, "", TextStatus.NO_TEXT),
+    ("RTF fonts", lambda n: rb"{\rtf1{\fonttbl" + rb"{\f0 " * n + b"}" * n + b"}x}", 5_000, "x", None),
+    ("RTF character sets", lambda n: rb"{\rtf1{\fonttbl\f0" + rb"\fcharset0" * n + b"}x}", 1_000, "x", None),
     ("RTF groups", lambda n: rb"{\rtf1 " + b"{" * n + b"x" + b"}" * n, 10_000, "x", None),
     ("RTF characters", lambda n: rb"{\rtf1 x" + rb"\'" * n + b"}", 20_000, "x", None),
     ("arrays", lambda n: pdf(["x"], info="/Title " + "[" * n), 20_000, "x", None),
