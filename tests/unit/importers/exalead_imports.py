@@ -1,21 +1,17 @@
-"""What tests of the Exalead importer share: the corpus, and a file of it imported into a folder of collections."""
+"""The corpus of Exalead's files, and one of them, or a text, imported."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from crawlspace import settings as defaults
-from crawlspace.config.collection import Collection, load_collection, read_settings_file
 from crawlspace.importers.exalead.collection import translate_exalead
 from crawlspace.importers.exalead.xml import read_crawl_config
-from crawlspace.importers.files import ImportedCollection, write_files
-from crawlspace.lint.collection import lint_collection
-from crawlspace.lint.finding import Finding
+from crawlspace.importers.files import ImportedCollection
 from crawlspace.rules.xml.model import RegexSyntax
+from tests.unit.importers.imports import DEFAULTS
 
 CORPUS = Path(__file__).parent / "exalead"
-DEFAULTS = {key: value for key, value in vars(defaults).items() if key.isupper()}
 
 
 def imported_from(data: bytes, name: str = "demo", syntax: RegexSyntax | None = None) -> ImportedCollection:
@@ -34,18 +30,3 @@ def with_start(found: ImportedCollection) -> ImportedCollection:
     if "http" in found.files["start_urls.txt"]:
         return found
     return replace(found, files={**found.files, "start_urls.txt": "http://www.foo.com/\n"})
-
-
-def collection(name: str, base: Path, found: ImportedCollection) -> Collection:
-    """The collection of an import, read as a crawl reads it."""
-    return load_collection(name, _written(name, base, found))
-
-
-def findings(name: str, base: Path, found: ImportedCollection) -> list[Finding]:
-    """What lint finds in it."""
-    return lint_collection(base / name, _written(name, base, found), DEFAULTS, store=None)[0]
-
-
-def _written(name: str, base: Path, found: ImportedCollection) -> dict[str, object]:
-    write_files(base / name, found.files)
-    return {**DEFAULTS, **read_settings_file(base / name), "CRAWLSPACE_COLLECTIONS_DIR": str(base)}

@@ -9,7 +9,8 @@ import pytest
 from crawlspace.crawl.startup import build_space
 from crawlspace.rules.xml.model import RegexSyntax
 from crawlspace.urls import parse
-from tests.unit.importers.exalead_imports import collection, findings, imported, with_start
+from tests.unit.importers.exalead_imports import imported, with_start
+from tests.unit.importers.imports import collection, findings
 
 LONG = "a" * 60
 # file of the corpus -> URLs: "-" refused, else index or no index, follow or not, and the shift

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 import pytest
@@ -11,6 +10,7 @@ from crawlspace.importers.files import ImportedCollection
 from crawlspace.importers.translation import Fate
 from crawlspace.rules.xml.model import RegexSyntax
 from tests.unit.importers.exalead_imports import imported_from
+from tests.unit.importers.imports import settings_of
 
 TRANSLATED, DEFAULT, LOST, NOT_YET = Fate.TRANSLATED, Fate.DEFAULT, Fate.NO_COUNTERPART, Fate.NOT_YET
 # what public documentation names, and what is known by experience
@@ -141,17 +141,6 @@ def crawler(attributes: str = "", inside: str = '<Root url="http://foo.com/" sit
     return imported_from(f'<CrawlConfig><Crawler name="demo" {attributes}>{inside}</Crawler></CrawlConfig>'.encode())
 
 
-def settings_of(found: ImportedCollection) -> dict[str, object]:
-    """What settings.py sets, but for what it always has."""
-    settings = {
-        ast.unparse(node.targets[0]): ast.literal_eval(node.value)
-        for node in ast.parse(found.files["settings.py"]).body
-        if isinstance(node, ast.Assign)
-    }
-    assert settings.pop("CRAWLSPACE_HOST_CASE_SENSITIVE") is False
-    return settings
-
-
 @pytest.mark.parametrize("option", [*DOCUMENTED, *RECALLED])
 def test_each_known_option_is_translated_or_reported(option: str) -> None:
     reported = [
@@ -184,10 +173,7 @@ def test_what_becomes_of_an_attribute(attributes: str, fate: Fate, settings: dic
         one for one in found.report.options if one.option == name and one.line == 1 and "the default of" not in one.text
     ]
     assert reported.fate is fate, reported.sentence
-    written = settings_of(found)
-    if "DOWNLOAD_DELAY" not in settings and written.get("DOWNLOAD_DELAY") == 2.5:
-        del written["DOWNLOAD_DELAY"]  # Exalead's default, where no throttle is named
-    assert written == settings
+    assert settings_of(found, delay=None if "DOWNLOAD_DELAY" in settings else 2.5) == settings
 
 
 @pytest.mark.parametrize(("element", "option", "fate", "settings"), ELEMENTS, ids=[row[0][:60] for row in ELEMENTS])

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.admin.explain import Question, explain
-from crawlspace.clock import SystemClock
-from crawlspace.config.collection import Collection
 from crawlspace.crawl.startup import build_space
-from tests.unit.importers.fast_imports import CORPUS, collection, found
+from tests.unit.importers.fast_imports import CORPUS, imported
+from tests.unit.importers.imports import admitted, collection, findings
 
 # file of the corpus -> URLs that FAST crawls, and that it doesn't
 DECISIONS = {
@@ -127,35 +125,27 @@ FINDINGS = {
 }
 
 
-def decided(url: str, read: Collection) -> bool:
-    answer = explain(Question(url), read, space=build_space(read), store=None, clock=SystemClock())
-    return answer.decision.admitted
-
-
 @pytest.mark.parametrize("name", DECISIONS)
 def test_decisions_are_those_of_fast(name: str, tmp_path: Path) -> None:
-    read = collection(name, tmp_path)
+    read = collection(name, tmp_path, imported(name))
     crawled, refused = DECISIONS[name]
-    assert {url: decided(url, read) for url in (*crawled, *refused)} == {
-        **dict.fromkeys(crawled, True),
-        **dict.fromkeys(refused, False),
-    }
+    assert admitted(read, *crawled, *refused) == {**dict.fromkeys(crawled, True), **dict.fromkeys(refused, False)}
 
 
 @pytest.mark.parametrize(("address", "allowed"), ADDRESSES)
 def test_addresses_are_judged_as_by_fast(address: str, allowed: bool, tmp_path: Path) -> None:
-    space = build_space(collection("addresses", tmp_path))
+    space = build_space(collection("addresses", tmp_path, imported("addresses")))
     assert space.at_connect("www.contoso.com", 80, address).admitted is allowed
 
 
 def test_hosts_that_lists_name_may_have_private_addresses(tmp_path: Path) -> None:
     """Also where rules.xml decides about the hosts."""
-    space = build_space(collection("regexps", tmp_path))
+    space = build_space(collection("regexps", tmp_path, imported("regexps")))
     assert space.at_connect("intranet.contoso.local", 80, "10.0.0.7").admitted
     assert not space.at_connect("www.elsewhere.com", 80, "10.0.0.7").admitted
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.xml")), ids=lambda path: path.stem)
 def test_what_is_written_passes_lint(path: Path, tmp_path: Path) -> None:
-    findings = found(path.stem, tmp_path)
-    assert [finding.code for finding in findings] == FINDINGS.get(path.stem, []), [*map(str, findings)]
+    reported = findings(path.stem, tmp_path, imported(path.stem))
+    assert [finding.code for finding in reported] == FINDINGS.get(path.stem, []), [*map(str, reported)]

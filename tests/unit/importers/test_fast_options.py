@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,8 @@ from crawlspace.importers.fast.xml import read_fast_xml
 from crawlspace.importers.files import ImportedCollection
 from crawlspace.importers.translation import Fate
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS as BUILT_IN
-from tests.unit.importers.fast_imports import CORPUS, DEFAULTS, imported
+from tests.unit.importers.fast_imports import CORPUS, imported
+from tests.unit.importers.imports import DEFAULTS, settings_of
 
 # what the specification names
 SPECIFIED = [
@@ -109,7 +109,7 @@ EXTENSIONS: list[tuple[set[str], Fate, dict[str, object]]] = [
 @pytest.mark.parametrize(("extensions", "fate", "own"), EXTENSIONS)
 def test_a_list_near_the_built_in_one_is_written_as_its_changes(extensions: set[str], fate: Fate, own: dict[str, object]) -> None:
     found = imported_with("exclude_exts", *sorted(extensions))
-    assert settings_of(found) == own
+    assert settings_of(found, delay=60) == own
     assert [one.fate for one in found.report.options if one.option == "exclude_exts"] == [fate]
 
 
@@ -121,21 +121,8 @@ def test_what_names_no_other_delay_has_that_of_fast(values: list[str]) -> None:
 def test_what_is_no_extension_is_named_beside_the_others() -> None:
     found = imported_with("exclude_exts", ".tar.gz", "*.log", ".php?")
     [reported] = [one for one in found.report.options if one.option == "exclude_exts"]
-    assert (reported.fate, settings_of(found)) == (LOST, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": ["log"]})
+    assert (reported.fate, settings_of(found, delay=60)) == (LOST, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": ["log"]})
     assert "'.tar.gz', '.php?': an extension is what is behind the last dot" in reported.sentence
-
-
-def settings_of(files: ImportedCollection) -> dict[str, object]:
-    """What settings.py sets, but for what it always has."""
-    found = {
-        ast.unparse(node.targets[0]): ast.literal_eval(node.value)
-        for node in ast.parse(files.files["settings.py"]).body
-        if isinstance(node, ast.Assign)
-    }
-    assert found.pop("CRAWLSPACE_HOST_CASE_SENSITIVE") is False
-    if found.get("DOWNLOAD_DELAY") == 60:
-        del found["DOWNLOAD_DELAY"]
-    return found
 
 
 def imported_with(name: str, *values: str) -> ImportedCollection:
@@ -161,7 +148,7 @@ def test_what_becomes_of_an_option(name: str, value: str, fate: Fate, settings: 
     found = imported_with(name, value)
     [reported] = [one for one in found.report.options if one.option == name]
     assert reported.fate is fate, reported.sentence
-    assert settings_of(found) == settings
+    assert settings_of(found, delay=60) == settings
     assert found.report.lost == fate.is_lost
 
 
@@ -220,7 +207,7 @@ def test_an_option_that_comes_twice_is_reported() -> None:
         "demo.xml:2: delay: no counterpart, because it comes again in line 3, which counts",
         "demo.xml:3: delay: translated to DOWNLOAD_DELAY = 6",
     ]
-    assert settings_of(found) == {"DOWNLOAD_DELAY": 6}
+    assert settings_of(found, delay=60) == {"DOWNLOAD_DELAY": 6}
 
 
 def test_fasts_delay_holds_where_none_is_named() -> None:

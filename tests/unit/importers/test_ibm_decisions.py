@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.admin.explain import Question, explain
-from crawlspace.clock import SystemClock
-from crawlspace.config.collection import Collection
 from crawlspace.crawl.startup import build_global_space, build_space
 from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.status import Status
 from crawlspace.urls import parse
-from tests.unit.importers.ibm_imports import CORPUS, collection, found
+from tests.unit.importers.ibm_imports import CORPUS, imported
+from tests.unit.importers.imports import admitted, collection, findings
 
 # folder of the corpus -> URLs that are crawled, and that are not
 DECISIONS = {
@@ -140,23 +138,15 @@ FINDINGS: dict[str, Sequence[str]] = {
 }
 
 
-def decided(url: str, read: Collection) -> bool:
-    answer = explain(Question(url), read, space=build_space(read), store=None, clock=SystemClock())
-    return answer.decision.admitted
-
-
 @pytest.mark.parametrize("name", DECISIONS)
 def test_decisions_are_those_of_ibm(name: str, tmp_path: Path) -> None:
-    read = collection(name, tmp_path)
+    read = collection(name, tmp_path, imported(CORPUS / name, name))
     crawled, refused = DECISIONS[name]
-    assert {url: decided(url, read) for url in (*crawled, *refused)} == {
-        **dict.fromkeys(crawled, True),
-        **dict.fromkeys(refused, False),
-    }
+    assert admitted(read, *crawled, *refused) == {**dict.fromkeys(crawled, True), **dict.fromkeys(refused, False)}
 
 
 def test_what_is_indexed_and_followed_is_as_with_ibm(tmp_path: Path) -> None:
-    read = collection("follow_index", tmp_path)
+    read = collection("follow_index", tmp_path, imported(CORPUS / "follow_index", "follow_index"))
     assert read.action_rules is not None
     flags = [(url, read.action_rules.evaluate(parse(url))) for url, _, _ in FLAGS]
     assert [(url, actions.index, actions.follow) for url, actions in flags] == FLAGS
@@ -164,7 +154,7 @@ def test_what_is_indexed_and_followed_is_as_with_ibm(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("url", "status"), LEFT)
 def test_what_has_left_is_deleted_or_left_to_others_as_by_ibm(url: str, status: Status, tmp_path: Path) -> None:
-    read = collection("partition", tmp_path)
+    read = collection("partition", tmp_path, imported(CORPUS / "partition", "partition"))
     bulk = KnownUrlDecisions(build_space(read), build_global_space(read))
     exclusion = bulk.decide(url, site=parse(url).site, depth=1, host_as_written=None).exclusion
     assert exclusion is not None
@@ -173,11 +163,11 @@ def test_what_has_left_is_deleted_or_left_to_others_as_by_ibm(url: str, status: 
 
 @pytest.mark.parametrize(("address", "allowed"), ADDRESSES)
 def test_addresses_are_judged_as_by_ibm(address: str, allowed: bool, tmp_path: Path) -> None:
-    space = build_space(collection("intranet", tmp_path))
+    space = build_space(collection("intranet", tmp_path, imported(CORPUS / "intranet", "intranet")))
     assert space.at_connect("w3.ibm.com", 80, address).admitted is allowed
 
 
 @pytest.mark.parametrize("path", sorted(path for path in CORPUS.iterdir()), ids=lambda path: path.name)
 def test_what_is_written_passes_lint(path: Path, tmp_path: Path) -> None:
-    findings = found(path.name, tmp_path)
-    assert [finding.code for finding in findings] == FINDINGS.get(path.name, []), [*map(str, findings)]
+    reported = findings(path.name, tmp_path, imported(path, path.name))
+    assert [finding.code for finding in reported] == FINDINGS.get(path.name, []), [*map(str, reported)]
