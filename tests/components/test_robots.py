@@ -1,16 +1,26 @@
-"""How many redirects of a robots.txt are followed, and what else its answer may be; where they may lead: `test_rule_middleware.py`."""
+"""Redirects of a robots.txt (where they may lead: `test_rule_middleware.py`), and requests that are for no page."""
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from scrapy import Request
-from scrapy.http import Response
+from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.http import Headers, Response
+from scrapy.http.request import NO_CALLBACK
 
 from crawlspace.crawl.run import FetchRobots
+from crawlspace.decision import Reason
 from crawlspace.frontier.robots import MAX_REDIRECTS
 from crawlspace.runtime.components.requests import ROBOTS, robots_request
 from crawlspace.runtime.components.robots import RobotsTxt
+from crawlspace.runtime.components.rule_middleware import RuleMiddleware
+from middlewares.crawl_space import CrawlSpaceGuard
 from tests.components.conftest import MakeCrawl
+from tests.components.opened import OpenCrawl
 
 START = "http://shop.example/"
 ORIGIN = f"{START}robots.txt"
@@ -49,3 +59,93 @@ def test_pages_are_not_concerned(open_crawl: MakeCrawl) -> None:
     request = crawl.request()
     moved = Response(START, 302, headers={"Location": "/new"}, request=request)
     assert RobotsTxt.from_crawler(crawl.crawler).process_response(request, moved) is moved
+
+
+# --- requests that are for no page ----------------------------------------------------------------------------------
+
+
+DOCS = "http://shop.example/docs/"
+RULES = "allow domain shop.example\nallow domain many.example\nforbid domain *\nforbid prefix http://shop.example/cart\n"
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+async def refusal_of(guard: RuleMiddleware, request: Request) -> str:
+    """Why a request is refused; empty where it is not."""
+    try:
+        waits = guard.process_request(request)
+        if waits is not None:
+            await waits
+    except IgnoreRequest as error:
+        return str(error)
+    return ""
+
+
+def counted(crawl: OpenCrawl) -> dict[Reason, int]:
+    """Return what was refused since the last call, by reason."""
+    return dict(crawl.engine.take_refused())
+
+
+RESOURCES = [
+    # URL of a file or image,                            reason
+    ("http://shop.example/a.zip",                        Reason.ADMITTED),
+    ("http://shop.example/a?b=c",                        Reason.ADMITTED),
+    ("http://shop.example/cart/1.png",                   Reason.ADMITTED),
+    ("http://shop.example/1/2/3/4/5/6/7.png",            Reason.ADMITTED),
+    ("http://other.example/1.png",                       Reason.DOMAIN),
+    ("ftp://shop.example/a.zip",                         Reason.SCHEME),
+    ("http://me:word@shop.example/1.png",                Reason.CREDENTIALS),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("url", "reason"), RESOURCES)
+def test_files_and_images_are_no_pages(open_crawl: MakeCrawl, url: str, reason: Reason) -> None:
+    """Only scheme and domain rules hold for the URL, and its type may be any."""
+    limits = {"CRAWLSPACE_FOLLOW_QUERY_STRINGS": False, "CRAWLSPACE_MAX_PATH_DEPTH": 3}
+    crawl = open_crawl(DOCS, rules=RULES, **limits)
+    guard = CrawlSpaceGuard.from_crawler(crawl.crawler)
+    request = Request(url, callback=NO_CALLBACK)
+    refusal = asyncio.run(refusal_of(guard, request))
+    assert refusal.partition(" (")[0] == ("" if reason is Reason.ADMITTED else reason.sentence)
+    assert counted(crawl) == ({} if reason is Reason.ADMITTED else {reason: 1})
+    headers = Headers({"Content-Type": "image/png"})
+    guard.headers_received(headers, request)
+    response = Response(url, headers=headers, body=PNG, request=request)
+    assert guard.process_response(request, response) is response
+
+
+def test_what_is_requested_otherwise_is_held_to_the_types(open_crawl: MakeCrawl) -> None:
+    guard = CrawlSpaceGuard.from_crawler(open_crawl(DOCS).crawler)
+    with pytest.raises(StopDownload):
+        guard.headers_received(Headers({"Content-Type": "image/png"}), Request(DOCS))
+
+
+READ_FIRST = [
+    # answer to the request for robots.txt,           refusal of /no,  and of /yes
+    ((200, b"User-agent: *\nDisallow: /no"),          Reason.ROBOTS.sentence, ""),
+    ((404, b""),                                      "",              ""),
+    ((500, b""),                                      "robots.txt of its site cannot be read at present", "robots.txt of its site cannot be read at present"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "no", "yes"), READ_FIRST)
+def test_a_robots_txt_that_nobody_has_read_is_read_once(
+    open_crawl: MakeCrawl, answer: tuple[int, bytes], no: str, yes: str
+) -> None:
+    crawl = open_crawl(DOCS, ROBOTSTXT_OBEY=True)
+    guard = CrawlSpaceGuard.from_crawler(crawl.crawler)
+    asked: list[str] = []
+
+    async def download_async(request: Request) -> Response:
+        asked.append(request.url)
+        await asyncio.sleep(0)
+        return Response(request.url, answer[0], body=answer[1], request=request)
+
+    crawl.crawler.engine = SimpleNamespace(download_async=download_async)
+    urls = [f"http://many.example/{name}" for name in ("no", "yes", "no")]
+
+    async def refusals() -> list[Any]:
+        first = await asyncio.gather(*(refusal_of(guard, Request(url)) for url in urls))
+        return [*first, await refusal_of(guard, Request(urls[1]))]
+
+    assert asyncio.run(refusals()) == [no, yes, no, yes]
+    assert asked == ["http://many.example/robots.txt"]

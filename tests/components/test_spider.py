@@ -1,4 +1,4 @@
-"""What the spider of a collection makes of an answer, and of a download that failed: exactly one outcome."""
+"""What the spider makes of an answer, of a failed download, and of parsing that raises: exactly one outcome."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from crawlspace.crawl.run import FetchRobots
 from crawlspace.decision import Reason
 from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.items import Fetched
+from crawlspace.runtime.components.one_outcome import OneOutcome
 from crawlspace.runtime.components.requests import robots_request
 from crawlspace.runtime.http.errors import KeptConnectionClosed, NotAsked
 from crawlspace.status import Status
@@ -198,3 +199,52 @@ def test_pages_come_after_the_robots_txt_of_their_site(open_crawl: MakeCrawl, bo
     request = robots_request(fetch, callback=None, errback=None)
     crawl.spider.robots_read(Response(request.url, 200, body=body.encode(), request=request))
     assert (crawl.engine.next_fetch() is not None) is is_allowed
+
+
+def test_parsing_that_raises(open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture) -> None:
+    crawl = open_crawl(START)
+    middleware = OneOutcome.from_crawler(crawl.crawler)
+    response = Response(START, request=crawl.request())
+    try:
+        raise ValueError("a mistake in\x1b somebody's parsing")
+    except ValueError as error:
+        found = middleware.process_spider_exception(response, error)
+    assert found is not None
+    (fetched,) = found
+    assert isinstance(fetched, Fetched)
+    assert (fetched.outcome.kind, fetched.outcome.status) == (OutcomeKind.FAILED, Status.UNEXPECTED)
+    assert "could not be parsed (699)" in caplog.text
+    assert "test_spider.py" in caplog.text, "the log has the traceback"
+    assert "\x1b" not in fetched.outcome.detail + caplog.text
+
+
+def test_a_fault_of_every_page_is_logged_in_a_line_for_each_with_one_traceback(
+    open_crawl: MakeCrawl, caplog: pytest.LogCaptureFixture
+) -> None:
+    crawl = open_crawl(START)
+    middleware = OneOutcome.from_crawler(crawl.crawler)
+    response = Response(START, request=crawl.request())
+    for number in range(3):
+        try:
+            raise ValueError(f"page {number}")
+        except ValueError as error:
+            middleware.process_spider_exception(response, error)
+    try:
+        raise ValueError("elsewhere")
+    except ValueError as error:
+        middleware.process_spider_exception(response, error)
+    found = [record.getMessage().splitlines() for record in caplog.records if "(699)" in record.getMessage()]
+    assert [("Traceback (most recent call last):" in lines, len(lines) > 1) for lines in found] == [
+        (True, True),
+        (False, False),
+        (False, False),
+        (True, True),
+    ]
+    assert "ValueError: page 2 (" in found[2][0]
+    assert "test_spider.py:" in found[2][0]
+
+
+@pytest.mark.parametrize("request_", [None, Request(START)])
+def test_what_is_no_page_of_a_collection_is_left_to_scrapy(open_crawl: MakeCrawl, request_: Request | None) -> None:
+    middleware = OneOutcome.from_crawler(open_crawl(START).crawler)
+    assert middleware.process_spider_exception(Response(START, request=request_), ValueError("x")) is None

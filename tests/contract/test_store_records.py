@@ -1,4 +1,4 @@
-"""What every store does with outcomes: states, forgetting, groups, the outbox, and single values."""
+"""What every store does with outcomes: states, forgetting, groups, the outbox, single values, and details of errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import structs
 
 from crawlspace.document import Document, Op
 from crawlspace.model import Source, State
-from crawlspace.state.changes import Change
+from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.store import Store
 from crawlspace.state.views import Counts, RobotsEntry
 from tests.contract.conftest import NOW, SINKS, Known, full, key, new, short
@@ -398,3 +398,25 @@ def test_a_sent_order_does_not_come_back(known: Known, store: Store, sink: str, 
     store.acknowledge(sink, orders)
     store.acknowledge(sink, orders)
     assert known.orders(sink) == []
+
+
+def test_the_detail_of_an_error_is_kept_until_the_page_is_another_one(known: Known, store: Store) -> None:
+    failed = {"state": State.FAILED, "status": 614, "detail": "das Zertifikat für é.example ist abgelaufen"}
+    gone = {"state": State.GONE, "status": 611, "detail": "no HTTP"}
+    known.discover("a.example/x", "a.example/y", "a.example/z", "a.example/out")
+    for url, fields in (("x", failed), ("y", gone), ("z", failed), ("out", gone)):
+        known.record(Change(structs.replace(known.get(f"a.example/{url}"), **fields)))
+    kept = [failed["detail"], gone["detail"], failed["detail"], gone["detail"]]
+    assert [state.detail for state in store.urls()] == kept
+    assert [state.detail for state in store.lease("a.example:80", 9, now=NOW, until=NOW + 9)] == []
+    known.record(Change(structs.replace(known.get("a.example/z"), next_fetch=NOW)))
+    assert [state.detail for state in store.lease("a.example:80", 9, now=NOW, until=NOW + 9)] == [failed["detail"]]
+    known.record(known.page("a.example/x", "one", detail=None), known.change("a.example/y", forget=True))
+    store.reclassify(Reclassified(excluded=[known.get("a.example/out").id]), now=NOW)
+    assert [(short(state.url), state.detail) for state in store.urls()] == [
+        ("a.example/x", None),
+        ("a.example/z", failed["detail"]),
+        ("a.example/out", None),
+    ]
+    known.discover("a.example/y")
+    assert known.get("a.example/y").detail is None

@@ -1,11 +1,19 @@
-"""What an administrator wants done about errors: how the setting is read, and which rule a status gets."""
+"""What an administrator wants done about errors, and how many deletions at once are too many."""
 
 from __future__ import annotations
 
 import pytest
 
 from crawlspace.errors import SettingError
-from crawlspace.state.error_policy import CLASSES, OWN_ERRORS, ErrorRule, ErrorRules, read_error_rules, read_retry_codes
+from crawlspace.state.error_policy import (
+    CLASSES,
+    OWN_ERRORS,
+    DeletionLimit,
+    ErrorRule,
+    ErrorRules,
+    read_error_rules,
+    read_retry_codes,
+)
 from crawlspace.status import Status
 
 KEEP = ErrorRule(keep=True)
@@ -134,3 +142,28 @@ def test_the_codes_that_are_retried(value: object, codes: frozenset[int] | None)
 def test_wrong_codes(value: object, named: str) -> None:
     with pytest.raises(SettingError, match=f"RETRY_HTTP_CODES has {named}; it may hold codes from 400 to 599"):
         read_retry_codes(value)
+
+
+MOST = [
+    # percent, count, indexed documents, the most that may leave at once
+    (10, 100, 0, 100),
+    (10, 100, 999, 100),
+    (10, 100, 1_000, 100),
+    (10, 100, 1_009, 100),
+    (10, 100, 1_010, 101),
+    (10, 100, 1_000_000, 100_000),
+    (10, 0, 9, 0),
+    (10, 0, 19, 1),
+    (0, 0, 1_000, 0),
+    (0, 5, 1_000, 5),
+    (100, 0, 1_000, 1_000),
+]
+
+
+@pytest.mark.parametrize("percent,count,indexed,most", MOST)
+def test_the_most_that_may_leave_at_once(percent: int, count: int, indexed: int, most: int) -> None:
+    deletion_limit = DeletionLimit(percent, count)
+    assert deletion_limit.most(indexed) == most
+    for deletions in (most, most + 1):
+        too_many = deletions * 100 > percent * indexed and deletions > count
+        assert deletion_limit.allows(deletions, indexed=indexed) is not too_many

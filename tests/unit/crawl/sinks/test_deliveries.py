@@ -1,6 +1,8 @@
-"""What waits for the sinks of a crawl, what happens when that is too much, and what is sent without its text."""
+"""Orders that wait for the sinks of a crawl, and the backfill of a sink that lacks documents."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 
@@ -8,6 +10,7 @@ from crawlspace.archive.files import place_of
 from crawlspace.clock import FakeClock
 from crawlspace.config.content import ReferenceSettings
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.crawl.sinks.backfill import Backfill
 from crawlspace.crawl.sinks.deliveries import (
     ArchiveReferences,
     Deliveries,
@@ -18,13 +21,16 @@ from crawlspace.crawl.sinks.deliveries import (
     request_backfill,
     take_over_backfill,
 )
+from crawlspace.crawl.sinks.repair import UNSENT
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.errors import IndexUnavailable
-from crawlspace.model import State
+from crawlspace.index.login_exclusion import LoginExclusion
+from crawlspace.model import State, UrlState
 from crawlspace.state.sqlite.file import IN_MEMORY
 from crawlspace.state.sqlite.store import SqliteStore
+from crawlspace.state.views import KnownUrl
 from crawlspace.urls import document_id
-from tests.contract.conftest import NOW, Known
+from tests.contract.conftest import NOW, Known, full
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
 
@@ -194,3 +200,143 @@ def test_the_embedded_index_has_all_texts_and_nothing_is_referred_to_without_an_
     assert references_of(files(), EMBEDDED, SETTINGS) is None
     assert references_of(files(), "search", ReferenceSettings(max_bytes=1_000)) is None
     assert references_of(files(), "search", SETTINGS) is not None
+
+
+# --- backfill -------------------------------------------------------------------------------------------------------
+
+
+SINK = "search"
+FILLED = [f"a.example/{name}" for name in "abc"]
+
+
+class Backfilled:
+    """Three documents, none of which waits for the sink."""
+
+    def __init__(self) -> None:
+        self.store = ObservedStore(sinks=(SINK,))
+        self.known = Known(self.store)
+        self.known.discover(*FILLED)
+        for name in FILLED:
+            self.known.record(self.known.page(name, name, archived=1, next_fetch=NOW))
+        self.sent()
+        self.archived: set[str] = set()
+        self.due: list[str] = []
+        request_backfill(self.store, SINK)
+        self.backfill = self.begin()
+
+    def begin(self) -> Backfill:
+        """As another crawl does."""
+        return Backfill(self.store, SINK, FakeClock(NOW), self, lambda state: self.due.append(state.url))
+
+    def document(self, _: int, url: str) -> Document | None:
+        return Document(url, title="archived") if url in self.archived else None
+
+    def sent(self) -> list[str]:
+        """What waits, which is sent then."""
+        orders = self.store.orders(SINK, 100, now=NOW)
+        self.store.acknowledge(SINK, orders)
+        return [order.url for order in orders]
+
+    def lease(self) -> None:
+        assert len(self.store.lease("a.example:80", 3, now=NOW, until=NOW + 300)) == 3
+
+    def release(self) -> None:
+        self.store.release([state.id for state in self.store.urls(leased=True)])
+
+
+class ObservedStore(MemoryStore):
+    """Something may happen while it is read."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def scan(self, after: int, limit: int) -> list[KnownUrl]:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().scan(after, limit)
+
+
+def states(scene: Backfilled) -> list[UrlState]:
+    return [scene.known.get(name) for name in FILLED]
+
+
+def test_what_is_ordered_and_awaited_is_ordered_once() -> None:
+    scene = Backfilled()
+    scene.archived = {full(name) for name in FILLED}
+    behind = LoginExclusion(lambda _: True, "")
+    filling = Backfill(scene.store, SINK, FakeClock(NOW), scene, lambda state: scene.due.append(state.url), exclusion=behind)
+    scene.lease()
+    assert filling.step()
+    assert scene.sent() == [full(name) for name in FILLED], "to be deleted"
+    assert not filling.step()
+    assert scene.sent() == []
+    scene.release()
+    assert not filling.step()
+    assert scene.sent() == []
+    assert scene.due == [full(name) for name in FILLED], "fetched before there was a log-in"
+    assert not lacks_documents(scene.store, SINK)
+
+
+def test_what_is_being_fetched_is_awaited() -> None:
+    scene = Backfilled()
+    scene.archived = {full(FILLED[1])}
+    scene.lease()
+    assert scene.backfill.step()
+    assert scene.sent() == [full(FILLED[1])]
+    assert not scene.backfill.step()
+    assert lacks_documents(scene.store, SINK)
+    scene.archived |= {full(FILLED[0])}  # by that fetch
+    scene.release()
+    while scene.backfill.step():
+        pass
+    assert scene.sent() == [full(FILLED[0])]
+    assert [state.fields_mark == UNSENT for state in states(scene)] == [False, False, True]
+    assert scene.due == [full(FILLED[2])]
+    assert not lacks_documents(scene.store, SINK)
+
+
+def test_after_a_kill_the_next_crawl_awaits_it() -> None:
+    scene = Backfilled()
+    scene.lease()
+    scene.backfill.step()
+    assert backfilled_up_to(scene.store, SINK) < scene.known.get(FILLED[0]).id
+    scene.release()
+    scene.archived = set(map(full, FILLED))
+    again = scene.begin()
+    while again.step():
+        pass
+    assert scene.sent() == [full(name) for name in FILLED]
+    assert not lacks_documents(scene.store, SINK)
+
+
+def test_what_is_asked_for_meanwhile_is_done() -> None:
+    scene = Backfilled()
+    scene.archived = set(map(full, FILLED))
+    scene.lease()
+    scene.archived.discard(full(FILLED[0]))
+    scene.backfill.step()  # the first is awaited, so that all is to be sent from the beginning on, too
+    scene.sent()
+    scene.archived = set(map(full, FILLED))
+    request_backfill(scene.store, SINK)
+    while scene.backfill.step():
+        pass
+    assert scene.sent() == [full(name) for name in FILLED]
+    request_backfill(scene.store, SINK, after=scene.known.get(FILLED[0]).id)
+    scene.store.meanwhile = lambda: request_backfill(scene.store, SINK)
+    scene.backfill.step()
+    scene.sent()
+    while scene.backfill.step():
+        pass
+    assert scene.sent() == [full(name) for name in FILLED], "a command asked for them while the first were ordered"
+
+
+def test_what_is_fetched_no_more_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    scene = Backfilled()
+    scene.known.record(scene.known.page(FILLED[0], FILLED[0], archived=1, next_fetch=None))
+    scene.sent()
+    scene.archived = set(map(full, FILLED[1:]))
+    while scene.backfill.step():
+        pass
+    assert scene.sent() == [full(name) for name in FILLED[1:]]
+    assert "the sink search lacks 1 document that the archive does not have" in caplog.text
+    assert not lacks_documents(scene.store, SINK)

@@ -1,13 +1,19 @@
-"""What becomes of an item, and a document as item pipelines see it: its further fields are set by name, as those of any item."""
+"""Documents as item pipelines and exporters see them."""
 
 from __future__ import annotations
 
+import json
+from io import BytesIO
+from typing import Any
+
 import pytest
 from itemadapter import ItemAdapter
+from scrapy.exporters import JsonLinesItemExporter
 
 from crawlspace.content.page import Page
 from crawlspace.document import Document
 from crawlspace.outcome import Outcome, OutcomeKind
+from crawlspace.runtime.components.exports import JsonLinesExporter
 from crawlspace.runtime.components.items import DocumentAdapter, Fetched, document_of
 
 URL = "http://a.example/"
@@ -49,3 +55,30 @@ def test_the_language_is_that_of_the_item_or_of_the_page_or_of_the_text(item: ob
     page = Page(URL, language=declared, text="Die Anträge auf Urlaub gehen vier Wochen vorher an das Sekretariat.")
     fetched = Fetched(Outcome(1, URL, OutcomeKind.DOCUMENT, 200), item, page)
     assert document_of(fetched).language == language
+
+
+DOCUMENTS: list[Any] = [
+    Document("http://www.example.com/"),
+    Document("http://www.example.com/ü", "Grüße", "", "de", 'Ein "Text"\n\t\x00 ☃ 😀', ["Eins", "Zwei"], "text/html"),
+    Document("http://www.example.com/a", fields={"price": "3 €"}, duplicates=["http://www.example.com/b"]),
+    {"url": "http://www.example.com/", "price": 3},
+]
+
+
+@pytest.mark.parametrize("item", DOCUMENTS)
+@pytest.mark.parametrize(
+    "options", [{}, {"encoding": "utf-8"}, {"encoding": "utf-8", "indent": 2}, {"encoding": "utf-8", "fields_to_export": ["url"]}]
+)
+def test_it_holds_what_scrapys_holds(item: Any, options: dict[str, Any]) -> None:
+    ours, scrapys = BytesIO(), BytesIO()
+    JsonLinesExporter(ours, **options).export_item(item)
+    JsonLinesItemExporter(scrapys, **options).export_item(item)
+    assert list(json.loads(ours.getvalue()).items()) == list(json.loads(scrapys.getvalue()).items())
+    assert ours.getvalue().endswith(b"}\n")
+    assert ours.getvalue().isascii() or "encoding" in options
+
+
+def test_half_a_surrogate_pair_does_not_cost_an_item() -> None:
+    file = BytesIO()
+    JsonLinesExporter(file, encoding="utf-8").export_item({"half": "a\ud800b"})
+    assert json.loads(file.getvalue()) == {"half": "a?b"}

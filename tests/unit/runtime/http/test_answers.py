@@ -1,8 +1,10 @@
-"""What comes of an answer, however it is sent: libcurl reads it, and what could be a second answer is never read as one."""
+"""Answers, however they are sent, and their headers Location and Retry-After."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,8 +16,11 @@ from scrapy.http import HtmlResponse, Response
 from crawlspace.runtime.components.logformat import make_libraries_printable
 from crawlspace.runtime.http.causes import Cause
 from crawlspace.runtime.http.errors import AnswerFailed, HeadersTooLarge
+from crawlspace.runtime.http.headers import location_of
+from crawlspace.runtime.http.retry_after import retry_after_s
 from crawlspace.runtime.http.transfer import MAX_HEADER_BYTES
 from crawlspace.text import MESSAGE
+from crawlspace.urls import join
 from tests.unit.runtime.http.fetching import END, HTML, OK, PAGE, RESET, WAIT, Answer, crawling, fetched, serving
 
 KIB = 1024
@@ -246,3 +251,73 @@ def test_log_messages_of_libraries_about_a_server_are_cut(caplog: pytest.LogCapt
         Protego.parse("User-agent: *\nCrawl-delay: \x1b[2J" + "a" * 100_000).crawl_delay("*")
     assert [len(shown) for shown in caplog.messages] == [MESSAGE]
     assert all(shown.isprintable() for shown in caplog.messages)
+
+
+LOCATIONS = [
+    # bytes -> what they lead to from http://a.example/x/
+    (None, "", "http://a.example/x/"),
+    (b"", "", "http://a.example/x/"),
+    (b" \t/a ", "/a", "http://a.example/a"),
+    (b"/a?b=c", "/a?b=c", "http://a.example/a?b=c"),
+    ("/gr\u00fc\u00dfe".encode(), "/gr\u00fc\u00dfe", "http://a.example/gr%C3%BC%C3%9Fe"),
+    ("/gr\u00fc\u00dfe".encode("latin-1"), "/gr%FC%DFe", "http://a.example/gr%FC%DFe"),
+    ("/\u65e5\u672c".encode("shift_jis"), "/%93%FA%96{", "http://a.example/%93%FA%96%7B"),
+    (b"/a%20b?q=\xe4", "/a%20b?q=%E4", "http://a.example/a%20b?q=%E4"),
+    ("/\u00fc".encode() + b"/\xfc", "/%C3%BC/%FC", "http://a.example/%C3%BC/%FC"),
+    (b"http://b.example/\xff", "http://b.example/%FF", "http://b.example/%FF"),
+]
+
+
+@pytest.mark.parametrize(("value", "location", "target"), LOCATIONS)
+def test_location(value: bytes | None, location: str, target: str) -> None:
+    assert location_of(value) == location
+    assert join("http://a.example/x/", location) == target
+
+
+NOW = 1_445_412_480.0  # Wed, 21 Oct 2015 07:28:00 GMT
+
+FORMS = [
+    ("120", 120.0),
+    (" 0 ", 0.0),
+    ("Wed, 21 Oct 2015 07:29:00 GMT", 60.0),
+    ("Wed, 21 Oct 2015 07:00:00 GMT", 0.0),
+    ("soon", None),
+    ("", None),
+    ("-5", None),
+    ("99999999999999999999", 999999999.0),
+    ("9" * 300_000, 999999999.0),
+    ("Wed, " * 100_000, None),
+]
+
+
+@pytest.mark.parametrize(("value", "seconds"), FORMS)
+def test_forms(value: str, seconds: float | None) -> None:
+    assert retry_after_s(value, now=NOW) == seconds
+
+
+DATES = [
+    # all of RFC 9110 section 5.6.7, and such as are sent although they are none
+    "Wed, 21 Oct 2015 07:29:00 GMT",
+    "Wednesday, 21-Oct-15 07:29:00 GMT",
+    "Wed Oct 21 07:29:00 2015",
+    "Wed, 21 Oct 2015 07:29:00",
+    "Wed, 21 Oct 2015 07:29:00 -0000",
+    "Wed, 21 Oct 2015 07:29:00 +0000",
+    "Wed, 21 Oct 2015 09:29:00 +0200",
+]
+
+
+@pytest.fixture(params=["UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "EST5EDT,M3.2.0,M11.1.0"])
+def _local_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as patched:
+        patched.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the local time of Windows is not a process's own")
+@pytest.mark.usefixtures("_local_time")
+@pytest.mark.parametrize("value", DATES)
+def test_the_time_zone_of_the_machine_changes_no_date(value: str) -> None:
+    assert retry_after_s(value, now=NOW) == 60.0

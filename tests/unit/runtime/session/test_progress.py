@@ -1,15 +1,23 @@
-"""The line that shows how a crawl goes."""
+"""The line that shows the progress of a crawl or command, and the report at its end."""
 
 from __future__ import annotations
 
+import io
+import json
 import logging
 from types import SimpleNamespace
 
 import pytest
 
+from crawlspace.admin.site_report import SiteReport
+from crawlspace.clock import FakeClock
 from crawlspace.frontier.site_queue import Wait
 from crawlspace.runtime.session import progress
-from crawlspace.runtime.session.progress import Progress
+from crawlspace.runtime.session.crawl_sequence import FinishedCrawl, table_of, worst_status
+from crawlspace.runtime.session.progress import Progress, ProgressDisplay
+from crawlspace.runtime.session.summary import RunReport
+from crawlspace.state.unreachable import UnreachableSite
+from tests.unit.test_docs import json_in, shape
 
 
 def test_the_rate_is_right_where_the_line_is_read_many_times_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,3 +65,88 @@ def test_a_long_wait_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pyt
     assert caplog.messages[0].endswith(": a.example:80 is paused (2 more sites wait)")
     waits = None  # type: ignore[assignment]
     assert logged() == 0
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(stream: io.StringIO, *calls: tuple[str, int, int | None]) -> str:
+    """What is written when a second passes after each call, and then it is closed."""
+    clock = FakeClock(0)
+    display = ProgressDisplay(stream, clock)
+    for doing, done, total in calls:
+        display(doing, done, total)
+        clock.advance(1)
+    display.close()
+    return stream.getvalue()
+
+
+COUNTS = [(f"{number},000 URLs so far", 0, None) for number in range(1, 5)]
+COPIES = [("copying", number, 20_000) for number in range(1_000, 15_000, 1_000)]
+
+
+@pytest.mark.parametrize(
+    ("calls", "written"),
+    [
+        (COUNTS[:2], ""),
+        (COUNTS, "3,000 URLs so far\n"),
+        (COPIES, "copying: 3,000 of 20,000 URLs\ncopying: 13,000 of 20,000 URLs\n"),
+    ],
+)
+def test_a_file_has_lines_now_and_then(calls: list[tuple[str, int, int | None]], written: str) -> None:
+    assert shown(io.StringIO(), *calls) == written
+
+
+def test_a_terminal_has_a_line_that_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    written = shown(Terminal(), *COUNTS)
+    assert [number in written for number in ("2,000", "3,000", "4,000 URLs so far")] == [False, True, True]
+    assert written.endswith("\x1b[2K"), "erased"
+    assert "━" in shown(Terminal(), *COPIES), "a bar where the end is known"
+    assert not shown(Terminal(), *COUNTS[:2])
+
+
+NOT_BEGUN = RunReport("demo", 1, ["crawl.rules:3:1: a mistake\n    alow\n    ^"], 0, None)
+
+
+def test_the_report_is_as_documented() -> None:
+    site = SiteReport(UnreachableSite("dead.test:80", 612, since=1, runs=1, counted_at=1), documents=1, held=False)
+    value = {**NOT_BEGUN.as_json(), "unreachable": [site.as_json()]}
+    (documented,) = json_in("docs/commands.md", "The summary for programs")
+    assert shape(documented) == shape(json.loads(json.dumps(value)))
+
+
+@pytest.mark.parametrize(
+    ("statuses", "worst"),
+    [([], 0), ([0, 0], 0), ([0, 1, 0], 1), ([0, 130], 130), ([130, 1], 1), ([0, 2], 1), ([0, -9], 1)],
+)
+def test_the_worst_status(statuses: list[int], worst: int) -> None:
+    assert worst_status(statuses) == worst
+
+
+def test_the_table_of_several() -> None:
+    done = {
+        **NOT_BEGUN.as_json(),
+        "outcome": "done",
+        "faults": [],
+        "fetched": 12_345,
+        "outcomes": {"failed": 2, "gone": 1},
+        "duration_s": 61.4,
+        "held": {"host": 1, "many": 0, "rules": 2},
+    }
+    failed = {**NOT_BEGUN.as_json(), "duration_s": 0.2}
+    crawls = [
+        FinishedCrawl("a", 0, done),
+        FinishedCrawl("a-long-name", 1, failed),
+        FinishedCrawl("killed", -9, None),
+        FinishedCrawl("not-yet", None, None),
+    ]
+    assert table_of(crawls).splitlines() == [
+        "collection   outcome       fetched   errors  documents   held      time",
+        "a            done           12,345        3          0      3      61 s",
+        "a-long-name  failed              0        0          0      0       0 s   crawl.rules:3:1: a mistake",
+        "killed       failed        it ended with exit status -9",
+        "not-yet      not started",
+    ]
