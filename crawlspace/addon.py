@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +23,7 @@ from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_instal
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 
 from crawlspace import settings as defaults
-from crawlspace.config.files import read_own_rules
 from crawlspace.errors import CrawlspaceError, RuleFileError
-from crawlspace.rules.crawl_rules import CrawlRules
-from crawlspace.rules.xml.model import ActionRuleSet
 from crawlspace.rules.xml.parser import what_is_not_read
 from crawlspace.runtime.components.addon_rules import (
     OUR_HANDLER,
@@ -41,14 +37,11 @@ from crawlspace.runtime.components.addon_rules import (
 )
 from crawlspace.runtime.components.addon_settings import (
     SETTINGS,
-    check_start_urls,
     folder_of_spider,
-    read_addon_limits,
     refuse_unknown,
     rules_folder,
+    rules_of,
     settings_without_effect,
-    start_urls_of,
-    values_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -131,25 +124,16 @@ def read_rules(spider: Spider, crawler: Crawler) -> AddonRules:
         refuse_unknown(name)
     for name in SETTINGS:
         settings.set(name, getattr(defaults, name), priority="addon")
-    folder = folder_of_spider(spider.name, rules_folder(settings))
-    read = read_addon_limits(values_of(settings))
-    start_urls = start_urls_of(getattr(spider, "start_urls", None) or (), settings)
-    rules, actions = _both_rules(folder, read.values)
-    check_start_urls(start_urls, read.limits)
-    space = read.space(rules, actions, start_urls)
+    try:
+        rules = rules_of(spider.name, getattr(spider, "start_urls", None) or (), settings)
+    except RuleFileError as error:  # the files of all spiders have the same names, so the folder must be named
+        folder = folder_of_spider(spider.name, rules_folder(settings))
+        raise RuleFileError([replace(mistake, file=str(folder / mistake.file)) for mistake in error.mistakes]) from error
     for sentence in settings_without_effect(settings):
         logger.warning("%s", sentence)
-    if actions is not None and (not_read := what_is_not_read(actions)):
+    if rules.actions is not None and (not_read := what_is_not_read(rules.actions)):
         logger.warning("rules.xml: %s", not_read)
-    return AddonRules(space, read.sites, crawler)
-
-
-def _both_rules(folder: Path, values: Mapping[str, object]) -> tuple[CrawlRules, ActionRuleSet | None]:
-    try:
-        rules, _, actions = read_own_rules(folder, values)
-    except RuleFileError as error:  # the files of all spiders have the same names, so the folder must be named
-        raise RuleFileError([replace(mistake, file=str(folder / mistake.file)) for mistake in error.mistakes]) from error
-    return rules, actions
+    return AddonRules(rules.space, rules.sites, crawler)
 
 
 def _may_have_address_rules(folder: Path) -> bool:

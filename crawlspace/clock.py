@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol
 
@@ -25,6 +26,16 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return _elapsed()
+
+
+def iso(at: float) -> str:
+    """Return a time such as 2025-06-15T14:26:40Z."""
+    return f"{datetime.fromtimestamp(int(at), UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def local_time(at: float) -> str:
+    """Return a time for people, in the time zone of this machine: 2025-06-15 16:26."""
+    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M}"
 
 
 class FakeClock:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from http import HTTPStatus
 from math import inf
 from secrets import token_bytes
@@ -18,7 +17,7 @@ from typing import Self, TypeVar
 import msgspec
 
 from crawlspace.access.sessions import MOST_LOGINS, Sessions, kept_sessions, mark_of, next_login_at
-from crawlspace.clock import Clock
+from crawlspace.clock import Clock, local_time
 from crawlspace.config.access import CERTIFICATE, SiteAccess
 from crawlspace.config.collection import Collection
 from crawlspace.config.secrets import Seal
@@ -83,7 +82,7 @@ def often_sentence(pattern: str, until: float) -> str:
     """Return the sentence for log-ins of an entry of CRAWLSPACE_SITES that have succeeded too often."""
     return (
         f"CRAWLSPACE_SITES[{quoted(pattern)}] has logged in {MOST_LOGINS} times within an hour, because its sessions end so soon: nothing is"
-        f" requested from its sites and their URLs wait, until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}; a link that logs out may"
+        f" requested from its sites and their URLs wait, until {local_time(until)}; a link that logs out may"
         " be the reason (forbid it), or a session that is good for one address or one request only"
     )
 

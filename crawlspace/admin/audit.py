@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 
+from crawlspace.admin.reindex import to_be_fetched
 from crawlspace.crawl.sinks.backfill import ArchivedDocuments
-from crawlspace.crawl.sinks.repair import unsent
 from crawlspace.document import Document
 from crawlspace.index.login_exclusion import LoginExclusion, is_marked, stand_in
 from crawlspace.index.sink import Entry, Inventory
 from crawlspace.index.versions import Versions
 from crawlspace.model import UrlState
-from crawlspace.state.changes import Change
-from crawlspace.state.due_times import at_once
 from crawlspace.state.store import Store
 from crawlspace.state.views import KnownUrl
 
@@ -172,7 +171,7 @@ class Repair:
         documents = {one.id: self._document(one) for one in differences if one.id}
         unable = self.store.push_again(documents, sink=self.sink) if documents else []
         if unable:
-            self.store.revise(unable, self._to_be_fetched, now=self.now)
+            self.store.revise(unable, partial(to_be_fetched, now=self.now), now=self.now)
         self.ordered += len(differences) - len(unable)
         self.fetched += len(unable)
 
@@ -180,6 +179,3 @@ class Repair:
         if one.kind is DifferenceKind.EXTRA:  # left out of this sink: the push becomes a deletion
             return stand_in(one.url)
         return None if one.archived is None else self.archive.document(one.archived, one.url)
-
-    def _to_be_fetched(self, state: UrlState) -> Change | None:
-        return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))

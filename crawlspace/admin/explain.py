@@ -14,10 +14,10 @@ from crawlspace.access.login_states import why_urls_wait
 from crawlspace.admin.refresh import Refreshing, refreshing
 from crawlspace.admin.refused import SeenLink, seen_on
 from crawlspace.admin.rendering import PageRendering, rendering_of
-from crawlspace.admin.report import UrlReport, iso, known
+from crawlspace.admin.report import UrlReport, known
 from crawlspace.admin.site_report import SiteReport, unreachable_sites
 from crawlspace.admin.url_changes import find_url
-from crawlspace.clock import Clock
+from crawlspace.clock import Clock, iso
 from crawlspace.config.collection import Collection
 from crawlspace.crawl.addresses import LookedUp, last_look_up
 from crawlspace.crawl.inherited_metadata import added_by

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
-from crawlspace.admin.reindex import Reindexed, Reindexing
+from crawlspace.admin.reindex import Reindexed, Reindexing, to_be_fetched
 from crawlspace.archive.writer import NewDocuments
 from crawlspace.crawl.conditional import mark_after
 from crawlspace.crawl.outcomes import OutcomePolicy
@@ -158,7 +159,7 @@ class Extraction(Reindexing):
         ]
         done.fetched += len(without_response)
         done.sent -= len(without_response)
-        self.store.revise(without_response, self.to_be_fetched, now=self.now)
+        self.store.revise(without_response, partial(to_be_fetched, now=self.now), now=self.now)
 
 
 def _can_be_made(known: KnownUrl) -> bool:

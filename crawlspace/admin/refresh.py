@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
+from crawlspace.clock import local_time
 from crawlspace.config.refresh import SCHEDULE, SMART, RefreshTimes
 from crawlspace.crawl.timed.refreshes import AGE, CYCLE_BEGAN, OFF, ON, RUNNING, SETTLED, settled_until
 from crawlspace.model import Requester, State, UrlState
@@ -48,13 +48,13 @@ class Refreshing:
         if state.state is State.PENDING or state.next_fetch is None:
             return ""
         if state.requested_by == Requester.SCHEDULE:
-            return f"next by the schedule, due since {_local(state.next_fetch)}"
+            return f"next by the schedule, due since {local_time(state.next_fetch)}"
         own = real_time(state.next_fetch)
         if self.next_at is not None and (own is None or self.next_at < own) and not state.requested_by:
-            return f"next {'in the cycle' if self.times.cycle is not None else 'by the schedule'} of {_local(self.next_at)}"
+            return f"next {'in the cycle' if self.times.cycle is not None else 'by the schedule'} of {local_time(self.next_at)}"
         if own is None:
             return f"never due by age: smart refresh is off ({SMART}), and there is no schedule ({SCHEDULE})"
-        return f"next {_local(own)}"
+        return f"next {local_time(own)}"
 
 
 def refreshing(times: RefreshTimes, store: MetaStore | None, *, now: float) -> Refreshing:
@@ -85,8 +85,6 @@ def soonest_due(store: Store, times: RefreshTimes, *, now: float) -> tuple[int, 
 def _when(what: str, at: int | None, now: float) -> str:
     if at is None:
         return "from the next start on"
-    return f"{what} was missed on {_local(at)}: the next start makes up for it" if at <= now else f"{what} on {_local(at)}"
-
-
-def _local(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"
+    return (
+        f"{what} was missed on {local_time(at)}: the next start makes up for it" if at <= now else f"{what} on {local_time(at)}"
+    )

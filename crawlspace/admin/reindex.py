@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -143,15 +144,11 @@ class Reindexing:
         documents = {known.id: self._document(known) for known in indexed}
         unable = set(self.store.push_again(documents, sink=self.sink))
         never_due = {known.id for known in indexed if known.never_due}
-        self.store.revise(unable - never_due, self.to_be_fetched, now=self.now)
+        self.store.revise(unable - never_due, partial(to_be_fetched, now=self.now), now=self.now)
         done.sent += len(indexed) - len(unable)
         done.fetched += len(unable - never_due)
         done.left += len(unable & never_due)
         return unable
-
-    def to_be_fetched(self, state: UrlState) -> Change | None:
-        """Make a document due to be fetched and sent; one in flight is sent by its outcome."""
-        return None if state.lease_until is not None else unsent(state, now=at_once(self.now, state.fetched_at))
 
     def _begun(self) -> Reindexed:
         done = _read(self.store.get_meta(self.meta))
@@ -177,3 +174,8 @@ def _read(text: str | None) -> Reindexed | None:
     except (msgspec.MsgspecError, RecursionError):
         pass
     return None
+
+
+def to_be_fetched(state: UrlState, *, now: int) -> Change | None:
+    """Make a document due to be fetched and sent; one in flight is sent by its outcome."""
+    return None if state.lease_until is not None else unsent(state, now=at_once(now, state.fetched_at))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from http import HTTPStatus
 from itertools import islice
 
@@ -13,6 +12,7 @@ from crawlspace.admin.pending.lines import ERROR
 from crawlspace.admin.pending.realms import Origins
 from crawlspace.admin.rendering import RenderingReport
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
+from crawlspace.clock import iso
 from crawlspace.crawl.findings import ErrorExample, HashRoutes
 from crawlspace.crawl.traps import Trap
 from crawlspace.model import Held, State, UrlState, priority
@@ -329,8 +329,3 @@ def status_sentence(code: int) -> str:
         return HTTPStatus(code).phrase
     except ValueError:
         return ""
-
-
-def iso(seconds: int) -> str:
-    """Return a time such as 2025-06-15T14:26:40Z."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 
+from crawlspace.clock import iso, local_time
 from crawlspace.config.sinks import EMBEDDED, SQLITE, SinkSettings
 from crawlspace.crawl.sinks.deliveries import known_sinks, lacks_documents
 from crawlspace.index.login_exclusion import LoginExclusion
@@ -46,8 +46,7 @@ class SinkReport:
         elif self.lacks_documents:
             yield "it lacks documents, which a crawl sends"
         if self.standstill is not None:
-            since = datetime.fromtimestamp(self.standstill.since).astimezone()
-            yield f"it accepts nothing since {since:%Y-%m-%d %H:%M}: {printable(self.standstill.why)}"
+            yield f"it accepts nothing since {local_time(self.standstill.since)}: {printable(self.standstill.why)}"
         if self.left_out:
             yield f"{counted(self.left_out, 'document of a page behind a log-in is', 'documents of pages behind a log-in are')} left out of it"
         if self.parked:
@@ -116,6 +115,4 @@ def as_json(reports: list[SinkReport]) -> list[dict[str, object]]:
 
 
 def _as_json(standstill: Standstill | None) -> dict[str, str] | None:
-    if standstill is None:
-        return None
-    return {"since": f"{datetime.fromtimestamp(standstill.since, UTC):%Y-%m-%dT%H:%M:%SZ}", "why": standstill.why}
+    return None if standstill is None else {"since": iso(standstill.since), "why": standstill.why}

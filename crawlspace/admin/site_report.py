@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from crawlspace.clock import iso, local_time
 from crawlspace.model import Held
 from crawlspace.state.store import SiteStore, UrlStore
 from crawlspace.state.unreachable import UnreachableSite, cause_of
@@ -28,7 +28,7 @@ class SiteReport:
     @property
     def since(self) -> str:
         """In the local time of this machine."""
-        return f"{datetime.fromtimestamp(self.row.since).astimezone():%Y-%m-%d %H:%M}"
+        return local_time(self.row.since)
 
     @property
     def sentence(self) -> str:
@@ -45,7 +45,7 @@ class SiteReport:
             "site": self.row.site,
             "status": self.row.status,
             "cause": self.cause,
-            "since": datetime.fromtimestamp(self.row.since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "since": iso(self.row.since),
             "runs": self.row.runs,
             "documents": self.documents,
             "held": self.held,

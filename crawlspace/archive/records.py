@@ -12,7 +12,6 @@ from __future__ import annotations
 from base64 import b32encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha1
 from http.client import responses as phrases
@@ -25,6 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 from isal import isal_zlib
 
+from crawlspace.clock import iso
 from crawlspace.document import Document
 from crawlspace.outcome import BodyFile, Exchange, HeaderLines
 
@@ -180,9 +180,7 @@ def date_of(at: float) -> str:
     return _date_of_second(int(at))
 
 
-@lru_cache(100)
-def _date_of_second(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+_date_of_second = lru_cache(100)(iso)
 
 
 def _resource(url: str, dom: bytes, digest: str, response: str, date: str) -> bytes:

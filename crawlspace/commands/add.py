@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from crawlspace.admin.links import LinkedUrl, cell_of, choice_label, links_to_choose
 from crawlspace.admin.named_urls import NamedUrls
-from crawlspace.admin.report import iso
 from crawlspace.admin.url_changes import ChangeCounts, Selection, find_url, read_url
+from crawlspace.clock import iso
 from crawlspace.commands.recrawl import fetched_later
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.crawl.run import Refused, describe_refusal

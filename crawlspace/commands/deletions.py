@@ -7,12 +7,10 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
 
-from crawlspace.admin.report import iso
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites
 from crawlspace.admin.url_changes import NotChanged
-from crawlspace.clock import SystemClock
+from crawlspace.clock import SystemClock, iso, local_time
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
 from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, url_changes
@@ -125,7 +123,7 @@ def _site_json(site: SiteReport) -> dict[str, object]:
 
 
 def _text(state: UrlState, held: Held) -> str:
-    fetched = "never" if state.fetched_at is None else f"{datetime.fromtimestamp(state.fetched_at).astimezone():%Y-%m-%d %H:%M}"
+    fetched = "never" if state.fetched_at is None else local_time(state.fetched_at)
     return f"{held.label:<6} {state.status or '-':>6}  {fetched:<16}  {state.url}"
 
 

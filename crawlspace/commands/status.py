@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
 from http import HTTPStatus
 
 from crawlspace.access.login_states import (
@@ -21,8 +20,9 @@ from crawlspace.access.login_states import (
 from crawlspace.access.sessions import KeptSession, kept_sessions, next_login_at
 from crawlspace.admin.refresh import refreshing
 from crawlspace.admin.rendering import RenderingReport, counts_sentence, rendering_report
-from crawlspace.admin.report import Report, iso, report, status_sentence
+from crawlspace.admin.report import Report, report, status_sentence
 from crawlspace.admin.sink_report import as_json, is_plain, lines_of, sink_reports
+from crawlspace.clock import iso, local_time
 from crawlspace.config.collection import load_collection
 from crawlspace.config.refresh import read_refresh
 from crawlspace.config.sinks import EMBEDDED
@@ -238,7 +238,7 @@ def _numbers(share: Share) -> str:
 
 
 def _local(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}" if seconds else "?"
+    return local_time(seconds) if seconds else "?"
 
 
 def _of_logins(refused: Mapping[str, RefusedLogin]) -> list[dict[str, str]]:

@@ -281,3 +281,8 @@ def _space(files: Mapping[str, str], settings: Mapping[str, object], starts: Seq
         host_case_sensitive=boolean(_CASE, settings[_CASE]),
         actions=compile_actions(actions, settings),
     )
+
+
+def any_of(conditions: Sequence[str]) -> str:
+    """Return the condition of rules.xml that one of several holds."""
+    return conditions[0] if len(conditions) == 1 else f"<Or> {' '.join(conditions)} </Or>"

@@ -47,7 +47,7 @@ from crawlspace.index.embedded_schema import (
     VERSION,
     rewrite_words,
 )
-from crawlspace.index.embedded_search import IndexSearch
+from crawlspace.index.embedded_search import IndexSearch, integer_of
 from crawlspace.index.ideographs import joined, separated
 from crawlspace.index.marks import BatchMark, read_mark
 from crawlspace.index.orders import HALF_SURROGATE, NO_DOCUMENT
@@ -164,13 +164,13 @@ class EmbeddedIndex:
         """Return the number of documents, or of those of one owner."""
         with self._our_errors():
             if of is not None:
-                return _integer(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
-            return _integer(self._db.execute("SELECT count(*) FROM documents").get)
+                return integer_of(self._db.execute("SELECT count(*) FROM documents WHERE owner = ?", (of,)).get)
+            return integer_of(self._db.execute("SELECT count(*) FROM documents").get)
 
     def count_pushed(self) -> int:
         """Return the number of documents that this owner has pushed, including those that another owner has overwritten since."""
         with self._our_errors():
-            return self.count(of=self._owner) + _integer(self._db.execute(COUNT_REPLACED, (self._owner,)).get)
+            return self.count(of=self._owner) + integer_of(self._db.execute(COUNT_REPLACED, (self._owner,)).get)
 
     def urls_of(self, owner: str, *, after: str, limit: int) -> list[str]:
         """Return the next URLs of documents of an owner, sorted, after a given one."""
@@ -205,7 +205,7 @@ class EmbeddedIndex:
     def count_lost(self) -> int:
         """Return the number of those documents."""
         with self._our_errors():
-            return _integer(self._db.execute(COUNT_LOST, (self._owner,)).get)
+            return integer_of(self._db.execute(COUNT_LOST, (self._owner,)).get)
 
     def is_lost(self, url: str) -> bool:
         """Return whether the document of a URL is one of those."""
@@ -306,7 +306,7 @@ class EmbeddedIndex:
     def _row_of(self, url: str) -> tuple[int, str] | None:
         """Return row number and owner of the document of a URL."""
         row = self._db.execute("SELECT number, owner FROM documents WHERE url = ?", (url,)).fetchone()
-        return None if row is None else (_integer(row[0]), str(row[1]))
+        return None if row is None else (integer_of(row[0]), str(row[1]))
 
     # the file
     def _open(self, *, create: bool) -> None:
@@ -353,10 +353,10 @@ class EmbeddedIndex:
             raise
 
     def _format(self) -> tuple[int, int]:
-        return _integer(self._db.execute("PRAGMA application_id").get), _integer(self._db.execute("PRAGMA user_version").get)
+        return integer_of(self._db.execute("PRAGMA application_id").get), integer_of(self._db.execute("PRAGMA user_version").get)
 
     def _tables(self) -> int:
-        return _integer(self._db.execute("SELECT count(*) FROM sqlite_schema").get)
+        return integer_of(self._db.execute("SELECT count(*) FROM sqlite_schema").get)
 
     @contextmanager
     def _our_errors(self) -> Iterator[None]:
@@ -413,8 +413,3 @@ def _document(row: Sequence[object]) -> Document:
         fields=json.loads(fields),
         duplicates=json.loads(duplicates),
     )
-
-
-def _integer(value: object) -> int:
-    assert isinstance(value, int)
-    return value

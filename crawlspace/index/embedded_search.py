@@ -48,7 +48,7 @@ class IndexSearch:
         return SearchResult(total, tuple(hits), counts)
 
     def _count(self, match: str, where: str, values: Sequence[str]) -> int:
-        return _number(
+        return integer_of(
             self._db.execute(f"{COUNT}{OF_DOCUMENTS if where else ''} WHERE words MATCH ?{where}", (match, *values)).get
         )
 
@@ -59,7 +59,7 @@ class IndexSearch:
             f" WHERE words MATCH ?{where} AND value <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
             (match, *values, FACET_VALUES),
         )
-        return [(str(value), _number(number)) for value, number in rows]
+        return [(str(value), integer_of(number)) for value, number in rows]
 
     def _best(
         self, query: SearchQuery, match: str, where: str, values: Sequence[str], *, limit: int, offset: int
@@ -69,7 +69,7 @@ class IndexSearch:
             f"{RANKED}{OF_DOCUMENTS if where else ''} WHERE words MATCH ?{where} ORDER BY w.rank LIMIT ?",
             (match, *values, max(REORDERED, offset + limit)),
         )
-        found = [(_number(number), float(str(score))) for number, score in rows]
+        found = [(integer_of(number), float(str(score))) for number, score in rows]
         closeness = Closeness(query.wanted, self._tokens)
         return best_first(found, lambda number: self._closeness(closeness, number))[offset : offset + limit]
 
@@ -140,6 +140,6 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _number(value: object) -> int:
+def integer_of(value: object) -> int:
     assert isinstance(value, int)
     return value

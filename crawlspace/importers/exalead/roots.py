@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 from crawlspace.errors import RuleFileError, did_you_mean
 from crawlspace.importers.exalead.xml import Attribute, ConfigElement
-from crawlspace.importers.files import ImportedStart, rules_without_effect, start_url, xml_rule
+from crawlspace.importers.files import ImportedStart, any_of, rules_without_effect, start_url, xml_rule
 from crawlspace.importers.reading import WrittenValue
 from crawlspace.importers.translation import Fate, ImportReport, Translation, WrongValue, lost, yes_or_no
 from crawlspace.rules.xml.parser import parse_rules_xml
@@ -103,7 +103,7 @@ class Roots:
                 ["<Accept/>"] * (not root.is_site and not accept) + ["<Follow/>"] * follows_roots + metas * (not root.is_site)
             )
             if of_site:
-                lines += xml_rule([f"{place}, the site"], _any_of([_begins(url) for url in _site(root.url)]), of_site)
+                lines += xml_rule([f"{place}, the site"], any_of([_begins(url) for url in _site(root.url)]), of_site)
             if of_url:
                 lines += xml_rule([f"{place}, the URL"], _is(root.url), of_url)
         return lines
@@ -255,7 +255,3 @@ def _is(url: Url) -> str:
     if url.query:
         parts.append(f'<Atom field="query" kind="exact" norm="none" literal="true" value={quoteattr(url.query)}/>')
     return parts[0] if len(parts) == 1 else f"<And> {' '.join(parts)} </And>"
-
-
-def _any_of(conditions: Sequence[str]) -> str:
-    return conditions[0] if len(conditions) == 1 else f"<Or> {' '.join(conditions)} </Or>"

@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 from crawlspace.errors import RuleFileError
 from crawlspace.importers.expressions import Untranslatable, atom, expression_atom, translated
 from crawlspace.importers.fast.xml import FastOption, FastSection
-from crawlspace.importers.files import rules_without_effect, xml_rule
+from crawlspace.importers.files import any_of, rules_without_effect, xml_rule
 from crawlspace.importers.reading import ListFiles
 from crawlspace.importers.translation import Fate, ImportReport
 from crawlspace.rules.crawl_rules import parse_crawl_rules
@@ -193,7 +193,7 @@ class _SpaceFromLists:
                 lines += xml_rule([_place(self._report, value)], value.condition, ["<Accept/>"])
         elif accepted:
             places = [_place(self._report, value) for values in accepted for value in values]
-            parts = "\n      ".join(_any_of([value.condition for value in _different(values)]) for values in accepted)
+            parts = "\n      ".join(any_of([value.condition for value in _different(values)]) for values in accepted)
             lines += xml_rule(places, f"<And>\n      {parts}\n    </And>", ["<Accept/>"])
         for value in _different([value for value, _ in self._xml]):
             lines += xml_rule([_place(self._report, value)], value.condition, ["<Ignore/>"])
@@ -235,10 +235,6 @@ def _different(values: Sequence[ListedValue]) -> Iterator[ListedValue]:
         if value.condition not in seen:
             seen.add(value.condition)
             yield value
-
-
-def _any_of(conditions: Sequence[str]) -> str:
-    return conditions[0] if len(conditions) == 1 else f"<Or> {' '.join(conditions)} </Or>"
 
 
 def _place(report: ImportReport, value: ListedValue) -> str:

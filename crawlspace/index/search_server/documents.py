@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
+from crawlspace.clock import iso
 from crawlspace.document import Document, IndexOrder, with_values
 from crawlspace.index.orders import reference_fields
 from crawlspace.index.search import Filter, day_of
@@ -56,7 +56,7 @@ def stored_fields(order: IndexOrder, document: Document, *, owner: str, now: flo
         "host": host,
         "folder": f"{host}{parts.path.rpartition('/')[0]}",
         "collection": owner,
-        "pushed_at": timestamp(now),
+        "pushed_at": iso(now),
         "language": document.language,
         "content_type": document.content_type,
         "modified": document.modified if document.modified[10:11] == "T" else day_of(document.modified),
@@ -80,11 +80,6 @@ def url_words(url: str) -> str:
     """Return the text of a URL that is searched for words."""
     parts = urlsplit(url)
     return unquote(f"{parts.netloc} {parts.path} {parts.query}", errors="ignore").strip()
-
-
-def timestamp(now: float) -> str:
-    """Return a time in seconds as 2024-05-01T12:00:00Z."""
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is_of(written: str, language: str) -> bool:

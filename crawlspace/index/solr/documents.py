@@ -17,6 +17,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
+from crawlspace.clock import iso
 from crawlspace.document import Document, IndexOrder
 from crawlspace.index.json_client import MOST_SHOWN, items, shown, table
 from crawlspace.index.search_server.documents import (
@@ -25,7 +26,6 @@ from crawlspace.index.search_server.documents import (
     language_field,
     stored_fields,
     stored_texts,
-    timestamp,
     url_words,
 )
 from crawlspace.index.search_server.items import Item, ItemAnswer, ItemResult
@@ -81,7 +81,7 @@ def pushed(order: IndexOrder, document: Document, *, owner: str, now: float, lan
 
 def deleted(order: IndexOrder, *, now: float) -> dict[str, object]:
     """Return the remains of a deleted document. Solr itself writes the same for a deletion with a version."""
-    return {"id": document_id(order.url), "version": order.version, "deleted": True, "pushed_at": timestamp(now)}
+    return {"id": document_id(order.url), "version": order.version, "deleted": True, "pushed_at": iso(now)}
 
 
 def copied(document: Mapping[str, object], *, without: Collection[str]) -> dict[str, object]:

@@ -30,6 +30,7 @@ from crawlspace.runtime.components.addon_settings import (
     read_addon_limits,
     refuse_unknown,
     rules_folder,
+    rules_of,
     settings_without_effect,
     start_urls_of,
     values_of,
@@ -103,13 +104,8 @@ def explain_url(question: Question, settings: BaseSettings, *, name: str) -> tup
     spider = spiders.get(name) or AddonSpider(SHARED, settings, [])
     for setting in spider.settings:
         refuse_unknown(str(setting))
-    read = read_addon_limits(values_of(spider.settings))
-    start_urls = start_urls_of(spider.start_urls, spider.settings)
-    folder = folder_of_spider(name, rules_folder(spider.settings))
-    rules, _, actions = read_own_rules(folder, read.values)
-    check_start_urls(start_urls, read.limits)
-    space = read.space(rules, actions, start_urls)
-    return explain_by_rules(question, space=space, start_urls=[url.text for url in start_urls]), folder
+    rules = rules_of(name, spider.start_urls, spider.settings)
+    return explain_by_rules(question, space=rules.space, start_urls=[url.text for url in rules.start_urls]), rules.folder
 
 
 def _is_addon(component: object) -> bool:

@@ -12,6 +12,7 @@ from scrapy.utils.conf import closest_scrapy_cfg
 
 from crawlspace import settings as defaults
 from crawlspace.config.collection import PREFIX, compile_actions, refuse_unknown_names
+from crawlspace.config.files import read_own_rules
 from crawlspace.config.limits import read_limits
 from crawlspace.config.sites import SiteLimitTable, SiteTable, read_sites
 from crawlspace.errors import ConfigError, SettingError, did_you_mean
@@ -72,6 +73,27 @@ class AddonLimits:
             actions=self.actions(actions),
             site_limits=SiteLimitTable(self.sites) if self.sites.limits_differ else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SpiderRules:
+    """The rules that hold for a spider: their folder, the crawl space, and what it was made of."""
+
+    folder: Path
+    space: CrawlSpace
+    start_urls: Sequence[Url]
+    sites: SiteTable
+    actions: ActionRuleSet | None
+
+
+def rules_of(name: str, start_urls: Iterable[object], settings: BaseSettings) -> SpiderRules:
+    """Read and compile the rules of a spider. Raises RuleFileError with every mistake of both files, SettingError, ConfigError."""
+    folder = folder_of_spider(name, rules_folder(settings))
+    read = read_addon_limits(values_of(settings))
+    starts = start_urls_of(start_urls, settings)
+    rules, _, actions = read_own_rules(folder, read.values)
+    check_start_urls(starts, read.limits)
+    return SpiderRules(folder, read.space(rules, actions, starts), starts, read.sites, actions)
 
 
 def read_addon_limits(values: Mapping[str, object]) -> AddonLimits:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from http import HTTPStatus
 
 from crawlspace.admin.explain import Explanation
 from crawlspace.admin.refresh import Refreshing
 from crawlspace.admin.report import UrlReport, label_of, status_sentence
+from crawlspace.clock import local_time
 from crawlspace.decision import Decision, Reason, Step
 from crawlspace.model import State, priority
 from crawlspace.rules.limits import changes_of_built_in
@@ -38,7 +38,7 @@ def decision_lines(answer: Explanation) -> Iterator[str]:
     for number, step in enumerate(decision.trace):
         yield f"{'' if number else 'checks':<12} {_step(step)}"
     if answer.looked_up is not None:
-        yield _row("addresses", f"{', '.join(answer.looked_up.addresses)} (looked up {_local(answer.looked_up.at)})")
+        yield _row("addresses", f"{', '.join(answer.looked_up.addresses)} (looked up {local_time(answer.looked_up.at)})")
     if answer.unreachable is not None:
         yield _row("unreachable", f"{answer.unreachable.row.site}: {answer.unreachable.sentence}")
     yield from _rendering(answer)
@@ -143,12 +143,12 @@ def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
     yield f"{label_of(state)}{status}; {depth}, source {state.source.label}"
     if known.detail:
         yield known.detail
-    fetched = "never fetched" if state.fetched_at is None else f"fetched {_local(state.fetched_at)}"
+    fetched = "never fetched" if state.fetched_at is None else f"fetched {local_time(state.fetched_at)}"
     due = f", {next_}" if refreshing is not None and (next_ := refreshing.of_url(state)) else ""
     errors = f", {counted(state.errors, 'error')} in a row" if state.errors else ""
     if is_imported_error(state):
         errors = ", an imported error: it is not fetched until `scrapy clear-errors` or `scrapy add`"
-    yield f"found {_local(state.discovered_at)}, {fetched}{due}{errors}"
+    yield f"found {local_time(state.discovered_at)}, {fetched}{due}{errors}"
     if known.lost:
         yield "not in the index at present: another collection deleted it there, and the next start sends it again"
     elif state.indexed:
@@ -164,7 +164,3 @@ def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
 
 def _row(label: str, text: str) -> str:
     return beside(f"{label:<12} ", text)
-
-
-def _local(seconds: int) -> str:
-    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M}"

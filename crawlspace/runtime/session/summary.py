@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from crawlspace.admin.refused import REASONS
 from crawlspace.admin.rendering import counts_as_json, counts_sentence
-from crawlspace.admin.report import iso
+from crawlspace.clock import iso
 from crawlspace.config.collection import Collection
 from crawlspace.config.on_finish import ON_FINISH, TIMEOUT, FinishCommand
 from crawlspace.config.sinks import EMBEDDED
@@ -235,8 +235,8 @@ class RunReport:
             "outcome": self.outcome,
             "exit_status": self.exit_status,
             "faults": list(self.faults),
-            "began": iso(int(self.began)),
-            "ended": iso(int(now)),
+            "began": iso(self.began),
+            "ended": iso(now),
             "duration_s": round(now - self.began, 1),
             "fetched": progress.fetched,
             "outcomes": {kind.value: progress.by_kind[kind] for kind in OutcomeKind},

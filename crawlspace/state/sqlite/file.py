@@ -11,14 +11,13 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from time import monotonic
 
 import apsw
 
-from crawlspace.clock import Clock
+from crawlspace.clock import Clock, local_time
 from crawlspace.errors import CrawlspaceError, StoreDamaged, StoreError, StoreFull, StoreLocked, StoreVersionError
 from crawlspace.private_files import irregular, make_file
 from crawlspace.state.sqlite.checkpoint import LOG_PAGES, Checkpoints
@@ -331,7 +330,7 @@ def _locked_message(path: Path) -> str:
     crawler = _crawler(path)
     by = "another process"
     if crawler is not None:
-        by = f"process {crawler.process} since {datetime.fromtimestamp(crawler.since, UTC).astimezone():%Y-%m-%d %H:%M}"
+        by = f"process {crawler.process} since {local_time(crawler.since)}"
     return f"{path.parent.name} is being crawled by {by}: wait for it or stop it ({path})"
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from crawlspace.admin.report import STATE_LABELS, UrlReport, iso, known_urls, report, status_sentence
+from crawlspace.admin.report import STATE_LABELS, UrlReport, known_urls, report, status_sentence
 from crawlspace.admin.site_report import SiteReport, held_by_reason, held_sites, unreachable_sites
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.clock import FakeClock
+from crawlspace.clock import FakeClock, iso
 from crawlspace.document import Document
 from crawlspace.model import Held, NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change
