@@ -37,6 +37,7 @@ from crawlspace.index.outbox import Drain
 from crawlspace.model import UrlState
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id
+from tests.draining import drain_all
 
 INDEX = "bench"
 _NAME = "sink speed"
@@ -154,7 +155,7 @@ def _send_ours(file: Path, server: str) -> None:
     with contextlib.closing(_sink(file.parent, server)) as sink:
         drain = Drain(store, sink, SystemClock())
         with _timed() as sent:
-            sent.append(drain.drain_all().sent)
+            sent.append(drain_all(drain).sent)
     store.close()
 
 

@@ -29,13 +29,6 @@ def integer(name: str, value: object, *, low: int | None = None, high: int | Non
     return number
 
 
-def optional_integer(name: str, value: object, *, low: int | None = None, high: int | None = None) -> int | None:
-    """As `integer`; None, "none" and empty text mean no limit."""
-    if value is None or (isinstance(value, str) and value.strip().lower() in {"none", ""}):
-        return None
-    return integer(name, value, low=low, high=high)
-
-
 def positive(name: str, value: object) -> float:
     """Return a number above 0, without a unit, as in Scrapy's settings. Raises SettingError."""
     try:

@@ -46,8 +46,7 @@ class Command(CollectionCommand):
         "Exit status: 0 entered or listed; 1 a URL was refused, the links of a page are not known, or the collection or the store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--links", action="store_true", help="the links of each page, and not the page")
         parser.add_argument("--site", action="store_true", help="each URL, and all known ones in its folder and below")
         parser.add_argument("--list", action="store_true", help="list the links of a page, to choose from; nothing is entered")

@@ -32,8 +32,7 @@ class Command(CollectionCommand):
         "Exit status: 0 done; 1 --verify found a fault, or the store has one, or the archive cannot be written; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--verify", action="store_true", help="read all files, and check digests and locations")
         parser.add_argument("--compact", action="store_true", help="drop superseded records")
         parser.add_argument("--json", action="store_true", help="print what is shown without other options for a program")

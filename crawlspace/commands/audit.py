@@ -43,8 +43,7 @@ class Command(CollectionCommand):
         "2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--sink", metavar="SINK", help="only this sink (default: all that can be compared)")
         parser.add_argument("--repair", action="store_true", help="send what is missing or outdated, delete what is extra")
         parser.add_argument("--all", action="store_true", help=f"name all differences (default: the first {SHOWN})")

@@ -28,8 +28,7 @@ class Command(CollectionCommand):
         "Exit status: 0 printed; 1 the URL is not known or has no record, or the store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--headers", action="store_true", help="print status and headers first")
         parser.add_argument("--raw", action="store_true", help="print the body as it was sent, still encoded")
         parser.add_argument(

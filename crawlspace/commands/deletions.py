@@ -31,8 +31,7 @@ class Command(CollectionCommand):
         "2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--approve", action="store_true", help="delete the documents")
         parser.add_argument("--discard", action="store_true", help="drop the deletions")
         parser.add_argument(

@@ -27,8 +27,7 @@ class Command(CollectionCommand):
         "Exit status: 0 answered, whatever the answer; 1 the collection has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--address", metavar="IP", help="also check a connection to this address of the host")
         parser.add_argument("--mime", metavar="TYPE", help="also check this Content-Type of the document, as in application/pdf")
         parser.add_argument("--depth", metavar="N", type=_depth, help="check it as N links away from a start URL")

@@ -28,8 +28,7 @@ class Command(CollectionCommand):
         "the file exists; 130 stopped by Ctrl-C."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         form = "the form is that of its ending, or FILE:FORM; - is the standard output, as in -:jsonl"
         parser.add_argument("-o", "--output", metavar="FILE", action="append", default=[], help=f"write to a new file; {form}")
         parser.add_argument(

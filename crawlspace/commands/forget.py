@@ -26,8 +26,7 @@ class Command(CollectionCommand):
         "Exit status: 0 done, also when no known URL matches the options; 1 a URL named is not known, or the store or index has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         add_selection(parser)
         parser.add_argument(
             "--status", type=status_codes, metavar="CODE", help="known URLs with this status code, as in 404 or 4xx"

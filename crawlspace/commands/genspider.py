@@ -42,8 +42,7 @@ class Command(CollectionCommand):
         "Exit status: 0 written, or listed; 1 the file cannot be written, or a template has a fault; 2 wrong use, or the spider exists."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("-l", "--list", action="store_true", help="list the templates")
         parser.add_argument("-e", "--edit", action="store_true", help="edit the spider then, with EDITOR")
         parser.add_argument("-d", "--dump", metavar="TEMPLATE", help="print a template")

@@ -32,8 +32,7 @@ class Command(ImportCommand):
         "counterpart, or not yet, the collection is there and differs, the file cannot be read, or lint finds an error, 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--regex",
             choices=[syntax.value for syntax in RegexSyntax],

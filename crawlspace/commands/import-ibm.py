@@ -30,8 +30,7 @@ class Command(ImportCommand):
         "error, 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--start-urls", metavar="FILE", help="the file with the start URLs, whatever its name")
         parser.add_argument(
             "--logged-out",

@@ -44,8 +44,7 @@ class Command(CollectionCommand):
         "Exit status: 0 imported; 1 a line was kept out, or the file, the collection or the store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--retry-errors", action="store_true", help="import errors (2) as URLs that wait (0)")
         parser.add_argument("--json", action="store_true", help="print the numbers for a program")
 

@@ -32,8 +32,7 @@ class Command(CollectionCommand):
         "Exit status: 0 listed, whatever was found; 1 the collection or its store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--out", action="store_true", help="only the links of the page")
         parser.add_argument("--in", dest="incoming", action="store_true", help="only the pages that link to it")
         parser.add_argument("--all", action="store_true", help=f"print all, and not the first {SHOWN} of each list")

@@ -38,8 +38,7 @@ class Command(CollectionCommand):
         "Changes nothing and requests nothing but what the collection's store has. Exit status: 0 nothing found, 1 a finding of either level, 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--all", action="store_true", help="check every collection, and what they have in common")
         parser.add_argument("--json", action="store_true", help="print the findings for a program, as a list")
 

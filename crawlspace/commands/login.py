@@ -28,8 +28,7 @@ class Command(CollectionCommand):
         "Exit status: 0 taken; 1 refused or no answer, or the collection or its store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--check", action="store_true", help="only show it: a crawl that waits goes on waiting")
         parser.add_argument("--json", action="store_true", help="print the answer for a program")
 

@@ -66,8 +66,7 @@ class Command(CollectionCommand):
         "Exit status: 0 shown; 1 deletions would be held, or the collection has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print the plan for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:

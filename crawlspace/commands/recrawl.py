@@ -24,8 +24,7 @@ class Command(CollectionCommand):
         "Exit status: 0 done, also when no known URL matches the options; 1 a URL was refused, or the collection or the store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--errors", action="store_true", help="known URLs whose last fetch ended in an error (states gone and failed)"
         )

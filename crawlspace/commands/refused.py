@@ -28,8 +28,7 @@ class Command(CollectionCommand):
         "Exit status: 0 listed, whatever was found; 1 the collection or its store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--reason",
             choices=[reason.value for reason in REASONS],

@@ -40,8 +40,7 @@ class Command(CollectionCommand):
         "collection was never crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--extract", action="store_true", help="rebuild the documents from the archived pages")
         parser.add_argument("--sink", metavar="S", help="send to this sink alone, or rebuild its index; without it send to all")
         parser.add_argument(

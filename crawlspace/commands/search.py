@@ -35,8 +35,7 @@ class Command(CollectionCommand):
         "Exit status: 0 searched, also without a hit; 1 the index has a fault or does not answer; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--limit", type=int, default=10, metavar="N", help="hits to show at most (default: 10)")
         parser.add_argument(
             "--offset", type=int, default=0, metavar="N", help="hits to leave out before the first one shown (default: 0)"

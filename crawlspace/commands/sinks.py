@@ -25,8 +25,7 @@ class Command(CollectionCommand):
         "Exit status: 0 done; 1 the collection was never crawled, is being crawled (--forget), or the store has a fault; 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--fill", metavar="SINK", help="have the crawl send all documents to this sink, from the archive")
         what.add_argument("--forget", metavar="SINK", help="drop what waits for a sink that the settings do not name any more")

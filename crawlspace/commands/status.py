@@ -60,8 +60,7 @@ class Command(CollectionCommand):
         "`scrapy urls` lists the URLs behind the numbers. Exit status: 0 shown, 1 the store has a fault, 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", help="print the numbers for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:

@@ -32,8 +32,7 @@ class Command(CollectionCommand):
         "Exit status: 0 listed, 1 the store has a fault, 2 wrong use."
     )
 
-    def add_options(self, parser: argparse.ArgumentParser) -> None:
-        super().add_options(parser)
+    def options(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--state", choices=STATE_LABELS, help=f"only URLs in this state: {', '.join(STATE_LABELS)}", metavar="STATE"
         )

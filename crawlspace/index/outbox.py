@@ -256,18 +256,3 @@ class Drain:
         """Send one batch; an empty result without a wait means that the outbox is empty."""
         batch = self.take()
         return self.settle(self.deliver(batch)) if batch else Drained(waiting_s=self.waiting_s)
-
-    def drain_all(self, deadline: float | None = None) -> Drained:
-        """Send until the outbox is empty, the index is unavailable, or the deadline (of `clock.monotonic`) has passed.
-
-        If the index is unavailable, `waiting_s` is the time until the next call; nothing sleeps here.
-        """
-        sent = parked = 0
-        while True:
-            drained = self.step()
-            sent += drained.sent
-            parked += drained.parked
-            idle = not drained.sent and not drained.parked
-            late = deadline is not None and self._clock.monotonic() >= deadline
-            if idle or late or drained.waiting_s is not None:
-                return Drained(sent, parked, drained.waiting_s)

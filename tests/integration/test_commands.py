@@ -32,6 +32,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.command_line import ROOT, CompletedRun
 from tests.conftest import MakeProject, Project
+from tests.draining import drain_all
 from tests.integration.conftest import Run, settings_of
 
 NOW = 1_750_000_000
@@ -200,7 +201,7 @@ def test_while_it_is_crawled(demo: Project, run: Run) -> None:
     with closing(SqliteStore.open_for_crawl(folder / "state.db", clock=FakeClock(NOW), sinks=(EMBEDDED,))) as store:
         fill(store)
         with closing(EmbeddedIndex(folder / "index.db", name=EMBEDDED)) as index:
-            Drain(store, index, FakeClock(NOW)).drain_all()
+            drain_all(Drain(store, index, FakeClock(NOW)))
             looked_at(demo, run)
         store.discover([NewUrl(1, f"{HOME}/later", "www.example.com:80", Source.INDEX_FOLLOW, 0, 1, 0, 1)], now=NOW)
 

@@ -20,6 +20,7 @@ from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
+from tests.draining import drain_all
 from tests.integration.conftest import Run
 from tests.quick import some
 
@@ -59,7 +60,7 @@ def fill(demo: Project) -> None:
         ]
         store.record([Change(state, document=document, links=[url.key], refused_links=sample)], now=NOW)
         with closing(EmbeddedIndex(folder / "index.db")) as index:
-            Drain(store, index, FakeClock(NOW)).drain_all()
+            drain_all(Drain(store, index, FakeClock(NOW)))
 
 
 LOOKING: list[tuple[str, ...]] = [

@@ -31,6 +31,7 @@ from crawlspace.state.store import Store
 from crawlspace.urls import parse
 from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project
+from tests.draining import drain_all
 from tests.integration.conftest import Run, settings_of
 from tests.integration.stored import indexed, opened, shared, states, worker_of
 from tests.servers import another_client, redis_server
@@ -53,7 +54,7 @@ def demo(project: MakeProject) -> Project:
     with opened(demo) as store, closing(EmbeddedIndex(demo.data / "demo" / "index.db", owner="demo")) as index:
         for url, status in ((f"{HOME}/", 200), (f"{HOME}/b", 200), (f"{HOME}/gone", 404), (f"{SHOP}/", 200)):
             crawled(store, url, status)
-        Drain(store, index, FakeClock(NOW)).drain_all()
+        drain_all(Drain(store, index, FakeClock(NOW)))
     return demo
 
 

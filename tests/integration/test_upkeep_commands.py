@@ -23,6 +23,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import parse
 from tests.command_line import CompletedRun
 from tests.conftest import MakeProject, Project
+from tests.draining import drain_all
 from tests.integration.conftest import Run
 from tests.integration.stored import FAST, indexed, opened, shared, states, statuses, worker_of
 from tests.sites import Site, page, serve
@@ -69,7 +70,7 @@ def demo(project: MakeProject, request: pytest.FixtureRequest) -> Project:
             row.checksum = bytes([number]) * 16 if has_document else None
             store.record([Change(row, document=Document(url, title="A") if has_document else None)], now=NOW)
         store.set_meta(RULES_HASH, "of other rules")
-        Drain(store, index, FakeClock(NOW)).drain_all()
+        drain_all(Drain(store, index, FakeClock(NOW)))
     return demo
 
 

@@ -33,6 +33,7 @@ from crawlspace.model import UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id
+from tests.draining import drain_all
 
 _INDEX, SINK, _OWNER = "bench", "search", "bench"
 _NAME = "audit"
@@ -151,7 +152,7 @@ def audit(file: Path, server: str) -> None:
         for differences in Audit(store, SINK, sink, Versions(store, SINK, clock), _OWNER).differences():
             found.update(one.kind.value for one in differences)
             repair.order(differences)
-        Drain(store, sink, clock).drain_all()
+        drain_all(Drain(store, sink, clock))
         if store.backlog(SINK) or repair.fetched:
             raise BenchmarkFailed(f"{store.backlog(SINK)} orders wait, and {repair.fetched} documents are to be fetched")
     say(json.dumps(found))

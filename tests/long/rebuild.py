@@ -34,6 +34,7 @@ from crawlspace.model import NewUrl, Source, State, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.urls import document_id, url_key
+from tests.draining import drain_all
 from tests.long.audit import SINK, sink_of
 
 INDEX = "bench"
@@ -197,7 +198,7 @@ def _fill(files: BenchCollection, server: str, documents: int) -> None:
 
 def _send_all(store: SqliteStore, folder: Path, server: str) -> None:
     with closing(sink_of(folder, server)) as sink:
-        Drain(store, sink, SystemClock()).drain_all()
+        drain_all(Drain(store, sink, SystemClock()))
     if store.backlog(SINK):
         raise BenchmarkFailed(f"{store.backlog(SINK)} orders were not sent")
 

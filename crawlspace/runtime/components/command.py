@@ -70,6 +70,13 @@ class CollectionCommand(ScrapyCommand):
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
         """Print the answer and return the exit status. `args` has no options. Raises CrawlspaceError with the sentence to print instead."""
 
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        super().add_options(parser)
+        self.options(parser)
+
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         refuse_unreadable(opts.set)
         super().process_options(args, opts)

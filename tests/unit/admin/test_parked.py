@@ -16,6 +16,7 @@ from crawlspace.index.outbox import Drain
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
+from tests.draining import drain_all
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def known() -> Known:
     known.record(*(known.page(f"{name}.example/", name) for name in "abc"))
     sink = MemorySink("search")
     sink.poison = {"http://a.example/", "http://b.example/"}
-    Drain(known.store, sink, FakeClock()).drain_all()
+    drain_all(Drain(known.store, sink, FakeClock()))
     assert len(known.store.parked("search")) == 2
     known.record(known.page("d.example/", "d"))
     return known

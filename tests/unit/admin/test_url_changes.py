@@ -28,6 +28,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from crawlspace.urls import parse
 from tests.contract.memory.store import MemoryStore
+from tests.draining import drain_all
 
 NOW = 1_750_000_000
 LATER, NEVER = NOW + 86_400, None
@@ -269,7 +270,7 @@ def test_the_index_follows_unless_a_crawl_sees_to_it(tmp_path: Path) -> None:
         assert "which is not there" in opened.deliver(sinks, clock)
         assert not index_file.exists()
         with closing(EmbeddedIndex(index_file, owner="demo")) as index:
-            Drain(opened.store, index, clock).drain_all()
+            drain_all(Drain(opened.store, index, clock))
             assert list(index.urls()) == [URL]
         assert opened.deliver(sinks, clock) == ""
         keeper(opened.store).forget([1])

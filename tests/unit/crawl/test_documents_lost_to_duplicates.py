@@ -13,6 +13,7 @@ from crawlspace.document import Document
 from crawlspace.model import Held
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.store import Store
+from tests.draining import drain_all
 from tests.unit.crawl.test_engine import HOME, Web
 
 OTHER = "http://b.example/"
@@ -49,7 +50,7 @@ class TwoHosts(Web):
 
     def approve(self) -> int:
         made = UrlChanges(self.store, clock=FakeClock(self.clock.now())).approve()
-        self.open().engine.deliveries.drains[0].drain_all()
+        drain_all(self.open().engine.deliveries.drains[0])
         return made.changed
 
 

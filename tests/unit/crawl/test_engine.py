@@ -27,6 +27,7 @@ from tests.conftest import assert_same
 from tests.contract.conftest import new
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
+from tests.draining import drain_all
 
 DAY = 86_400
 HOME = "http://a.example/"
@@ -69,7 +70,7 @@ class Web:
         self.work(engine)
         assert engine.is_done()
         end_run(engine)
-        engine.deliveries.drains[0].drain_all()
+        drain_all(engine.deliveries.drains[0])
         engine.close()
         return engine
 
@@ -79,7 +80,7 @@ class Web:
             fetch = engine.next_fetch()
             if fetch is None:
                 engine.commit()
-                engine.deliveries.drains[0].drain_all()
+                drain_all(engine.deliveries.drains[0])
                 wait = engine.wake_in()
                 if wait is None or wait > 3600:
                     return

@@ -18,6 +18,7 @@ from crawlspace.index.versions import MOST, Versions
 from tests.contract.conftest import Known
 from tests.contract.memory.store import MemoryStore
 from tests.contract.sinks import MemorySink
+from tests.draining import drain_all
 
 
 class Outbox:
@@ -95,7 +96,7 @@ DRAINS = (
 def test_a_drain_sends_all_and_parks_what_is_refused(given: str, poison: str, log: str, parked: str, batch: int) -> None:
     scene = Scene(given, batch=batch)
     scene.sink.poison = set(poison.split())
-    drained = scene.drain.drain_all()
+    drained = drain_all(scene.drain)
     assert "|".join(scene.sink.log) == log
     assert " ".join(sorted(scene.outbox.parked)) == parked
     assert drained == Drained(len(scene.sink.log), len(scene.outbox.parked))
@@ -147,7 +148,7 @@ def test_a_kill_between_delivery_and_settlement_sends_again() -> None:
     scene = Scene("+a -b")
     scene.drain.deliver(scene.drain.take())
     assert scene.outbox.backlog("memory") == 2
-    assert scene.another().drain_all() == Drained(2)
+    assert drain_all(scene.another()) == Drained(2)
     assert scene.sink.log == ["delete b", "push a"] * 2
     assert list(scene.sink.documents) == ["a"]
 
@@ -157,7 +158,7 @@ def test_an_order_replaced_while_its_batch_was_in_flight_is_sent_too() -> None:
     delivery = scene.drain.deliver(scene.drain.take())
     scene.outbox.give("-a")
     scene.drain.settle(delivery)
-    assert scene.drain.drain_all() == Drained(1)
+    assert drain_all(scene.drain) == Drained(1)
     assert scene.sink.log == ["push a", "delete a"]
 
 
@@ -165,7 +166,7 @@ def test_a_sink_that_fails_on_everything_is_waited_for_and_parks_few() -> None:
     given = " ".join(f"+u{number}" for number in range(100))
     scene = Scene(given, batch=100)
     scene.sink.poison = set(scene.outbox.waiting)
-    drained = scene.drain.drain_all()
+    drained = drain_all(scene.drain)
     assert drained == Drained(0, MAX_FAULTS, 1.0)
 
 
@@ -175,12 +176,6 @@ def test_a_damaged_index_is_nobodys_fault_but_its_own() -> None:
     with pytest.raises(StoreDamaged):
         scene.drain.step()
     assert (scene.drain.backlog(), scene.outbox.parked) == (2, {})
-
-
-def test_a_drain_stops_at_its_deadline() -> None:
-    scene = Scene("+a +b +c", batch=1)
-    assert scene.drain.drain_all(deadline=scene.clock.monotonic()) == Drained(1)
-    assert scene.drain.drain_all(deadline=scene.clock.monotonic() + 1) == Drained(2)
 
 
 # --- notes of a sink in the store -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from crawlspace.state.changes import Change, Effects
 from crawlspace.state.store import Store
 from crawlspace.status import Status
 from tests.conftest import assert_same
+from tests.draining import drain_all
 from tests.unit.crawl.rule_changes import test_folding
 from tests.unit.crawl.rule_changes.test_folding import DROP, MONTH, A, B, C, FoldedSite, drop_sid
 from tests.unit.crawl.test_engine import HOME
@@ -57,7 +58,7 @@ class ArchivedSite(FoldedSite):
         assert engine.folded.is_moving == bool(engine.folded)
         while steps and moving.step():
             steps -= 1
-        engine.deliveries.drains[0].drain_all()
+        drain_all(engine.deliveries.drains[0])
 
     def document(self, state: UrlState) -> Document | None:
         self.read.append(state.url)
@@ -104,7 +105,7 @@ def test_the_index_has_each_document_once_after_each_step(archived: ArchivedSite
     moved = []
     moving = archived.moving(engine)
     while not engine.is_done() and moving.step():
-        engine.deliveries.drains[0].drain_all()
+        drain_all(engine.deliveries.drains[0])
         assert sorted(document.text for document in archived.sink.documents.values()) == sorted(["home", *NAMES])
         moved.append(sum("sid" not in url for url in archived.indexed) - 1)
     assert moved == [DOCUMENTS_AT_ONCE, 2 * DOCUMENTS_AT_ONCE, len(NAMES)]
@@ -153,7 +154,7 @@ def test_what_was_leased_and_is_not_fetched_is_moved_at_the_end(archived: Archiv
     assert moving.retry()
     assert moving.moved == 0
     engine.finish_moving()
-    engine.deliveries.drains[0].drain_all()
+    drain_all(engine.deliveries.drains[0])
     assert (archived.indexed, archived.held()) == ({"", "a?sid=1", "b"}, {"a?sid=1": Held.FOLDED}), "what is being fetched waits"
     engine.close()
 
@@ -171,11 +172,11 @@ def test_documents_are_not_moved_while_too_many_wait_to_be_sent(archived: Archiv
     moved = moving.moved
     assert (moving.step(), moving.step(), moving.moved) == (True, True, moved)
     for _ in range(3):
-        engine.deliveries.drains[0].drain_all()
+        drain_all(engine.deliveries.drains[0])
         engine.deliveries.recount()
         while not engine.deliveries.blocks_crawl and moving.step():
             pass
-    engine.deliveries.drains[0].drain_all()
+    drain_all(engine.deliveries.drains[0])
     assert (moving.moved, len(archived.indexed)) == (len(names), len(names) + 1)
     engine.close()
 
@@ -207,7 +208,7 @@ def test_a_request_from_before_counts_for_the_url_as_it_is_leased_again(archived
     assert engine.leased_again(archived.of(A))
     engine.fetched(Outcome(fetch.state.id, A, OutcomeKind.FAILED, Status.TIMEOUT, host_failure=True))
     engine.commit()
-    engine.deliveries.drains[0].drain_all()
+    drain_all(engine.deliveries.drains[0])
     assert "a" in archived.indexed
     other.close()
     engine.close()
@@ -227,7 +228,7 @@ def test_what_the_new_url_answers_counts_as_for_any_page(archived: ArchivedSite,
     archived.move(engine)
     archived.pages[A] = answer
     archived.work(engine)
-    engine.deliveries.drains[0].drain_all()
+    drain_all(engine.deliveries.drains[0])
     assert (archived.indexed, archived.held()) == (indexed, {})
     if isinstance(answer, str):
         assert archived.sink.documents[A].text == answer
@@ -290,7 +291,7 @@ def test_what_cannot_be_moved_waits_in_the_index(
     )
     while moving.step():
         pass
-    engine.deliveries.drains[0].drain_all()
+    drain_all(engine.deliveries.drains[0])
     assert (archived.indexed, archived.held()) == ({"", "a?sid=1"}, {"a?sid=1": Held.FOLDED})
     engine.close()
 

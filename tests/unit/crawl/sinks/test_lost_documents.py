@@ -17,6 +17,7 @@ from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
 from tests.conftest import assert_same
 from tests.contract.memory.store import MemoryStore
+from tests.draining import drain_all
 from tests.histories.fate import Countdown, Killed
 from tests.servers import emptied
 from tests.stores import KINDS, store_of
@@ -43,7 +44,7 @@ class Side(Web):
         self.asked = []
         self.work(engine)
         end_run(engine)
-        engine.deliveries.drains[0].drain_all()
+        drain_all(engine.deliveries.drains[0])
         engine.close()
         return engine
 
