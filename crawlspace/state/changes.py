@@ -1,4 +1,4 @@
-"""What is written to a store: changes of URLs, and what a batch of them did."""
+"""Changes of URLs that are written to a store, and the effects of a batch of them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ NOWHERE = 0
 
 @dataclass(slots=True)
 class Change:
-    """The effect of one outcome, which is written as a whole.
+    """The effect of one outcome, which is written atomically.
 
-    `state` replaces the stored row of that id, `held` and `held_mark` included, except for what never changes and what the store computes
-    (`FOUND` and `COMPUTED` in `fields.py`), `archived`, and the depth, of which the smaller one is kept. `state.checksum` says whether the document belongs in the index, and in which group: None removes
-    it; a new checksum comes with its `document`, and so does a new `canonical`. Without a document the stored checksum and canonical
-    stay.
+    `state` replaces the stored row of that id, including `held` and `held_mark`, except for constant and computed fields (`FOUND` and
+    `COMPUTED` in `fields.py`), `archived`, and the depth, of which the smaller one is kept. `state.checksum` decides whether the document
+    belongs in the index, and in which group: None removes it; a new checksum needs its `document`, and so does a new `canonical`. Without
+    a document the stored checksum and canonical stay.
     """
 
     state: UrlState
     document: Document | None = None
-    """The document, if it is new or changed and has to be pushed. None: the stored one stays."""
+    """The document, if it is new or changed and must be pushed. None: the stored one stays."""
     links: Sequence[int] | None = None
     """Keys of all admitted URLs that the page links to; None where the stored ones stay.
 
@@ -35,18 +35,18 @@ class Change:
     forget: bool = False
     """Remove the URL; `state` only names it. Its document is deleted from the index."""
     keep_in_index: bool = False
-    """The document leaves this collection and not the index, because another collection has it: no delete order is given, and a waiting
-    order of the URL stays as it is.
+    """The document leaves this collection but not the index, because another collection has it: no delete order is given, and a waiting order
+    of the URL stays.
 
     The store remembers this until a later change of the URL ends it (`stays_in_index` in `duplicates.py`); then the document is deleted, unless
-    it is pushed. Without effect for a URL that is forgotten."""
+    it is pushed. Ignored for a URL that is forgotten."""
 
     refused_links: Sequence[RefusedLink] = ()
-    """Those of its refused links that are for the sample; only with `links`, and where `state.refused` counts them."""
+    """Its refused links for the sample; only with `links`, and where `state.refused` counts them."""
     archived: int | None = None
     """The location of new records of the URL in the archive; None: the stored one stays; NOWHERE: it has none any more."""
     together_with: int | None = None
-    """Id of a URL whose change is recorded in the same batch before this one. A worker that does not hold that URL any more changes neither."""
+    """Id of a URL whose change is recorded in the same batch before this one. A worker that has lost that URL changes neither."""
 
     @property
     def link_metadata(self) -> str | None:
@@ -55,18 +55,18 @@ class Change:
 
     @property
     def drops_refused_links(self) -> bool:
-        """Whether the entries that the sample has of the page are out of date, where it has any."""
+        """Whether entries of the page in the sample are out of date."""
         return self.forget or self.links is not None or self.state.refused is None
 
 
 @dataclass(slots=True)
 class Effects:
-    """What a batch of changes did, for the frontier and the counters."""
+    """The effects of a batch of changes, for the frontier and the counters."""
 
     discovered: int = 0
     """URLs inserted."""
     ids: dict[str, int] = field(default_factory=dict, compare=False)
-    """Their ids by URL; a store may leave them out, and whoever needs them looks up the others."""
+    """Their ids by URL; a store may leave some out, which callers must look up."""
     pending_sites: dict[str, int] = field(default_factory=dict)
     """New pending URLs by site: inserted ones, and those that a change made pending again. 0 for a site of which known URLs only moved to
     another queue."""
@@ -77,7 +77,7 @@ class Effects:
     due: list[tuple[str, Queue, int]] = field(default_factory=list)
     """(site, queue, time) of known URLs that are due sooner than before, because their inherited metadata changed."""
     pushes: int = 0
-    """Orders given to each sink, after those of one URL have replaced each other."""
+    """Orders given to each sink, at most one a URL."""
     deletes: int = 0
     displaced: int = 0
     """Documents that left the index because another page represents their group now."""
@@ -112,7 +112,7 @@ class Reclassified:
 
 
 Values = Mapping[str, int | None]
-"""What a change of the rules writes to URLs, by field of UrlState: the stores write it to many of them at once."""
+"""Values that a change of the rules writes to many URLs at once, by field of UrlState."""
 
 EXCLUDED: Values = {
     "state": State.EXCLUDED,
@@ -132,11 +132,11 @@ EXCLUDED: Values = {
     "refused": None,
     "detail": None,
 }
-"""With its status. Nothing of the page is kept; it is never due, but for its links (DUE)."""
+"""With its status. No data of the page is kept; it is never due, except for its links (DUE)."""
 DUE: Values = {"rules": 0}
 """With `next_fetch`: the next GET is unconditional."""
 HELD: Values = {"held": Held.RULES, "next_fetch": None, "retries": 0}
-"""With `held_mark`. All else stays as it is."""
+"""With `held_mark`. Other fields stay."""
 HELD_FOLDED: Values = {**HELD, "held": Held.FOLDED}
 """The same for a URL that is folded into another one."""
 NOT_HELD: Values = {"held": None, "held_mark": 0}

@@ -1,7 +1,7 @@
-"""Link depths: what a store tells about them, and what is written when they are settled (`crawl/depths/settlement.py`).
+"""Link depths in a store, and the values written when they are settled (`crawl/depths/settlement.py`).
 
-A URL keeps the page that gave it its depth (`UrlState.depth_from`). When that page loses the link, or goes, or when a URL that was
-forgotten comes back at a larger depth, the store marks its key: its depth may be wrong. Marks cost nothing elsewhere.
+A URL keeps the page that gave it its depth (`UrlState.depth_from`). When that page loses the link or is deleted,
+or when a forgotten URL is found again at a larger depth, the store marks its key: its depth may be wrong.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from crawlspace.model import State
 from crawlspace.status import LINKS_ONLY
 
 ANY_PAGE = 0
-"""As `DepthMark.page`: the mark does not depend on who gave the depth."""
+"""Value of `DepthMark.page`: the mark does not depend on the page that gave the depth."""
 
 LOWERED = "depths_lowered"
-"""Meta: written in each transaction that lowers the depth of URLs that were crawled (`Effects.lowered`). What follows from that is another
-transaction; the next start looks for what a kill between the two has left, and removes the note."""
+"""Meta: written in each transaction that lowers the depth of URLs that were crawled (`Effects.lowered`). Their links follow in another
+transaction; the next start completes it after a kill between the two, and removes the note."""
 
 
 class DepthMark(NamedTuple):
     """Why the depth of a URL may be wrong."""
 
     page: int
-    """The page that does not link to it any more; the mark has no meaning if another page gives the depth by now. ANY_PAGE: see `depth`."""
+    """The page that does not link to it any more; the mark is obsolete if another page gives the depth. ANY_PAGE: see `depth`."""
     depth: int = -1
     """With ANY_PAGE: the depth that it had when it was forgotten; a larger one may be wrong."""
 
     def concerns(self, depth: int, depth_from: int) -> bool:
-        """Return whether a URL with that depth, given by that page, is to be settled."""
+        """Return whether a URL with that depth, given by that page, must be settled."""
         return depth > self.depth if self.page == ANY_PAGE else depth_from == self.page
 
 
 def merged(before: DepthMark | None, mark: DepthMark) -> DepthMark:
-    """Return what a mark becomes where there is one: nothing that makes the depth doubtful is lost."""
+    """Return the combination of an existing mark with a new one, which keeps all reasons for doubt."""
     if before is None or before.page != ANY_PAGE:
         return mark
     return DepthMark(ANY_PAGE, min(before.depth, mark.depth) if mark.page == ANY_PAGE else -1)
 
 
 class UrlDepth(NamedTuple):
-    """The depth of a URL, and what it depends on."""
+    """The depth of a URL, and the values that it depends on."""
 
     id: int
     key: int
@@ -52,7 +52,7 @@ class UrlDepth(NamedTuple):
     orphaned: int | None
     has_document: bool
     folded: bool
-    """Whether its address is folded into another one, which its document waits for (`Held.FOLDED`); that one has its links."""
+    """Whether it is folded into another URL that its document waits for (`Held.FOLDED`), and that has its links."""
 
     @property
     def leads_on(self) -> bool:
@@ -61,16 +61,16 @@ class UrlDepth(NamedTuple):
 
 
 class PageLinks(NamedTuple):
-    """A page whose links count, and the keys that it leads to."""
+    """A page whose links count, and the keys that it links to."""
 
     id: int
     reach: int
-    """The depth of what it leads to."""
+    """The depth of its links."""
     targets: array[int]
 
 
 class NewDepth(NamedTuple):
-    """What a URL's depth is to be. It is written only if the URL is not leased, and `depth_before` is still its depth."""
+    """The new depth of a URL. It is written only if the URL is not leased, and `depth_before` is still its depth."""
 
     id: int
     depth_before: int
@@ -86,30 +86,30 @@ _UNANSWERED = frozenset({State.FAILED, State.PENDING})
 
 
 def leads_on(state: int, status: int | None) -> bool:
-    """Return whether the links count that were stored for a URL: not if it is gone, or forbidden, or outside the crawl space."""
+    """Return whether the stored links of a URL count: not if it is gone, forbidden, or outside the crawl space."""
     return state in LEADING or (state == State.EXCLUDED and status in LINKS_ONLY)
 
 
 def leads_again(before: int, status_before: int | None, now: int, status: int | None) -> bool:
-    """Return whether the links of a URL count again, which did not count: it may be nearer to what it leads to than any other page."""
+    """Return whether the links of a URL count again: it may give them a smaller depth than any other page."""
     return leads_on(now, status) and not leads_on(before, status_before)
 
 
 def may_redirect(state: int, *, has_document: bool) -> bool:
-    """Return whether a URL is a redirect, or may have been one before it failed, or was outside the crawl space, and has not answered since."""
+    """Return whether a URL is a redirect, or may have been one before it failed or was excluded, and has not answered since."""
     return state == State.REDIRECTED or (state in _UNANSWERED and not has_document)
 
 
-def is_farther(before: int, now: int, *, had_document: bool) -> bool:
-    """Return whether what a URL leads to is farther from it in the second state: a redirect has become a page."""
+def is_deeper(before: int, now: int, *, had_document: bool) -> bool:
+    """Return whether the links of a URL are deeper in the second state: a redirect has become a page."""
     return may_redirect(before, has_document=had_document) and now != State.REDIRECTED and now not in _UNANSWERED
 
 
 def reach_of(depth: int, state: int) -> int:
-    """Return the depth of what a URL leads to: a redirect adds nothing."""
+    """Return the depth of a URL's links: a redirect adds nothing."""
     return depth if state == State.REDIRECTED else depth + 1
 
 
 def least_reach(depth: int, state: int, *, has_document: bool) -> int:
-    """Return the same where a depth is computed again. A site that is down must not make anything farther; what `is_farther` is found again."""
+    """Return the same for a settlement. A site that is down must not increase depths; URLs for which `is_deeper` are found again."""
     return depth if may_redirect(state, has_document=has_document) else depth + 1

@@ -1,15 +1,15 @@
-"""All that is kept of a collection as a stream of records, which is the same whatever store it comes from: copied, or as a file.
+"""A collection as a stream of records, identical for all kinds of stores: to be copied, or written to a file.
 
 The records come in the order of the kinds below: sites, robots.txt files and URLs each in their order, then the sample of refused links by
 host, index orders, and named values. A record is an array in MessagePack that begins with the name of its kind. Ids and the numbers of
-orders are part of it; leases and the crawling processes are not: what was leased is pending or due again.
+orders are part of it; leases and crawling processes are not: leased URLs are pending or due again.
 
 `move` copies the records of one store to another in batches, and compares the two in the end. Each batch is written together with a mark of
-how many records there are. So a move that was stopped or killed continues where it was, and a crawl sees that a store is an unfinished copy.
+the number of records. So a move that was stopped or killed continues, and a crawl detects an unfinished copy.
 
-`dump` writes them to one file, which is a source to be moved from. After a line that names the format come a header, the records and a
+`dump` writes them to one file, which can be the source of a move. After a line that names the format come a header, the records and a
 trailer, each after its length and its CRC-32 in four bytes each. The trailer has the number of records of each kind and a checksum over all
-of them: what is cut off or damaged is noticed.
+of them: truncation and damage are detected.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import Counts, RobotsEntry
 
 FORMAT = 3
-"""Of the records: another number whenever a kind or a field is added, changed or taken out."""
+"""Format of the records: changed whenever a kind or a field is added, changed or removed."""
 NOT_KEPT = ("moving", "born", "durable", "sessions")
-"""Names of metadata about a store and not about what is in it; sessions are kept otherwise in each kind of store."""
+"""Names of metadata about the store, not its contents; each kind of store keeps sessions differently."""
 MOVING = "moving"
 """The name of the mark among the metadata of a store."""
 RECORDS = 500
 BYTES = 4_000_000
-"""At most so much is written at once."""
+"""Maximal bytes written at once."""
 _FIRST_LINE = b"crawlspace dump\n"
 _MOST_BYTES = 1 << 30
 """Bytes of a record: a larger size is damage."""
 
 
 class SiteRecord(msgspec.Struct, array_like=True, tag="sites"):
-    """What is known of a site without its URLs; only for sites of which anything is."""
+    """The state of a site, without its URLs; only for sites that have any."""
 
     site: str
     wait_until: int | None = None
@@ -61,7 +61,7 @@ class RobotsRecord(msgspec.Struct, array_like=True, tag="robots.txt files"):
 
 
 class UrlRecord(UrlState, array_like=True, tag="URLs"):
-    """A URL with all that is kept of it. `lease_until` is None."""
+    """A URL with all its stored data. `lease_until` is None."""
 
     links: bytes = b""
     """Keys of eight bytes each, least significant first."""
@@ -78,7 +78,7 @@ class UrlRecord(UrlState, array_like=True, tag="URLs"):
     link_metadata: str | None = None
     inherited_from: int | None = None
     inherited_mark: int | None = None
-    """When it was last due for its inherited metadata, see `inherited_metadata.due_at`."""
+    """When it was last due because of inherited metadata, see `inherited_metadata.due_at`."""
 
 
 class RefusedLinksRecord(msgspec.Struct, array_like=True, tag="refused links"):
@@ -109,7 +109,7 @@ class OrderRecord(msgspec.Struct, array_like=True, tag="index orders"):
     reason: str | None = None
     """Why it is parked."""
     document: Document | None = None
-    """What is to be pushed, whatever becomes of the URL; without its URL."""
+    """The document to push, independent of the URL's later state; without its URL."""
 
 
 class ValueRecord(msgspec.Struct, array_like=True, tag="values"):
@@ -126,10 +126,10 @@ encode = msgspec.msgpack.Encoder().encode
 
 
 class Summary:
-    """What a stream of records comes to: how many there are of each kind, a checksum over them, and the numbers of `Store.counts`."""
+    """The totals of a stream of records: their numbers by kind, checksums, and the numbers of `Store.counts`."""
 
     def __init__(self, report: Callable[[int], None] = lambda _: None) -> None:
-        """`report` is called now and then with the number of URLs so far."""
+        """`report` is called periodically with the number of URLs so far."""
         self._report = report
         self._checksums: dict[str, blake2b] = {}
         self._numbers: Counter[str] = Counter()
@@ -161,7 +161,7 @@ class Summary:
 
     @property
     def counts(self) -> Counts:
-        """What `Store.counts` is to return of a store with these records."""
+        """Return what `Store.counts` must return for a store with these records."""
         names = ("indexed", "outbox", "parked", "retrying", "held", "left_to_others", "orphaned", "duplicates")
         numbers = {name: self._numbers[name] for name in names}
         return Counts(
@@ -195,29 +195,29 @@ class Summary:
 
 
 class CopyMark(msgspec.Struct, frozen=True):
-    """How far a move has come; stands in the unfinished copy."""
+    """The progress of a move, stored in the unfinished copy."""
 
     source: str
     version: str
-    """Of the source: what was copied of another version is of no use."""
+    """Of the source: a copy of another version is discarded."""
     records: int = 0
-    """So many are copied."""
+    """Number of copied records."""
 
     def encoded(self) -> str:
         return msgspec.json.encode(self).decode()
 
 
 class CopySource(Protocol):
-    """What a collection is copied from. All that is read and written may raise StoreError and its kinds."""
+    """The source of a copy. Reading and writing may raise StoreError and its subclasses."""
 
     name: str
-    """For people, and to recognise it; without password."""
+    """For messages, and to recognise it; without password."""
 
     def version(self) -> str:
-        """Another text whenever anybody has written since."""
+        """A text that changes whenever the source is written to."""
 
     def mark(self) -> CopyMark | None:
-        """Where this is an unfinished copy: how far it has come."""
+        """The progress, if this is an unfinished copy."""
 
     def count(self) -> int:
         """Known URLs."""
@@ -230,7 +230,7 @@ class CopyTarget(CopySource, Protocol):
     """A store to which a collection is moved."""
 
     def write(self, batch: Sequence[Record], mark: CopyMark | None) -> None:
-        """Add records and set the mark, as a whole or not at all; None: the copy is done."""
+        """Add records and set the mark, atomically; None: the copy is complete."""
 
     def clear(self) -> None:
         """Remove an unfinished copy."""
@@ -239,7 +239,7 @@ class CopyTarget(CopySource, Protocol):
 
 
 Report = Callable[[str, int, int], None]
-"""Takes what is being done, with how many URLs that has been done, and of how many."""
+"""Called with the present phase, the number of URLs done, and of all."""
 
 
 class Moved(NamedTuple):
@@ -249,7 +249,7 @@ class Moved(NamedTuple):
 
 
 class Header(msgspec.Struct, array_like=True, tag="header"):
-    """In another format, too, these come first."""
+    """The first fields in every format."""
 
     format: int
     collection: str
@@ -270,7 +270,7 @@ _decode: Callable[[bytes], _Part] = msgspec.msgpack.Decoder(_Part).decode
 
 
 def read_mark(encoded: str | None) -> CopyMark | None:
-    """Return a mark as it is stored; where that cannot be read, it is a mark all the same."""
+    """Return a stored mark; an unreadable one is still a mark."""
     try:
         return msgspec.json.decode(encoded, type=CopyMark) if encoded else None
     except (msgspec.MsgspecError, RecursionError):
@@ -292,16 +292,16 @@ def check_source(source: CopySource, collection: str) -> None:
     if source.mark() is not None:
         raise StoreError(f"{source.name} is itself an unfinished copy of {collection}: name the store that it is copied from")
     if not _holds_anything(source):
-        raise StoreError(f"{source.name} knows nothing of {collection}: it has never been crawled there")
+        raise StoreError(f"{source.name} has no {collection}: it has never been crawled there")
 
 
 def move(
     source: CopySource, target: CopyTarget, collection: str, *, report: Report = lambda *_: None, records: int = RECORDS
 ) -> Moved:
-    """Copy all that the source holds and compare the copy with it; a move of the same source that was stopped continues.
+    """Copy the source and compare the copy with it; a stopped move of the same source continues.
 
-    Raises StoreError where the source holds nothing, the target holds anything else, one of them is changed meanwhile, or the copy is
-    not like the source; and what reading and writing raises. The source is as it was.
+    Raises StoreError if the source is empty, the target has other contents, one of them is changed meanwhile, or the copy differs from the
+    source; and the errors of reading and writing. The source is not changed.
     """
     mark = _begun(source, target, collection)
     total = max(source.count(), 1)
@@ -317,7 +317,7 @@ def move(
         raise changed(source, collection)
     wrong = wanted.differences(found) + (["numbers"] if target.counts() != wanted.counts else [])
     if wrong:
-        target.write([], CopyMark(mark.source, ""))  # the next one starts over
+        target.write([], CopyMark(mark.source, ""))  # the next move starts over
         raise StoreError(
             f"the copy of {collection} is not like {source.name}: {', '.join(f'its {kind} differ' for kind in wrong)};"
             " nothing was changed there, please report it; the same command copies it again"
@@ -327,15 +327,15 @@ def move(
 
 
 def changed(source: CopySource, collection: str) -> StoreLocked:
-    """Return the error for a source that somebody has written to meanwhile."""
+    """Return the error for a source that was written to meanwhile."""
     return StoreLocked(
-        f"{source.name} was changed while {collection} was copied, so the copy is of no use:"
-        " run the same again while nobody else changes it"
+        f"{source.name} was changed while {collection} was copied, so the copy is unusable:"
+        " run the same command again while nobody else changes it"
     )
 
 
 def dump(source: CopySource, file: BinaryIO, collection: str) -> Moved:
-    """Write all that a store holds to a file. Raises as `move`, and OSError for the file, of which nothing is of use then."""
+    """Write the contents of a store to a file. Raises as `move`, and OSError for the file, which is unusable then."""
     check_source(source, collection)
     header = Header(FORMAT, collection, source.name, source.version(), source.count())
     summary = Summary()
@@ -354,7 +354,7 @@ class DumpReader:
     """A dump as the source of a move. The file must be seekable; `name` is its path for messages."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
-        """Raises StoreDamaged for what is no dump, and StoreVersionError for one of another format."""
+        """Raises StoreDamaged for a file that is no dump, and StoreVersionError for another format."""
         self.name = name
         self._file = file
         self._read = 0
@@ -409,7 +409,7 @@ class DumpReader:
 
 
 def _begun(source: CopySource, target: CopyTarget, collection: str) -> CopyMark:
-    """Return the mark to go on from; a copy that is of no use any more is removed."""
+    """Return the mark to continue from; an obsolete copy is removed."""
     if source.name == target.name:
         raise StoreError(f"{collection} is to be moved from {source.name} to the same: name two stores")
     check_source(source, collection)
@@ -433,12 +433,12 @@ def _begun(source: CopySource, target: CopyTarget, collection: str) -> CopyMark:
 
 
 def _holds_anything(source: CopySource) -> bool:
-    """Return whether there is anything but metadata."""
+    """Return whether there are records besides metadata."""
     return any(not isinstance(one, ValueRecord) or one.table != "meta" for one in source.records())
 
 
 def _batches(found: Iterable[Record], summary: Summary, done: int, most: int) -> Iterator[list[Record]]:
-    """Add all records to the summary, and yield those after the first `done` in lists of one kind: so many, or fewer where they are large."""
+    """Add all records to the summary, and yield those after the first `done` in lists of one kind, shorter if records are large."""
     batch: list[Record] = []
     size = 0
     for number, record in enumerate(found):

@@ -1,4 +1,4 @@
-"""What an administrator wants done about errors, by status code: CRAWLSPACE_HTTP_ERRORS in the form that FAST's crawler had.
+"""Error handling by status code: CRAWLSPACE_HTTP_ERRORS in the form of FAST's crawler.
 
 {"404": "DELETE", "4xx": "DELETE", "5xx": "DELETE:10, RETRY:3", "ttl": "DELETE:3", "net": "DELETE:3, RETRY:1", "int": "KEEP"}
 """
@@ -17,8 +17,8 @@ from crawlspace.text import quoted
 NAME = "CRAWLSPACE_HTTP_ERRORS"
 _NEVER_DELETE = (Status.LOGGED_OUT, Status.NOT_RENDERED, Status.PROXY_FAILED)
 OWN_ERRORS = frozenset(int(status) for status in Status if 611 <= status <= 699 and status not in _NEVER_DELETE)
-"""Our own codes that are errors of a fetch, and not a decision about a URL. A refused log-in, a browser or a proxy that fails never deletes
-anything."""
+"""Our own codes that are errors of a fetch, not decisions about a URL. A refused log-in, or a failing browser or proxy, never deletes a
+document."""
 CLASSES = {
     "4xx": frozenset(range(400, 500)),
     "5xx": frozenset(range(500, 600)),
@@ -41,7 +41,7 @@ MOST_RETRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class ErrorRule:
-    """`keep`: never delete. Otherwise delete after `after` errors in a row, one a run; `retries` tries more in a run, None = as usual."""
+    """`keep`: never delete. Otherwise delete after `after` errors in a row, one a run; `retries`: additional tries in a run, None = as usual."""
 
     keep: bool
     after: int = 1
@@ -76,7 +76,7 @@ def read_error_rules(value: object) -> ErrorRules:
 
 
 def read_retry_codes(value: object) -> frozenset[int] | None:
-    """Read Scrapy's RETRY_HTTP_CODES: a list, or text with commas. None: those that are retried anyway. Raises SettingError."""
+    """Read Scrapy's RETRY_HTTP_CODES: a list, or text with commas. None: the default codes. Raises SettingError."""
     if value is None:
         return None
     listed = [code.strip() for code in value.split(",") if code.strip()] if isinstance(value, str) else value
@@ -130,9 +130,9 @@ class DeletionLimit:
     count: int
 
     def most(self, indexed: int) -> int:
-        """Return the largest number of deletions that is allowed while so many documents are indexed."""
+        """Return the largest allowed number of deletions for a number of indexed documents."""
         return max(self.count, indexed * self.percent // 100)
 
     def allows(self, deletions: int, *, indexed: int) -> bool:
-        """Return whether so many deletions are not too many; `indexed` is the number of documents before them."""
+        """Return whether a number of deletions is allowed; `indexed` is the number of documents before them."""
         return deletions <= self.most(indexed)

@@ -1,7 +1,7 @@
-"""Metadata that URLs inherit from the pages that link to them: all of it is decided here, as pure functions over what a store has.
+"""Metadata that URLs inherit from the pages that link to them: pure functions over stored data make all decisions.
 
 All URLs that a page links to, except itself, inherit one JSON object of fields. The first page that links to a URL with metadata is its
-source page, until a later fetch of that same page changes this: its metadata is different, it does not link there any more, or it is gone.
+source page, until a later fetch of that page changes this: its metadata is different, it does not link there any more, or it is gone.
 Only then another page becomes the source page, at its next fetch. So two pages with different metadata for one URL do not alternate.
 
 A document that was stored before its inherited metadata changed is due at once, but not twice a day under the same rules: otherwise pages
@@ -25,7 +25,7 @@ _RULES_BITS = 24
 
 
 class LinkMetadataChange(NamedTuple):
-    """The metadata of a page from now on, and the keys of the URLs that inherit it."""
+    """The new metadata of a page, and the keys of the URLs that inherit it."""
 
     links: Sequence[int]
     link_metadata: str | None
@@ -43,16 +43,16 @@ class RecordedPage:
     rules: int = 0
     """The generation of rules of its last fetch."""
     change: LinkMetadataChange | None = None
-    """What changes for the URLs that inherit from it; None where nothing does."""
+    """The change for URLs that inherit from it; None without one."""
     is_unchanged: bool = False
-    """It was fetched and is as before: its links inherit what they inherited before."""
+    """It was fetched and is unchanged: its links inherit the same as before."""
     fetched_with: str | None = None
-    """What it inherited itself when it was leased."""
+    """What it inherited when it was leased."""
     forgotten: bool = False
 
 
 class InheritingUrl(NamedTuple):
-    """A URL with what it inherits; `source_page` is an id, None where it has none."""
+    """A URL with its inherited metadata; `source_page` is an id or None."""
 
     id: int
     key: int
@@ -61,7 +61,7 @@ class InheritingUrl(NamedTuple):
 
 
 class StoredDocument(NamedTuple):
-    """A URL with the fields of its document; `mark` tells when it was last due for its inherited metadata (`due_at`)."""
+    """A URL with the fields of its document; `mark` encodes when it was last due because of inherited metadata (`due_at`)."""
 
     state: UrlState
     fields: Mapping[str, str]
@@ -69,7 +69,7 @@ class StoredDocument(NamedTuple):
 
 
 class StoredMetadata(Protocol):
-    """What a store has of inherited metadata, as it is before a batch. Ids that are not stored are left out."""
+    """Inherited metadata in a store, before a batch. Ids that are not stored are left out."""
 
     def link_metadata(self, pages: Collection[int]) -> Mapping[int, str]:
         """Return the metadata that links of pages inherit, for those that have any."""
@@ -98,12 +98,12 @@ class DueAgain(NamedTuple):
 
 @dataclass(slots=True)
 class MetadataChanges:
-    """What a store writes."""
+    """The changes that a store writes."""
 
     link_metadata: dict[int, str | None] = field(default_factory=dict)
-    """By id of the page; None: none any more."""
+    """By id of the page; None removes it."""
     inherited: dict[int, tuple[InheritingUrl, InheritingUrl]] = field(default_factory=dict)
-    """URLs as they were and as they are to be, by id."""
+    """URLs before and after, by id."""
     due: list[DueAgain] = field(default_factory=list)
 
     def add_to(self, effects: Effects) -> None:
@@ -111,7 +111,7 @@ class MetadataChanges:
 
 
 class _Outdated(NamedTuple):
-    """What a URL inherited when its document was made, and the generation of rules under which that has changed."""
+    """What a URL inherited when its document was stored, and the generation of rules under which that has changed."""
 
     before: str | None
     rules: int
@@ -135,9 +135,9 @@ def recorded_pages(changes: Iterable[Change], keys: Mapping[int, int]) -> list[R
 
 
 def link_metadata_change_of(change: Change) -> LinkMetadataChange | None:
-    """Return what changes for the URLs that inherit from the page of a change; None where nothing does.
+    """Return the change for URLs that inherit from the page of a change; None without one.
 
-    A page with noindex may be a source page, one outside the crawl space may not. Where a change of the rules excludes many pages,
+    A page with noindex may be a source page, one outside the crawl space may not. If a change of the rules excludes many pages,
     `dropped` removes it for all of them at once."""
     if change.forget:
         return NO_LINK_METADATA
@@ -151,7 +151,7 @@ def link_metadata_change_of(change: Change) -> LinkMetadataChange | None:
 
 
 def metadata_changes(pages: Sequence[RecordedPage], stored: StoredMetadata, *, now: int) -> MetadataChanges:
-    """Return what changes in the metadata of URLs, and which documents are due for it, after a batch was recorded."""
+    """Return the changes of inherited metadata, and the documents due because of them, after a batch was recorded."""
     changes = MetadataChanges()
     outdated: dict[int, _Outdated] = {}
     before = stored.link_metadata([page.id for page in pages])
@@ -194,9 +194,9 @@ def metadata_changes(pages: Sequence[RecordedPage], stored: StoredMetadata, *, n
 
 
 def dropped(urls: Iterable[InheritingUrl], source_pages: Mapping[int, int | None], stored: StoredMetadata) -> MetadataChanges:
-    """Return what changes where these URLs lose metadata that has no source page, or one that the rules exclude.
+    """Return the changes when these URLs lose metadata without a source page, or with one that the rules exclude.
 
-    `source_pages` has the status of each stored source page. What had the metadata is due since its last fetch."""
+    `source_pages` has the status of each stored source page. Documents with the metadata are due since their last fetch."""
     changes = MetadataChanges()
     for url in urls:
         if url.inherited is not None and (
@@ -215,9 +215,9 @@ def dropped(urls: Iterable[InheritingUrl], source_pages: Mapping[int, int | None
 
 
 def shows_other(fields: Mapping[str, str], before: str | None, inherited: str | None) -> bool:
-    """Whether a document with these fields, made while its URL inherited `before`, would have others with what it inherits now.
+    """Return whether a document with these fields, stored while its URL inherited `before`, would differ with its present inheritance.
 
-    A field that is neither missing nor as it was inherited is the document's own: it stays, whatever is inherited.
+    A field that is neither missing nor inherited is the document's own and always stays.
     """
     old, new = unpacked(before), unpacked(inherited)
     if any(name not in fields or fields[name] == old.get(name) != value for name, value in new.items()):
@@ -226,7 +226,7 @@ def shows_other(fields: Mapping[str, str], before: str | None, inherited: str | 
 
 
 def due_at(now: int, rules: int, last: int | None, fetched_at: int | None) -> tuple[int, int]:
-    """Return when a URL is fetched again because its inherited metadata changed, and its mark from then on.
+    """Return when a URL is fetched again because its inherited metadata changed, and its new mark.
 
     `rules` is the generation of rules of the source page; `last` is the mark of the last time, which stays if that was the same day.
     """
@@ -235,7 +235,7 @@ def due_at(now: int, rules: int, last: int | None, fetched_at: int | None) -> tu
 
 
 def may_be_due(state: UrlState) -> bool:
-    """Whether a URL has a document or passes metadata on, and is not in flight."""
+    """Return whether a URL has a document or passes metadata on, and is not in flight."""
     return state.state in (State.DONE, State.REDIRECTED) and state.lease_until is None and state.next_fetch is not None
 
 
@@ -252,7 +252,7 @@ def _is_unchanged(change: Change) -> bool:
 def _offers(
     pages: Iterable[RecordedPage], before: Mapping[int, str], stored: StoredMetadata
 ) -> dict[int, tuple[str, RecordedPage]]:
-    """Return by key the metadata that a URL without a source page inherits, and from which page: the first one that links to it."""
+    """Return by key the metadata that a URL without a source page inherits, and the page: the first one that links to it."""
     offering: list[tuple[str, RecordedPage]] = []
     for page in pages:
         metadata = before.get(page.id) if page.change is None else page.change.link_metadata
@@ -269,7 +269,7 @@ def _offers(
 
 
 def _due_again(document: StoredDocument, outdated: _Outdated, inherited: str | None, now: int) -> DueAgain | None:
-    """Return when a document is due whose inherited metadata changed since it was made, or a redirect that passes it on."""
+    """Return when a document, or a redirect that passes metadata on, is due because its inherited metadata has changed."""
     state = document.state
     if not may_be_due(state) or state.next_fetch is None:
         return None

@@ -1,7 +1,7 @@
-"""What becomes of a URL: one pure function from its state and the outcome of a fetch to its new state and an index order.
+"""The lifecycle of a URL: one pure function from its state and the outcome of a fetch to its new state and an index order.
 
-Every fetch goes through `advance`, so what an error means is decided in one place. A deletion that may be due to the host's fault, or
-comes with too many others, is held: the URL stays known, and is refreshed, until the page answers or a person decides.
+Every fetch goes through `advance`, so errors are interpreted in one place. A deletion that may be the host's fault, or one of too many, is
+held: the URL stays known, and is refreshed, until the page answers or a person decides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from crawlspace.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The new state and the order for the index; `forget` removes the URL once the order is given."""
+    """The new state and the order for the index; `forget` removes the URL after the order."""
 
     state: UrlState
     order: Op | None = None
@@ -33,13 +33,13 @@ class Transition:
 
 _NEVER_AGAIN = frozenset({Status.EXCLUDED, Status.EXCLUDED_HERE})
 _MOST_WITH_COOKIE = 2
-"""Retries of a redirect that sets a cookie: one in a run, and one more where that run ended before it; its cookies are gone with it."""
+"""Retries of a redirect that sets a cookie: one in a run, and one more if the run ended first, which loses its cookies."""
 MOST_DETAIL = 300
-"""Characters that are kept of the detail of an error."""
+"""Maximal stored characters of the detail of an error."""
 
 
 def kept_detail(detail: str) -> str | None:
-    """Return what is kept of the detail of an error: printable, without user information and passwords; None for none."""
+    """Return the detail of an error to be stored: printable, without user information and passwords; None if empty."""
     return printable(detail, most=MOST_DETAIL) or None if detail else None
 
 
@@ -52,10 +52,10 @@ def advance(
     site: Health = NEW_SITE,
     is_small_site: bool = False,
 ) -> Transition:
-    """Return what follows from an outcome. `state` is as it was when the URL was leased, and is not changed.
+    """Return the transition by an outcome. `state` is that of the URL when it was leased, and is not changed.
 
     `site` is the health of the site before this fetch; of several attempts at one URL in a run, only the first counts there.
-    `is_small_site`: it has so few pages that any number of them may be gone at once.
+    `is_small_site`: it has so few pages that all of them may be gone at once.
     """
     kind = outcome.kind
     if kind is OutcomeKind.UNCHANGED and not outcome.conditional:
@@ -74,7 +74,7 @@ def advance(
 
 
 def withhold(state: UrlState, transition: Transition) -> Transition:
-    """Return a transition that would delete a document, with the deletion held for approval: there were too many."""
+    """Return a transition with its deletion held for approval, because there were too many."""
     after = transition.state
     if after.status in _NEVER_AGAIN:
         stays = state if state.checksum is not None else after  # without a document it may be pending, and would be fetched again
@@ -93,9 +93,9 @@ def withhold(state: UrlState, transition: Transition) -> Transition:
 
 
 def rebuilt(state: UrlState, transition: Transition) -> Transition:
-    """Return the transition of an outcome that was made of a stored response: what only a fetch shows stays as it was.
+    """Return the transition of an outcome that was rebuilt from a stored response: data that only a fetch provides stays.
 
-    A page that has failed since then stays a failed one, with another document.
+    A page that has failed since stays failed, with another document.
     """
     after = transition.state
     failed = state.state is State.FAILED and after.checksum is not None
@@ -118,14 +118,14 @@ def rebuilt(state: UrlState, transition: Transition) -> Transition:
 
 
 def remembered(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
-    """Return the state of a URL that is gone and stays known: it is fetched with an unconditional GET after the shortest interval."""
+    """Return the state of a URL that is gone and stays known: it is fetched unconditionally after the shortest interval."""
     interval = policy.refresh_min_s
     due = next_fetch(now, interval, policy)
     return _without_validators(structs.replace(state, interval_s=interval, next_fetch=due, rules=0), before=state)
 
 
 def approved(state: UrlState, *, now: int) -> Transition:
-    """Return what follows when a person approves a held deletion."""
+    """Return the transition when a person approves a held deletion."""
     if state.held is Held.RULES and state.held_mark:
         return Transition(unindexed(state, now), Op.DELETE)
     if state.held is Held.RULES:
@@ -136,16 +136,16 @@ def approved(state: UrlState, *, now: int) -> Transition:
 
 
 def discarded(state: UrlState, *, next_run: int) -> Transition:
-    """Return what follows when a person discards a held deletion: the document stays, and its errors are counted from 0 again.
+    """Return the transition when a person discards a held deletion: the document stays, and its errors are counted from 0.
 
-    An orphan stays one, as if since the run with the number `next_run`.
+    An orphan stays one, counted from run `next_run`.
     """
     orphaned = None if state.orphaned is None else next_run
     return Transition(structs.replace(state, errors=0, retries=0, lease_until=None, held=None, held_mark=0, orphaned=orphaned))
 
 
 def excluded(state: UrlState, status: Status) -> UrlState:
-    """Return the state of a URL that is outside the crawl space: nothing of its page is kept, and it is never due."""
+    """Return the state of a URL outside the crawl space: no data of its page is kept, and it is never due."""
     return structs.replace(state, **EXCLUDED, status=int(status))
 
 
@@ -166,15 +166,15 @@ def has_failed(state: UrlState) -> bool:
 
 
 def pending_again(state: UrlState) -> UrlState:
-    """Return the state of a URL that is crawled as if it had just been found."""
+    """Return the state of a URL that is crawled as if newly found."""
     new = excluded(state, Status.EXCLUDED)
     return structs.replace(new, state=State.PENDING, status=None, rules=0)
 
 
 def imported_error(state: UrlState) -> UrlState:
-    """Return the state of a URL that another crawler has tried in vain: it is never due until a person resets it.
+    """Return the state of a URL that failed in another crawler: it is never due until a person resets it.
 
-    It has no status, because nothing is known of the error. A document that it has stays in the index.
+    It has no status, because the error is unknown. Its document stays in the index.
     """
     return structs.replace(
         state,
@@ -192,7 +192,7 @@ def imported_error(state: UrlState) -> UrlState:
 
 
 def is_imported_error(state: UrlState) -> bool:
-    """Return whether a URL is as `imported_error` returned it."""
+    """Return whether a URL has the state of `imported_error`."""
     return state.state in (State.GONE, State.FAILED) and state.status is None and state.next_fetch is None
 
 
@@ -207,15 +207,15 @@ def _document(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int
 
 
 def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int) -> Transition:
-    """The page is as before; one that failed for a while is a document again. New validators replace the old ones."""
+    """The page is unchanged; after failures it is a document again. New validators replace the old ones."""
     into, status = (state.state, state.status) if state.checksum is None else (State.DONE, status_of_document(state))
-    if outcome.needs_body:  # an unconditional GET follows at once, which ends the round; nothing has failed
+    if outcome.needs_body:  # an unconditional GET follows at once and ends the round; nothing has failed
         whole = structs.replace(state, state=into, status=status, next_fetch=now, retries=max(1, state.retries))
         whole.lease_until = whole.etag = whole.last_modified = None
         if into is not state.state:
             whole.detail = None
         whole.rules = 0
-        if state.held is Held.HOST:  # the site has answered; that must not confirm the deletion
+        if state.held is Held.HOST:  # the site has answered, which must not confirm the deletion
             whole.held, whole.held_mark = None, 0
         return Transition(whole, retry=True)
     new = _finished(state, into, status, policy, now, changed=False)
@@ -224,7 +224,7 @@ def _unchanged(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: in
 
 
 def _left(state: UrlState, outcome: Outcome, into: State, policy: RecrawlPolicy, now: int) -> Transition:
-    """The response is no document for the index: a document it had there is deleted at once."""
+    """The response is no document for the index: an indexed document is deleted at once."""
     order = _delete_of(state)
     if outcome.status in _NEVER_AGAIN:
         stays = outcome.status == Status.EXCLUDED_HERE
@@ -246,9 +246,9 @@ def _error(
 ) -> Transition:
     """An error is retried within the run, then counted; at a refresh, the last allowed one deletes and forgets the URL.
 
-    A refusal, a redirect or text that is doubted, or a page that is missing together with most of its site, counts as the host's failure
-    as long as the URL has a document. It is not retried at once where a retry could confirm nothing. A redirect that leads back to itself is
-    retried once in a run if it sets a cookie, with that.
+    A refusal, a redirect or text that is not trusted, or a page that is missing together with most of its site, counts as the host's failure
+    as long as the URL has a document. It is not retried at once if a retry could confirm nothing. A redirect loop is retried once in a run
+    with its cookie, if it sets one.
     """
     passing = outcome.kind is OutcomeKind.FAILED
     failing = site.is_failing(policy.host_failed_percent, own=1 if has_failed(state) else 0)
@@ -263,7 +263,7 @@ def _error(
     keep = False
     if rule is not None:
         borne, keep, retries = rule.after, rule.keep, rule.retries
-    of_proxy = outcome.status == Status.PROXY_FAILED  # which tells nothing about the page, or how long it has failed
+    of_proxy = outcome.status == Status.PROXY_FAILED  # which is no evidence about the page
     errors = state.errors + (not of_proxy)
     doomed = _crawled_before(state) and not keep and not of_proxy and errors >= borne
     if retries is None and outcome.status == Status.REDIRECT_LOOP:
@@ -274,7 +274,7 @@ def _error(
     held, mark = state.held, state.held_mark
     is_new_loop = outcome.status == Status.REDIRECT_LOOP != state.status
     is_other_fault = held is Held.HOST and (is_new_loop or (outcome.doubted != 0 and not outcome.is_doubted_again))
-    if doomed and may_be_the_hosts and (held is None or is_other_fault):  # the site has to answer again
+    if doomed and may_be_the_hosts and (held is None or is_other_fault):  # the site must answer again
         held, mark = Held.HOST, site.answers
     if state.retries < retries:
         return _retry(state, outcome, policy, now, held, mark)
@@ -284,7 +284,7 @@ def _error(
         return replace(_left(state, outcome, State.GONE, policy, now), forget=True)
     into = State.FAILED if passing or state.checksum is not None or held is not None else State.GONE
     new = _finished(state, into, int(outcome.status), policy, now, changed=False)
-    # An error shows nothing about how often the page changes, and is checked soon; but a page that is missing with most of its site keeps
+    # An error is no evidence about how often the page changes, and is checked soon; but a page that is missing with most of its site keeps
     # its usual interval, so that normal answers come in between.
     if into is State.FAILED and not missing:
         new.interval_s = state.interval_s or first_interval(policy)
@@ -294,14 +294,14 @@ def _error(
 
 
 def is_confirmed(state: UrlState, site: Health) -> bool:
-    """Return whether a deletion is held for the host, and the site has answered normally since."""
+    """Return whether a deletion is held because of the host, and the site has answered normally since."""
     return state.held is Held.HOST and site.answers > state.held_mark
 
 
 def _is_missing_with_most(state: UrlState, site: Health, policy: RecrawlPolicy) -> bool:
-    """Whether a document is missing while more than half of the last fetches of its site, this one included, were.
+    """Return whether a document is missing like more than half of the last fetches of its site, this one included.
 
-    A deletion that was held for this stays held, until it is confirmed."""
+    A deletion held for this reason stays held until it is confirmed."""
     if state.checksum is None:
         return False
     if state.held is Held.HOST and state.status in MISSING:
@@ -310,7 +310,7 @@ def _is_missing_with_most(state: UrlState, site: Health, policy: RecrawlPolicy) 
 
 
 def _retry(state: UrlState, outcome: Outcome, policy: RecrawlPolicy, now: int, held: Held | None, held_mark: int) -> Transition:
-    """Wait for a retry in this run. What is known of the document stays."""
+    """Wait for a retry in this run. The data of the document stays."""
     retries = state.retries + 1
     wait = retry_wait(retries, retry_after_s=outcome.retry_after_s, policy=policy)
     new = structs.replace(
@@ -349,9 +349,9 @@ def _finished(state: UrlState, into: State, status: int | None, policy: RecrawlP
 
 
 def _without_validators(new: UrlState, *, before: UrlState) -> UrlState:
-    """A URL that has no document must be fetched with an unconditional GET: there is nothing that "unchanged" could refer to.
+    """A URL without a document must be fetched with an unconditional GET: there is nothing that could be unchanged.
 
-    So must one whose document is a file without text, because the status of the error takes the place of the one that says so.
+    So must a file without text, because the status of the error replaces the status that marks it.
     """
     if new.checksum is None or before.status == Status.UNREADABLE_FILE:
         new.etag = new.last_modified = None
@@ -359,12 +359,12 @@ def _without_validators(new: UrlState, *, before: UrlState) -> UrlState:
 
 
 def status_of_document(state: UrlState) -> int:
-    """Return the status of a document that is as before. After an error a file without text is fetched unconditionally."""
+    """Return the status of an unchanged document. After an error a file without text is fetched unconditionally."""
     return int(Status.UNREADABLE_FILE) if state.status == Status.UNREADABLE_FILE and state.state is State.DONE else 200
 
 
 def _crawled_before(state: UrlState) -> bool:
-    """Whether a round was finished before this one, so that this fetch is a refresh."""
+    """Return whether an earlier round was finished, so that this fetch is a refresh."""
     return state.interval_s is not None
 
 

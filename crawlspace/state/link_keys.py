@@ -1,4 +1,4 @@
-"""Keys of the URLs that a page leads to, as they are stored: eight bytes each, little-endian."""
+"""Encoding of the keys of the URLs that a page links to: eight bytes each, little-endian."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sys import byteorder
 
 
 def pack_keys(keys: Iterable[int]) -> bytes:
-    """Return keys as they are stored."""
+    """Return keys in their stored form."""
     packed = array("q", keys)
     if byteorder == "big":
         packed.byteswap()
@@ -25,9 +25,9 @@ def unpack_keys(targets: bytes) -> array[int]:
 
 
 def folded_links(pages: Sequence[tuple[int, bytes]], into: Mapping[int, int]) -> list[tuple[bytes, int]]:
-    """Return what pages lead to where each key of `into` is replaced by its value, and their ids; without those that stay as they are.
+    """Return the changed links of pages, with their ids, after each key of `into` is replaced by its value.
 
-    A key that occurs twice then is left once. All keys are looked up at once: page by page it takes twice as long.
+    Duplicate keys are removed. All keys are looked up at once: page by page it takes twice as long.
     """
     before = unpack_keys(b"".join(targets for _, targets in pages))
     after = pack_keys(map(into.get, before, before))

@@ -1,4 +1,4 @@
-"""Values that a store keeps by name, read as what they were written as."""
+"""Typed access to values that a store keeps by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def get_integer(store: MetaStore, name: str) -> int | None:
 
 
 def get_integers(store: MetaStore, name: str) -> set[int]:
-    """Return numbers that were written with spaces between. Raises StoreDamaged."""
+    """Return numbers that are separated by spaces. Raises StoreDamaged."""
     value = store.get_meta(name) or ""
     try:
         return {int(number) for number in value.split()}

@@ -1,4 +1,4 @@
-"""When a URL is fetched again: pure functions of its history and the policy. None means never."""
+"""Compute when a URL is fetched again, as pure functions of its history and the policy. None means never."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class RecrawlPolicy:
     max_temporary_errors: int
     """Runs in a row that ended in a temporary error before a URL is given up."""
     retry_after_max_s: float = 3600.0
-    """The longest Retry-After that is followed."""
+    """The longest Retry-After that is obeyed."""
     error_rules: ErrorRules = field(default_factory=ErrorRules)
     retry_codes: frozenset[int] | None = None
     """The HTTP codes that are retried within a run (Scrapy's RETRY_HTTP_CODES); None: temporary errors, and those that may be the host's."""
     host_fetches: int = 20
     """The number of last fetches of a site that show whether the site itself fails."""
     host_failed_percent: int = 50
-    """The share of the site's last fetches from which on a failure counts as the site's."""
+    """The percentage of failures among the site's last fetches from which a failure counts as the site's."""
     next_cycle: int | None = None
-    """When the next cycle begins, where everything is fetched once a cycle instead of after an interval of its own."""
+    """When the next cycle begins, if URLs are fetched once a cycle instead of after their own intervals."""
     start_refresh_s: int | None = None
     """The interval of start URLs; None: as that of other pages."""
     cycle_s: int = 0
@@ -41,7 +41,7 @@ class RecrawlPolicy:
     """Pages are due again after their interval, or in the next cycle. Otherwise only what failed is (CRAWLSPACE_SMART_REFRESH = False)."""
 
     def most_errors(self, status: int) -> int | None:
-        """Return how many runs in a row may end in a temporary error with a status; None: any number."""
+        """Return the maximal number of runs in a row that end in a temporary error with a status; None: any number."""
         rule = self.error_rules.of(status)
         if rule is None:
             return self.max_temporary_errors
@@ -62,33 +62,33 @@ def next_interval(interval_s: int | None, *, changed: bool, policy: RecrawlPolic
 
 
 def interval_of(state: UrlState, *, changed: bool, policy: RecrawlPolicy) -> int:
-    """Return the interval of a URL after a finished round: a start URL has one of its own."""
+    """Return the interval of a URL after a finished round: a start URL may have its own."""
     if state.depth == 0 and policy.start_refresh_s is not None:
         return policy.start_refresh_s
     return next_interval(state.interval_s, changed=changed, policy=policy)
 
 
 def next_fetch(now: int, interval_s: int, policy: RecrawlPolicy) -> int:
-    """When a URL is due after a round that ended now: after its interval.
+    """Return when a URL is due after a round that ended now: after its interval.
 
-    With cycles, the begin of a cycle makes it due; this is the time at which it would be due otherwise.
+    With cycles, the start of a cycle makes it due; this is the time at which it would be due otherwise.
     """
     return now + interval_s if policy.next_cycle is None else max(now, policy.next_cycle) + policy.cycle_s
 
 
 def next_refresh(now: int, interval_s: int, policy: RecrawlPolicy) -> int:
-    """When a page is due by its age, after a round that ended now without an error. What else makes it due writes a time of its own."""
+    """Return when a page is due by age, after a round that ended now without an error."""
     due = next_fetch(now, interval_s, policy)
     return due if policy.due_by_age else due + NOT_DUE_BY_AGE
 
 
 def error_wait(errors: int, *, interval_s: int, policy: RecrawlPolicy) -> int:
-    """Return the seconds to the refresh after that many rounds in a row that ended in an error: growing, from the shortest interval to its own."""
+    """Return the seconds until the refresh after `errors` failed rounds in a row: growing, from the shortest interval to its own."""
     return min(interval_s, round(ldexp(policy.refresh_min_s, min(max(errors, 1) - 1, 60))))
 
 
 def retry_wait(retries: int, *, retry_after_s: float | None, policy: RecrawlPolicy) -> int:
-    """Return the seconds before retry number `retries`: growing, and never less than the host asked for."""
+    """Return the seconds before retry number `retries`: growing, and never less than the host requested."""
     wait = min(ldexp(policy.retry_wait_s, min(retries - 1, 60)), policy.retry_after_max_s)
     if retry_after_s is not None:
         wait = max(wait, min(retry_after_s, policy.retry_after_max_s))
@@ -96,7 +96,7 @@ def retry_wait(retries: int, *, retry_after_s: float | None, policy: RecrawlPoli
 
 
 def site_wait(retries: int, retry_after_s: float | None, *, policy: RecrawlPolicy) -> float:
-    """Return the seconds in which nothing of a site is fetched after it asked for that: its Retry-After, else as before a retry."""
+    """Return the seconds for which a site is paused at its request: its Retry-After, else as before a retry."""
     if retry_after_s is None:
         return retry_wait(retries + 1, retry_after_s=None, policy=policy)
     return min(retry_after_s, policy.retry_after_max_s)

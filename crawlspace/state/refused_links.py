@@ -1,11 +1,11 @@
 """How many links of a page were refused, by reason: kept with the page, as a text such as `d3e12`.
 
-So a change that loosens a check finds the pages whose links it may admit now, and the numbers of a collection are the sums over its pages
-as last fetched. A letter stands for each reason, and before its number; the store adds and subtracts by letter.
+So a change that loosens a check finds the pages whose links it may admit now, and the numbers of a collection are the sums over its pages as
+last fetched. Each reason has a letter, before its number; the store adds and subtracts by letter.
 
-Beside the numbers the store keeps a sample of these links, each with its page and rule. It is bounded by reason and host. The store drops the
-entries of a page that is read again, or of which no link is refused any more. All else is left to whoever reads it: an entry may be
-of a page that is gone, and the rules may admit the URL by now.
+The store also keeps a sample of these links, each with its page and rule, bounded by reason and host. It drops the entries of a page that is
+fetched again, or has no refused links any more. Other checks are left to readers: the page of an entry may be gone, and the rules may admit
+its URL by now.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import NamedTuple
 from crawlspace.decision import Reason
 
 LINKS_OF_HOST = 20
-"""Entries of the sample for a reason and a host: the last ones."""
+"""Maximal entries of the sample for a reason and a host: the last ones."""
 HOSTS_OF_REASON = 1_000
-"""Hosts in the sample for a reason: those to which an entry was added last."""
+"""Maximal hosts in the sample for a reason: those to which an entry was added last."""
 
 
 class RefusedLink(NamedTuple):

@@ -1,7 +1,7 @@
-"""Which pages need a browser, learned for each group of pages from what rendering changed of some of them.
+"""Learn for each group of pages whether they need a browser, from the results of rendering some of them.
 
-A group is the pages of a site in one folder, or below it, two folders deep at most. What looks like a script shell is rendered, until
-that turns out to be of no use. Of what does not look like one, a sample is rendered; when that shows that such pages gain too, all are.
+A group is the pages of a site in one folder, or below it, two folders deep at most. Pages that look like a script shell are rendered until
+that proves useless. Of the others a sample is rendered; when those gain too, all are rendered.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from crawlspace.urls import Url
 
 MAX_GROUPS = 2_000
 CHECK_EVERY = 50
-"""Of pages that are not rendered, each so many-th is, as a sample."""
+"""Of pages that are not rendered, every CHECK_EVERY-th is, as a sample."""
 SHELLS_IN_VAIN = 5
-"""Shells of a group that are rendered before none is, where none of them gained anything."""
+"""Shells of a group after which no more are rendered, if none of them gained anything."""
 SHELLS_IN_VAIN_LATER = 20
-"""The same in a row, where some have gained before."""
+"""The same in a row, if some have gained before."""
 PAGES_IN_VAIN = 10
-"""Pages in a row that gained nothing, after which no longer all pages of the group are rendered."""
+"""Pages in a row that gained nothing, after which not all pages of the group are rendered any more."""
 GAINED_WORDS = 20
 GAINED_SHARE = 1.5
 GAINED_LINKS = 3
 EMPTY_WORDS = 5
-"""A page with fewer words than that shows nothing yet: so many more, or one link more, are all that it may have."""
+"""A page with fewer words is empty: EMPTY_WORDS more, or one more link, may be all that it has."""
 FOLDERS = 2
 _LONGEST_GROUP = 200
 _DIGITS = re.compile(r"\d+")
@@ -65,7 +65,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What came of rendering a page."""
+    """The result of rendering a page."""
 
     words_before: int
     words_after: int
@@ -73,13 +73,13 @@ class Rendered:
     links_after: int
     seconds: float
     requests: int
-    """Of the browser, besides the page itself."""
+    """Requests of the browser, besides the page itself."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Reasons by host, of what the page wanted to load and must not; at most 20."""
+    """Reasons by host for blocked requests of the page; at most 20."""
 
     @property
     def gains(self) -> bool:
-        """Whether the page has notably more words or links for it."""
+        """Whether the page gained notably more words or links."""
         more, links = self.words_after - self.words_before, self.links_after - self.links_before
         if self.words_before < EMPTY_WORDS:
             return more >= EMPTY_WORDS or links > 0
@@ -89,7 +89,7 @@ class Rendered:
 
 
 class RenderGroup(Struct, array_like=True):
-    """What is known of one group of pages."""
+    """The learned state of one group of pages."""
 
     needs: Needs = Needs.SHELLS
     rendered: int = 0
@@ -127,7 +127,7 @@ class RenderGroup(Struct, array_like=True):
         return RenderDecision.CHECK
 
     def learn(self, *, is_shell: bool, gains: bool) -> bool:
-        """Take in what came of a page that was rendered; return whether other pages are rendered now than before."""
+        """Learn from the result of a rendered page; return whether this changes which pages are rendered."""
         before = self.needs, self.needs_browser
         self.rendered += 1
         self.gained += gains
@@ -161,7 +161,7 @@ class RenderGroup(Struct, array_like=True):
 def group_of(url: Url) -> str:
     """Return the group of a page, as `www.example.com:443/shop/item/`.
 
-    The last segment of the path is the page itself, also with a slash behind it. Numbers are all the same: they count pages.
+    The last segment of the path is the page itself, even with a slash after it. All numbers are equal: they count pages.
     """
     folders = [segment for segment in url.path.split("/") if segment][:-1][:FOLDERS]
     text = "/".join([url.site, *(_DIGITS.sub("0", segment) for segment in folders), ""])

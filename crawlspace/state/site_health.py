@@ -1,4 +1,4 @@
-"""How a site answered its last fetches: distinguishes a page that is gone from a host that is down or refuses everything.
+"""The health of a site by its last fetches: distinguishes a page that is gone from a host that is down or refuses everything.
 
 Counted in fetches, not in seconds, so that a clock that is set back changes nothing.
 """
@@ -16,15 +16,15 @@ REFUSALS = frozenset(
         HTTPStatus.UNAVAILABLE_FOR_LEGAL_REASONS,
     }
 )
-"""Answers that concern the client rather than the page: a firewall or an expired password gives them to every request."""
+"""Responses about the client rather than the page: a firewall or an expired password causes them for every request."""
 MISSING = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
-"""Answers that mean that a page is gone, as long as not most of the site answers so."""
+"""Responses that mean that a page is gone, unless most of the site returns them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """`answers` counts normal answers since the site is known. `recent` holds the last fetches as bits, the newest lowest:
-    1 for a failure or a refusal; above the oldest stands a 1 that marks where they begin. `missing` holds the same fetches:
+    1 for a failure or a refusal; a 1 above the oldest marks the beginning. `missing` holds the same fetches:
     1 for a 404 or 410, which is neither a failure nor a normal answer. `shown` holds what the last fetches of documents showed
     instead of them, the newest last: the signature of another page or text (`crawl/redirects.py`), else 0; it is empty where all are 0."""
 
@@ -44,8 +44,8 @@ class Health:
     ) -> Health:
         """Return the health after one more fetch, of which the last `window` count.
 
-        `answered`: whether a fetch that neither failed nor was missing is a normal answer. `shown`: what came instead of a document, 0 if
-        nothing did; None where the URL had no document.
+        `answered`: whether a fetch that neither failed nor was missing is a normal answer. `shown`: the signature shown instead of a document,
+        0 for none; None if the URL had no document.
         """
         recent = self.recent << 1 | failed
         pages = self.missing << 1 | missing
@@ -72,7 +72,7 @@ class Health:
         return self.missing.bit_count()
 
     def is_failing(self, percent: int, *, own: int = 0) -> bool:
-        """Whether at least so many of a hundred of the last fetches failed, `own` failures left out; so where there were none, too."""
+        """Return whether at least `percent` of the last fetches failed, without `own` failures; True if there were none."""
         return max(0, self.failures - own) * 100 >= percent * max(0, self.fetches - own)
 
     def is_mostly_missing(self, window: int) -> bool:

@@ -1,18 +1,18 @@
-"""The contract of every store, in parts by who calls them: the store remembers everything, and is the frontier's queue.
+"""The contract of every store, in parts by their callers: the store has all state, and is the frontier's queue.
 
-What becomes of a URL is decided outside (`lifecycle.py`) and written as a `Change`. Two things are computed by the store, because they
-must hold in the same transaction:
+Decisions about URLs are made outside (`lifecycle.py`) and written as a `Change`. The store computes two things, because they must be
+consistent in the same transaction:
 
-* **Known URLs.** A URL is inserted once; its depth is lowered together with the depth of what it leads to, and kept with the page that
-  gave it. A page that does not lead there any more leaves a mark (`depths.py`); no depth goes up before it is settled.
+* **Known URLs.** A URL is inserted once; its depth is lowered together with the depth of its links, and stored with the page that gave it.
+  When that page loses the link, the URL is marked (`depths.py`); no depth increases before it is settled.
 * **Duplicates.** URLs with one checksum are a group, and a page that names another page as its canonical one is in that page's group, as
   long as that page has a document and names no other page itself. Exactly one of a group is indexed: within a host the one with the
   smallest rank, between hosts the one that was first (`rank_members` in `duplicates.py`); those with the same checksum are noted on its
   document. When a group changes, the store gives the orders that keep the index right (`settle` in `duplicates.py`).
 
-What follows for **inherited metadata** is decided in `inherited_metadata.py` and written by the store: all URLs that a page links to, new or
-known, inherit the metadata of its rules. `record` returns when that is done. Where several workers share a store it is a transaction of
-its own, which whoever comes next makes up for if a worker is killed before.
+Changes of **inherited metadata** are decided in `inherited_metadata.py` and written by the store: all URLs that a page links to, new or known,
+inherit the metadata of its rules. `record` returns when that is done. Where several workers share a store it is a separate transaction,
+which the next caller completes if a worker is killed before.
 
 All stores pass the same contract suite. All times are whole seconds since 1970. Every method that writes is one transaction,
 unless `one_transaction` joins several. Methods raise
@@ -42,7 +42,7 @@ class LeaseStore(Protocol):
     """For the frontier."""
 
     def sites(self) -> Iterator[Site]:
-        """Yield every site that has something pending, due in the future, or must wait. Costs time by sites, not by URLs."""
+        """Yield every site that has pending or due URLs, or must wait. Costs time by sites, not by URLs."""
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
         """Lease up to `limit` URLs of a site until the deadline, in order of source, shift, discovery.
@@ -53,7 +53,7 @@ class LeaseStore(Protocol):
         """
 
     def release(self, ids: Iterable[int]) -> None:
-        """End leases of URLs that were not fetched; they are as before they were leased."""
+        """End leases of URLs that were not fetched, and restore them."""
 
     def reclaim(self, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
         """End the leases whose deadline has passed, except for those ids; return their number by site."""
@@ -62,18 +62,18 @@ class LeaseStore(Protocol):
         """Return the queues of a site in which unleased known URLs are due, now or later, each with the time of the first one."""
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
-        """Store that nothing of a site is fetched until then, which is in `wait_s` seconds; None ends it."""
+        """Pause a site until then, which is in `wait_s` seconds; None ends the pause."""
 
 
 class RunStore(Protocol):
-    """For the begin of a run."""
+    """For the start of a run."""
 
     def begin_run(self, at: int | None, *, resumes: bool = False) -> None:
-        """Have no known URL be leased that was fetched from that time on, except as in `due_times.py`; None: there is no such bound.
+        """Exclude known URLs fetched from that time on from leases, except as in `due_times.py`; None: no such bound.
 
         Where several workers crawl, the earliest of their times holds. URLs that were deferred in the last run may be leased again;
-        that takes many transactions, and may be interrupted. The waits of sites that gave no answer in the last run end.
-        `resumes`: the same run, which turns out to have begun then.
+        that takes many transactions, and may be interrupted. The waits of sites without a response in the last run end.
+        `resumes`: the same run, whose start is corrected.
         """
 
 
@@ -112,7 +112,7 @@ class ResultStore(Protocol):
 
 
 class RefusedLinkStore(Protocol):
-    """For whoever asks which links were refused."""
+    """For listing refused links."""
 
     def refused_links(
         self, *, reason: Reason | None = None, host: str | None = None, page: int | None = None
@@ -124,16 +124,16 @@ class RuleChangeStore(Protocol):
     """For changes of rules, settings and the clock."""
 
     changed_at_once: int
-    """How many URLs, or pages with their links, are changed with one call: others wait for it, where the store has others."""
+    """Maximal URLs, or pages with their links, changed by one call, for which other workers wait."""
 
     def reclassify(self, found: Reclassified, *, now: int) -> Effects:
         """Apply a rule change to many URLs, in one transaction, with groups and orders. Their leases end. Unknown ids are ignored."""
 
     def urls_to_fold(self, ids: Collection[int]) -> list[FoldedUrl]:
-        """Return those of some ten thousand URLs that are stored, in the order of the ids."""
+        """Return the stored ones of up to some ten thousand URLs, in the order of the ids."""
 
     def one_transaction(self) -> AbstractContextManager[None]:
-        """Make the calls that write inside a `with` statement one transaction, where a store can; else each of them stays one."""
+        """Join the writing calls inside a `with` statement into one transaction if supported; else each is one."""
 
     def drop_inherited(self) -> None:
         """Remove metadata inherited from pages that are outside the crawl space by now (760, 761), or from no stored page.
@@ -150,9 +150,9 @@ class RuleChangeStore(Protocol):
         """
 
     def schedule(self, at: int, *, fetched_by: int, after: int = 0, limit: int = AT_ONCE) -> DueChanges:
-        """Have up to `limit` known URLs that are ever due wait in source index, due at that time, in the same order.
+        """Move up to `limit` known URLs that are ever due into source index, due at that time, in the same order.
 
-        Without those fetched between `fetched_by` and then, those that somebody asks for already, and those that are being retried. What was
+        Without those fetched between `fetched_by` and then, those already requested, and those being retried. What was
         fetched more than a minute after that time was fetched before the clock was set back.
         """
 
@@ -188,26 +188,26 @@ class DepthStore(Protocol):
         """Return the next pages whose links count (`leads_on`), in order of discovery, from the one after that id on."""
 
     def set_depths(self, new: Sequence[NewDepth]) -> list[int]:
-        """Write depths in one transaction; what they lead to is not changed, and nothing becomes due.
+        """Write depths in one transaction; the depths of links don't change, and nothing becomes due.
 
-        Returns the ids of those that stay as they are: they are leased, or have another depth meanwhile.
+        Returns the ids of unchanged ones: leased, or with another depth meanwhile.
         """
 
     def relink(self, links: Mapping[int, Sequence[int]]) -> None:
         """Write the keys that pages lead to, by id, in one transaction; no depth is lowered or marked for it."""
 
     def move_links(self, into: Mapping[int, int | None]) -> None:
-        """Have pages lead to what others led to, by the ids of those, which lead nowhere any more; in one transaction.
+        """Move the links of pages to others, by the ids of the former, in one transaction.
 
-        What a page leads to already comes first. None: no page gets these links. No depth is lowered or marked for it.
+        Existing links of a page come first. None: no page gets these links. No depth is lowered or marked for it.
         """
 
     def fold_links(self, into: Mapping[int, int]) -> None:
-        """Have all pages that lead to a key of `into` lead to its value, in many transactions; no depth is lowered or marked for it."""
+        """Replace all links to a key of `into` by its value, in many transactions; no depth is lowered or marked for it."""
 
 
 class UrlStore(Protocol):
-    """For whoever looks at URLs, or changes single ones."""
+    """For reading URLs, and changing single ones."""
 
     def get(self, url: str) -> UrlState | None:
         """Return the state of a URL in normal form."""
@@ -215,7 +215,7 @@ class UrlStore(Protocol):
     def get_by_id(self, id: int) -> UrlState | None: ...
 
     def get_by_ids(self, ids: Sequence[int]) -> list[UrlState]:
-        """Return those of some thousand URLs that are stored, in the order of the ids."""
+        """Return the stored ones of up to some thousand URLs, in the order of the ids."""
 
     def links_to(self, keys: Collection[int]) -> Iterator[PageLinks]:
         """Yield the pages whose links count and that lead to one of some thousand keys, in order of discovery: one pass over all links."""
@@ -236,7 +236,7 @@ class UrlStore(Protocol):
         only those in the index whose deletion is held."""
 
     def folded_urls(self) -> Iterator[UrlState]:
-        """Return the URLs that are held for Held.FOLDED, also those that another one stands for in the index."""
+        """Return the URLs that are held for Held.FOLDED, including those represented by another one in the index."""
 
     def counts(self) -> Counts: ...
 
@@ -250,18 +250,18 @@ class UrlStore(Protocol):
         """Return those of the URLs whose document was left in the index for another collection."""
 
     def revise(self, ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
-        """Read URLs as they are now and record what `change` returns for them, in one transaction: for commands that run beside a crawl.
+        """Read URLs and record the change that `change` returns for each, in one transaction: for commands during a crawl.
 
-        `change` is called in the order of the ids, and once more for all of them where one was changed meanwhile. URLs that are not stored,
-        or for which `change` returns None, are ignored. What `change` raises is raised, and nothing has changed then.
+        `change` is called in the order of the ids, and again for all of them if one was changed meanwhile. URLs that are not stored, or for
+        which `change` returns None, are ignored. Errors of `change` are raised, and nothing has changed then.
         """
 
 
 class SiteStore(Protocol):
-    """For sites: those that cannot be reached, their documents, their robots.txt."""
+    """For sites: unreachable ones, their documents, their robots.txt."""
 
     def unreachable(self) -> list[UnreachableSite]:
-        """Return the rows of all sites that gave no answer in their last runs, by name."""
+        """Return the rows of all unreachable sites, by name."""
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
         """Write the row of a site; None removes it, because the site has answered."""
@@ -270,14 +270,14 @@ class SiteStore(Protocol):
         """Return the number of indexed documents of each of these sites. Costs time by sites, not by URLs."""
 
     def schemes(self, site: str) -> frozenset[str]:
-        """Return the schemes of the URLs of a site, and perhaps one more; all schemes where that is not known."""
+        """Return the schemes of the URLs of a site, and perhaps one more; all schemes if unknown."""
 
     def robots(self, site: str, scheme: str) -> RobotsEntry | None: ...
 
     def save_robots(self, entry: RobotsEntry) -> None: ...
 
     def forget_robots(self, *, read_after: int) -> None:
-        """Remove what was read after a time, which has not come yet."""
+        """Remove robots.txt files read after a time, which is in the future."""
 
 
 class OrderStore(Protocol):
@@ -287,10 +287,10 @@ class OrderStore(Protocol):
         """Return the next orders of a sink: deletes first, then pushes, oldest first; each push with the document as it is now, and the location
         of its records in the archive while its URL has a document.
 
-        There are fewer than the limit where their documents, as they are stored, have more than so many bytes; but always one.
+        Fewer than the limit if their stored documents exceed `most_bytes`; but always one.
 
         There is at most one order for a URL and sink: a newer one replaces an older one that is not acknowledged, so that an order is
-        neither overtaken nor sent when it is out of date. Parked orders are left out.
+        neither overtaken nor sent when outdated. Parked orders are left out.
         """
 
     def acknowledge(self, sink: str, orders: Sequence[IndexOrder]) -> None:
@@ -303,13 +303,13 @@ class OrderStore(Protocol):
         """Return the parked orders of a sink, oldest first: op, URL and reason."""
 
     def unpark(self, sink: str) -> int:
-        """Have the parked orders of a sink wait again, each where it was in the order of sending; return how many."""
+        """Unpark the orders of a sink, each at its original position; return their number."""
 
     def backlog(self, sink: str) -> int:
         """Return the number of unacknowledged orders, without parked ones."""
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
-        """Give the orders that follow to these sinks."""
+        """Set the sinks that get orders from now on."""
 
     def withdraw(self, sink: str, *, deletes: bool) -> None:
         """Remove the pushes that wait for a sink, parked ones too, and with `deletes` all of its orders."""
@@ -325,13 +325,13 @@ class OrderStore(Protocol):
 
 
 class ArchiveStore(Protocol):
-    """For the archive: which files it has, and where in them the records of URLs are."""
+    """For the archive: its files, and the locations of URLs' records."""
 
     def archive_files(self) -> dict[int, str]:
         """Return the names of all files that ever were, by number."""
 
     def add_archive_file(self, name: str) -> int:
-        """Return the number of a file, which is a new one for a new name."""
+        """Return the number of a file, a new one for a new name."""
 
     def move_archived(self, moves: Sequence[tuple[int, int, int | None]]) -> None:
         """Set the locations of URLs in the archive: id, the old one, the new one. A URL that has another one by now keeps it."""
@@ -357,7 +357,7 @@ class MetaStore(Protocol):
     def set_meta(self, name: str, value: str) -> None: ...
 
     def claim(self, name: str, *, seconds: int) -> bool:
-        """Return whether this process may do what one of those that share the store does at a time, until `end_claim`, or for so long at most."""
+        """Return whether this process may do a task that one process at a time does, until `end_claim`, or for `seconds` at most."""
 
     def end_claim(self, name: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Sites that cannot be reached: one row a site, however many URLs it has, and when its documents are shown as held."""
+"""Unreachable sites: one row a site, however many URLs it has, and when its documents count as held."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ UNREACHABLE = frozenset(
         Status.NO_DNS_ANSWER,
     }
 )
-"""The statuses of fetches to which the site gave no answer at all."""
+"""The statuses of fetches without any response of the site."""
 ALL_SCHEMES = frozenset({"http", "https"})
 
 
 @dataclass(frozen=True, slots=True)
 class UnreachableSite:
-    """A site that gave no answer in its last runs. Times are seconds since 1970."""
+    """A site without a response in its last runs. Times are seconds since 1970."""
 
     site: str
     status: int
-    """Of the last failure: one of UNREACHABLE, or what its robots.txt answered instead of rules."""
+    """Of the last failure: one of UNREACHABLE, or that of its robots.txt without rules."""
     since: int
     """When it was given up in the first of these runs."""
     runs: int
@@ -45,7 +45,7 @@ class UnreachableSite:
     def is_held(self, max_temporary_errors: int) -> bool:
         """Return whether its documents wait for approval: after so many runs, or after the first one where the host does not exist.
 
-        Where the proxy failed last, they don't: that tells nothing about the site.
+        Not if the proxy failed last, which is no evidence about the site.
         """
         if self.status == Status.PROXY_FAILED:
             return False
@@ -53,13 +53,13 @@ class UnreachableSite:
 
 
 def after_failed_run(before: UnreachableSite | None, *, site: str, status: int, now: int, detail: str = "") -> UnreachableSite:
-    """Return the row of a site after one more run in which it gave no answer."""
+    """Return the row of a site after one more run without a response."""
     since, runs = (now, 1) if before is None else (min(before.since, now), before.runs + 1)
     return UnreachableSite(site, status, since=since, runs=runs, counted_at=now, detail=kept_detail(detail) or "")
 
 
 def cause_of(status: int, detail: str = "") -> str:
-    """Return in a few words why a site gave no answer, or what it answered instead of its robots.txt."""
+    """Return a short reason why a site is unreachable, or the response in place of its robots.txt."""
     if detail and status in UNREACHABLE:
         return detail
     if status in list(Status):
@@ -68,7 +68,7 @@ def cause_of(status: int, detail: str = "") -> str:
 
 
 def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
-    """Return the state of a URL that may not be fetched because the robots.txt of its scheme cannot be read: it is due again later.
+    """Return the state of a URL that must not be fetched because the robots.txt of its scheme cannot be read: it is due later.
 
     This is no error of the URL. A pending one becomes failed (741).
     """
@@ -81,10 +81,10 @@ def postponed(state: UrlState, *, policy: RecrawlPolicy, now: int) -> UrlState:
 def logged_out(
     state: UrlState, again_s: float | None, *, policy: RecrawlPolicy, now: int, waits: bool, detail: str = ""
 ) -> UrlState:
-    """Return the state of a URL that is shown to nobody who is not logged in. A pending one becomes failed (616).
+    """Return the state of a URL that requires a log-in. A pending one becomes failed (616).
 
-    It stays due where its site `waits` for another log-in. Else that is about this page alone, and it is due later: in this run where
-    `again_s` is not None, because that is not certain.
+    It stays due if its site `waits` for another log-in. Else only this page is concerned, and it is due later: in this run if `again_s` is
+    not None, because that is uncertain.
     """
     if state.state is State.PENDING:
         state = structs.replace(
@@ -100,9 +100,9 @@ def logged_out(
 
 
 def not_rendered(state: UrlState, *, policy: RecrawlPolicy, now: int, run_ends: bool, detail: str = "") -> UrlState:
-    """Return the state of a URL whose page was fetched and could not be rendered (617). Its document stays, however often that is so.
+    """Return the state of a URL whose page was fetched and could not be rendered (617). Its document always stays.
 
-    The next run tries it again; a crawl that does not end, after a while.
+    The next run retries it; a continuous crawl, after a while.
     """
     again_s = 1 if run_ends else round(min(policy.refresh_min_s, policy.retry_after_max_s))
     status = int(Status.NOT_RENDERED)

@@ -1,4 +1,4 @@
-"""What is read from a store, beside the state of a URL."""
+"""Data read from a store, besides the state of a URL."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from crawlspace.decision import Reason
 from crawlspace.model import Queue, Source, UrlState
 
 MOST_BYTES_AT_ONCE = 16_000_000
-"""Documents of one batch of orders, unless one is larger: a batch is in memory as a whole."""
+"""Maximal size of the documents in one batch of orders, unless one is larger: a batch is in memory as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the frontier must know of a site before it leases from it."""
+    """The state of a site that the frontier needs before it leases from it."""
 
     site: str
     pending: tuple[Queue, ...] = ()
@@ -26,15 +26,15 @@ class Site:
     due: tuple[tuple[Queue, int], ...] = ()
     """The queues in which known URLs are due, now or later, each with the time of the first one."""
     wait_until: int | None = None
-    """Nothing of it is fetched until then (Retry-After, robots.txt unavailable, a long delay)."""
+    """The site is paused until then (Retry-After, robots.txt unavailable, a long delay)."""
     wait_s: int = 0
-    """Seconds from when that was stored; 0 where that is not known."""
+    """Length of that pause in seconds when it was stored; 0 if unknown."""
 
     def left_s(self, now: float, *, longest_s: float) -> float:
         """Return the seconds that are left to wait.
 
-        Never more than when they were stored, should the clock have been set back since, and never more than `longest_s` where that
-        is not known.
+        Never more than when they were stored, in case the clock was set back since, and never more than `longest_s` if that is
+        unknown.
         """
         return max(0.0, min((self.wait_until or now) - now, self.wait_s or longest_s))
 
@@ -56,7 +56,7 @@ class KnownUrl(NamedTuple):
     depth: int
     host_as_written: str | None
     has_document: bool
-    """It has a checksum: its document is in the index, or a duplicate of it is."""
+    """It has a checksum: its document or a duplicate of it is in the index."""
     indexed: bool
     held: int | None
     never_due: bool
@@ -68,13 +68,13 @@ class KnownUrl(NamedTuple):
     archived: int | None = None
     """As in UrlState."""
     left_to_others: bool = False
-    """It has no document here, and the index has one of it, left there for another collection."""
+    """It has no document here, but the index has one, left there for another collection."""
     ordered: int = 0
     """As in UrlState."""
 
 
 class FoldedUrl(Struct, gc=False):
-    """The fields of a URL that its folding needs; read for a million of them. As in UrlState, but for the last."""
+    """The fields of a URL that its folding needs; read for a million of them. As in UrlState, except for the last."""
 
     id: int
     key: int
@@ -91,7 +91,7 @@ class FoldedUrl(Struct, gc=False):
     depth_from: int
     orphaned: int | None
     in_index: bool
-    """The index has a document of it, its own or one left there for another collection."""
+    """The index has a document of it, its own or one left for another collection."""
 
 
 def folded_url(state: UrlState, *, left_to_others: bool) -> FoldedUrl:
@@ -131,11 +131,11 @@ class Counts:
     refused: Mapping[Reason, int] = field(default_factory=dict)
     """Links that were refused, of all pages as last fetched."""
     orphaned: int = 0
-    """URLs to which no way leads from a start URL."""
+    """URLs that cannot be reached from a start URL."""
     left_to_others: int = 0
-    """URLs without a document here of which the index has one, left there for another collection; not counted in `indexed`."""
+    """URLs without a document here whose document was left in the index for another collection; not counted in `indexed`."""
     duplicates: int = 0
-    """URLs with a document that is in the index under another URL, because it is equal or names that one as canonical."""
+    """URLs whose document is indexed under another URL, because it is equal or names that one as canonical."""
 
     @property
     def has_work(self) -> bool:
@@ -145,7 +145,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one of several workers owns, and the numbers of its last report."""
+    """The sites and URLs of one of several workers, and the numbers of its last report."""
 
     host: str
     unseen_s: float

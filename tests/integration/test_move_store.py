@@ -74,7 +74,7 @@ def test_never_crawled(demo: Project, run: Run) -> None:
     assert "demo has never been crawled with a file" in ended.stderr
     ended = run("move-store", "demo", address(), "file")
     assert ended.returncode == 1
-    assert "knows nothing of demo: it has never been crawled there" in ended.stderr
+    assert "has no demo: it has never been crawled there" in ended.stderr
     assert not (demo.data / "demo" / "state.db").exists()
 
 

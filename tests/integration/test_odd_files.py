@@ -109,6 +109,6 @@ def test_an_answer_of_redis_that_is_nested_without_end(project: MakeProject) -> 
         made.store_url = f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
         run = made.crawl("demo")
         listener.shutdown(socket.SHUT_RDWR)
-    assert (run.returncode, run.stderr.count("an answer is nested too deeply"), "Traceback" in run.stderr) == (1, 1, False), (
+    assert (run.returncode, run.stderr.count("a reply is nested too deeply"), "Traceback" in run.stderr) == (1, 1, False), (
         run.stderr
     )

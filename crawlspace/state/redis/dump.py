@@ -1,6 +1,6 @@
-"""A collection on a Redis server as one side of a move; `lua/move.lua` writes what the functions keep of URLs.
+"""A collection on a Redis server as one side of a move; `lua/move.lua` writes the URLs.
 
-Which worker owns what is not moved: the first worker finds what there is to do.
+Ownership of sites is not moved: the first worker finds the work.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from crawlspace.state.views import Counts
 _PAGE = 250
 _KEYS = 1_000
 _LISTS = (("delete", Op.DELETE), ("push", Op.PUSH), ("parked", Op.DELETE), ("parked", Op.PUSH))
-"""Where the orders of a sink stand, in the order of records."""
+"""The lists of a sink's orders, in the order of records."""
 _OPS = (Op.PUSH, Op.DELETE)
 _TALLIES = {"id": "urls", "sequence": "orders"}
 """The names of the last numbers given out."""
@@ -69,9 +69,9 @@ _read_parts = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 class RedisSide:
-    """The store of a collection on the server of `client`, which decodes nothing and is this side's own.
+    """The store of a collection on the server of `client`, which decodes nothing and is not shared.
 
-    Raises StoreLocked while somebody crawls it, who has been heard of in the last `timeout_s` seconds.
+    Raises StoreLocked while a worker crawls it that has reported in the last `timeout_s` seconds.
     """
 
     def __init__(self, client: redis.Redis, collection: str, *, timeout_s: float) -> None:
@@ -190,7 +190,7 @@ class RedisSide:
             last = int(numbers[-1])
 
     def _sinks(self) -> list[str]:
-        """Those that have orders."""
+        """Return the sinks that have orders."""
         prefix = f"{self._store.server.prefix}{Prefix.OUTBOX}"
         with redis_errors():
             keys = [key.decode() for key in self._client.scan_iter(match=f"{prefix}*:url", count=_KEYS)]
@@ -211,7 +211,7 @@ class RedisSide:
                 yield ValueRecord("tally", own, int(last_number))
 
     def _get(self, key: str, fields: Sequence[_Field]) -> dict[_Field, bytes]:
-        """Return what a hash has of some fields, by field. One that is empty is not asked for each of them."""
+        """Return the values of some fields of a hash, by field. An empty hash needs one call."""
         found = self._command("HMGET", key, *fields) if fields and self._command("EXISTS", key) else [None] * len(fields)
         return {field: value for field, value in zip(fields, found, strict=True) if value is not None}
 
@@ -229,12 +229,12 @@ class RedisSide:
             commands=list(_commands(batch)),
         ):
             raise StoreLocked(
-                f"{self._collection} on {self.name} is being crawled or moved by somebody else: wait for that, and run the same again"
+                f"{self._collection} on {self.name} is being crawled or moved by another process: wait for that, and run the same command again"
             )
         self._mark = now
 
     def index_locations(self) -> dict[str, str]:
-        """Return where the indexes are that the sinks send to, by sink, among all machines."""
+        """Return the locations of the sinks' indexes, by sink, among all machines."""
         return {sink.decode(): location.decode() for sink, location in self._hash(Key.INDEX).items()}
 
     def keep_index_locations(self, locations: Mapping[str, str]) -> None:
@@ -242,7 +242,7 @@ class RedisSide:
             self._command("HSET", Key.INDEX, sink, location)
 
     def clear(self) -> None:
-        """Remove all of an unfinished copy, last of all its mark."""
+        """Remove an unfinished copy, its mark last."""
         prefix = self._store.server.prefix
         meta = f"{prefix}meta".encode()
         with redis_errors():
@@ -269,7 +269,7 @@ def address_of(client: redis.Redis | redis.RedisCluster) -> str:
 
 
 def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
-    """Yield the commands that write records, but for what `move_part` does with the URLs themselves. Keys are without their beginning."""
+    """Yield the commands that write records, except for URLs, which `move_part` writes. Keys are without their prefix."""
     values: defaultdict[tuple[str, str], list[object]] = defaultdict(list)
 
     def put(key: str, field: object, value: object) -> None:
@@ -326,7 +326,7 @@ def _place(value: ValueRecord) -> tuple[str, object]:
 
 
 def _row(url: UrlRecord) -> list[object]:
-    """Return a URL as `lua/records.lua` has it; its site has no number yet."""
+    """Return a URL in the form of `lua/records.lua`; its site has no number yet."""
     row: dict[str, object] = {name: getattr(url, name, None) for name in Row.__struct_fields__}
     row.update(
         requested_by=int(url.requested_by) or False,
@@ -341,13 +341,13 @@ def _row(url: UrlRecord) -> list[object]:
 
 
 def _packed(url: str, document: Document) -> msgspec.Raw:
-    """Return a document as it is kept with an order."""
+    """Return a document in the form that is stored with an order."""
     bare = replace(document, text="", duplicates=[])
     return raw(written([url, raw(written(bare)), document.text, *document.duplicates]))
 
 
 def _kept_document(packed: bytes | None) -> Document | None:
-    """Return the document that is kept with an order, without its URL."""
+    """Return the document that is stored with an order, without its URL."""
     document = None if packed is None else document_of([bytes_of(part) or b"" for part in _read_parts(packed)])
     return None if document is None else replace(document, url="")
 

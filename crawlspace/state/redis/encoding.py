@@ -1,8 +1,8 @@
-"""Encodes values for the functions in `lua/`, and decodes their replies: MessagePack, with nothing in it that could be executed.
+"""Encode values for the functions in `lua/`, and decode their replies: MessagePack, which contains nothing executable.
 
-A record is an array, its first element the version of its format. 64-bit numbers
-travel as 8 bytes, least significant first, because a number in Lua holds 53 bits. Bytes travel as what MessagePack calls strings, because
-the server's library has no other type: whatever their encoding, they arrive unchanged (`raw` and `bytes_of`).
+A record is an array, its first element the version of its format. 64-bit numbers are sent as 8 bytes,
+least significant first, because a number in Lua has 53 bits. Bytes are sent as MessagePack strings, because the server's library has no
+other type; they arrive unchanged in any encoding (`raw` and `bytes_of`).
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ def bytes_of(value: msgspec.Raw) -> bytes | None:
 
 
 _HEADS = {0xD9: 2, 0xDA: 3, 0xDB: 5}
-"""How long the head of a string is, by its first byte, where it is not one byte."""
+"""Length of the header of a string, by its first byte, if longer than one byte."""
 
 
-_key_of = struct.Struct("<xq").unpack  # of the key in a record, which is a string of 8 bytes behind a head of one
+_key_of = struct.Struct("<xq").unpack  # of the key in a record, a string of 8 bytes after a header of one
 
 
 def key_bytes(value: int) -> bytes:
@@ -114,7 +114,7 @@ def key_bytes(value: int) -> bytes:
 
 
 def number(value: int) -> msgspec.Raw:
-    """Return a 64-bit number as the functions take it."""
+    """Return a 64-bit number in the form of the functions."""
     return raw(key_bytes(value))
 
 
@@ -141,7 +141,7 @@ def decode_all(reply: bytes) -> list[UrlReply]:
     try:
         return _decode_all(reply)
     except UNREADABLE as error:
-        raise damaged(f"what it keeps of URLs: {error}") from error
+        raise damaged(f"its URLs: {error}") from error
 
 
 def states_of(reply: bytes) -> list[UrlState]:
@@ -150,7 +150,7 @@ def states_of(reply: bytes) -> list[UrlState]:
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """URLs that have just been leased: `rows` is an array of records, in the order of `ids`, which have commas between.
+    """URLs that have just been leased: `rows` is an array of records, in the order of `ids`, which are separated by commas.
 
     The others are ids, each followed by the representative of its group, or by its inherited metadata.
     """
@@ -171,12 +171,12 @@ def ids_of(reply: str) -> list[int]:
 
 def batch_of(reply: bytes) -> Batch:
     """Raises StoreDamaged."""
-    with understood("what it keeps of leased URLs"):
+    with understood("its leased URLs"):
         return _read_batch(reply)
 
 
 def leased(batch: Batch, site: str, until: int) -> list[UrlState] | None:
-    """Return leased URLs, with the lease that their records do not have; None where a record is damaged, so that none can be decoded."""
+    """Return leased URLs, with their lease, which their records lack; None if a record is damaged, so that none can be decoded."""
     representatives = dict(zip(map(int, batch.representatives[::2]), map(int, batch.representatives[1::2]), strict=True))
     inherited = dict(zip(map(int, batch.inherited[::2]), batch.inherited[1::2], strict=True))
     try:
@@ -234,7 +234,7 @@ def _state_of(id: int, row: Row, site: str, representative: int, inherited: str 
     if not url.startswith(("http://", "https://")) or url.find("/", 8) < 0:
         raise ValueError(f"{url[:80]!r} is no URL")
     if inherited is not None and not _is_table(inherited):
-        logger.warning("the fields that came with a link to %s are damaged: its document is without them", url)
+        logger.warning("the inherited fields of %s are damaged: its document is without them", url)
         values[_INHERITED] = None
     values[_KEY] = _key_of(values[_KEY])[0]
     values[_RANK] = with_scheme(values[_RANK], url)
@@ -293,7 +293,7 @@ def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
 
 
 def change_of(change: Change) -> dict[str, object]:
-    """Return a change as `lua/record.lua` takes it; empty values are left out."""
+    """Return a change in the form of `lua/record.lua`; empty values are left out."""
     state, document = change.state, change.document
     encoded: dict[str, object] = {"id": state.id, "state": _fields_of(state, change.archived)}
     if change.forget:
@@ -322,7 +322,7 @@ def change_of(change: Change) -> dict[str, object]:
 
 
 def document_of(reply: Sequence[bytes]) -> Document | None:
-    """Return what is pushed for a URL: from its URL, its document without text, the text, and the URLs of its duplicates."""
+    """Return the document to push for a URL: from its URL, its document without text, the text, and the URLs of its duplicates."""
     if not reply:
         return None
     with understood("a document"):
@@ -338,7 +338,7 @@ _as_row = itemgetter(*(FIELDS.index(name) if name in _SENT else len(FIELDS) for 
 
 
 def _fields_of(state: UrlState, archived: int | None) -> list[object]:
-    """Return a record as it is to be, with None for what a change does not write."""
+    """Return the new record, with None for fields that a change does not write."""
     row = list(_as_row((*astuple(state), None)))
     row[0] = FORMAT
     row[_ARCHIVED] = False if archived == NOWHERE else archived
@@ -372,7 +372,7 @@ def site_text(name: bytes) -> str:
 
 
 def damaged(what: str) -> StoreDamaged:
-    """Return the error for a value that no version of ours has written."""
+    """Return the error for a value that no version of crawlspace has written."""
     return StoreDamaged(
         f"what Redis keeps of this collection is damaged ({what}): put a copy of its data back, or delete its keys, move the index away too"
         " and crawl again"
@@ -389,4 +389,4 @@ def understood(what: str) -> Iterator[None]:
 
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, LookupError, struct.error, RecursionError)
-"""The errors of decoding a value that is not ours."""
+"""The errors of decoding a foreign value."""

@@ -1,8 +1,8 @@
 """Inherited metadata in Redis, see `state.inherited_metadata`.
 
-`record` adds the pages of its batch to the list `to_inherit`, in its own transaction. What follows for other URLs is decided here, after
-it, and written by one function, which writes nothing if another worker was faster or a URL has changed meanwhile: then it is decided again.
-Whoever is killed in between leaves the entry to the next `record` or `begin_run` of any worker.
+`record` adds the pages of its batch to the list `to_inherit`, in its own transaction. The changes of other URLs are decided here,
+afterwards, and written by one function, which writes nothing if another worker was faster or a URL has changed meanwhile: then it is
+decided again. After a kill in between, the next `record` or `begin_run` of any worker processes the entry.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _read_fields = msgspec.msgpack.Decoder(dict[str, str]).decode
 
 
 def encode_pages(changes: Sequence[Change]) -> dict[str, object]:
-    """Return the arguments of `record` for inherited metadata; `any_metadata`: these pages alone have or had some."""
+    """Return the arguments of `record` for inherited metadata; `any_metadata`: whether these pages have or had some."""
     pages = recorded_pages(changes, {change.state.id: change.state.key for change in changes})
     any_metadata = any(page.fetched_with or (page.change and page.change.link_metadata) for page in pages)
     for page in pages:
@@ -56,7 +56,7 @@ class RedisInheritance:
         """The records on which the current decision is based."""
 
     def settle(self, effects: Effects) -> None:
-        """Decide and write what follows from all entries of the list."""
+        """Decide and write the changes that follow from all entries of the list."""
         while (entry := self._server.command("LINDEX", Key.TO_INHERIT, 0)) is not None:
             with understood("pages whose metadata is inherited"):
                 found = _read_entry(entry)
@@ -125,7 +125,7 @@ class RedisInheritance:
         return {id: value for id, value in zip(ids, found, strict=True) if value is not None}
 
     def _write(self, changes: MetadataChanges, entry: bytes | None = None) -> bool:
-        """Write changes, and remove the entry that they follow from; return False where nothing was written."""
+        """Write changes, and remove the entry that they follow from; return False if nothing was written."""
         done = self._server.write(
             "write_inherited",
             entry=None if entry is None else raw(entry),

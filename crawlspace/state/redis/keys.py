@@ -67,16 +67,16 @@ TYPES: Mapping[str, frozenset[Key]] = {
     "set": frozenset({Key.DUE, Key.GIVEN_UP, Key.HELD, Key.LEFT, Key.ORPHANED, Key.PENDING, Key.SCHEMES, Key.DEFERRED}),
     "zset": frozenset({Key.FREE, Key.LATER, Key.REFUSED_PAGES, Key.WORKERS}),
 }
-"""The types of those that are no hashes; a function that writes checks them all first."""
+"""The types of keys that are not hashes; a function that writes checks them all first."""
 
 
 class Prefix(StrEnum):
     """The beginning of keys of which there are many; each docstring names what follows."""
 
     CLAIM = "claim:"
-    """What one worker alone may do at a time: there while one does it."""
+    """A task that one worker at a time may do: present while one does it."""
     DUE = "d:"
-    """Site and queue index: what is due, by time."""
+    """Site and queue index: due URLs, by time."""
     GROUP = "group:"
     """Checksum, or key of the canonical page: the ids of equal documents."""
     MEMBER = "member:"
@@ -84,15 +84,15 @@ class Prefix(StrEnum):
     NAMED = "named:"
     """A group: by key, how many members name that page as the canonical one."""
     NAMES = "names:"
-    """Key of a page: the ids of those that name it as the canonical one."""
+    """Key of a page: the ids of pages that name it as the canonical one."""
     OUTBOX = "out:"
     """Sink, and "delete", "push", "order" or "url": its orders."""
     OWNED = "owned:"
     """Worker: the sites that it owns."""
     PENDING = "p:"
-    """Site and queue index: what is pending, by id."""
+    """Site and queue index: pending URLs, by id."""
     INHERITING = "to:"
-    """Id of a page: the ids of those that inherit its metadata."""
+    """Id of a page: the ids of URLs that inherit its metadata."""
     RECORDS = "url:"
     """Number of a part: its records, by id."""
     REFUSED = "refused:"

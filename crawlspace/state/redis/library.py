@@ -1,7 +1,7 @@
 """The functions in `lua/` as a library that a server loads (`FUNCTION LOAD`), with the numbers of the model as constants.
 
-The name of the library, with which those of its functions begin, has a digest of its code: versions of crawlspace that share a server each
-call their own functions.
+The name of the library, a prefix of its functions' names, has a digest of its code: versions of crawlspace that share a server call their
+own functions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Library(NamedTuple):
     code: str
 
     def function(self, operation: str) -> str:
-        """Return the name of the function that does an operation."""
+        """Return the name of the function for an operation."""
         return f"{self.name}_{operation}"
 
 
@@ -118,7 +118,7 @@ def _set_of(keys: Iterable[object]) -> str:
 
 
 def _values(values: Values, zero: Collection[str]) -> str:
-    """Return values by position; false removes an element, as for all that is empty but the elements that are numbers."""
+    """Return values by position; false removes an element, as for all empty ones except numbers."""
     pairs = {name.upper(): value for name, value in values.items()}
     return _of((f"[{name}]", int(value or 0) if value or name in zero else "false") for name, value in pairs.items())
 

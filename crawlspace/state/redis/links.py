@@ -1,4 +1,4 @@
-"""What pages lead to, in Redis: links, link depths, the metadata of links, and the sample of refused links (see `lua/reading.lua`, `lua/refused.lua`)."""
+"""Links in Redis: link depths, the metadata of links, and the sample of refused links (see `lua/reading.lua`, `lua/refused.lua`)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from crawlspace.state.refused_links import LETTERS, RefusedLink, reason_of
 _T = TypeVar("_T")
 _SOME = 1_000
 _PAGES = 2_000
-"""Pages of one call: it keeps the server busy for about 20 ms."""
+"""Pages of one call, which occupies the server for about 20 ms."""
 _read_depths = msgspec.msgpack.Decoder(list[tuple[int, msgspec.Raw, int, int | bool, int, int, int | bool, bool, bool]]).decode
 Entries = list[tuple[str, int, str | Literal[False]]]
-"""Of a host in the sample, the oldest first: URL, page, and the rule, or False."""
+"""Entries of a host in the sample, the oldest first: URL, page, and the rule, or False."""
 _read_entries = msgspec.msgpack.Decoder(Entries).decode
 
 
@@ -34,7 +34,7 @@ class RedisLinks:
 
     @contextmanager
     def settling(self) -> Iterator[bool]:
-        """Yield whether this worker is to settle the depths: not while another one does. One that was killed is waited for ten minutes."""
+        """Yield whether this worker must settle the depths: not while another one does, which expires after ten minutes."""
         is_this = self.server.command("SET", Key.SETTLING, 1, "NX", "EX", 600) is not None
         try:
             yield is_this
@@ -46,7 +46,7 @@ class RedisLinks:
         found, cursor = dict[int, DepthMark](), 0
         while True:
             cursor, some = self.server.command("HSCAN", Key.DEPTH_MARK, cursor, "COUNT", _SOME)
-            with understood("its marks of depths"):
+            with understood("its depth marks"):
                 found |= {_key(key): DepthMark(*map(int, text.split())) for key, text in pairs_of(some)}
             if not int(cursor):
                 return found
@@ -154,7 +154,7 @@ class RedisLinks:
             ]
 
     def _of_letters(self, letters: Iterable[str], host: str | None) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield letters and hosts, each with its entries; of one host or all."""
+        """Yield letters and hosts, each with its entries; optionally of one host only."""
         for letter in letters:
             if host is None:
                 for name, entries in sorted(self.server.command("HGETALL", f"{Prefix.REFUSED}{letter}").items()):

@@ -1,4 +1,4 @@
-"""The server of a collection: calls the functions in `lua/`, and plain commands; its errors are raised with a sentence.
+"""The server of a collection: calls the functions in `lua/`, and plain commands; its errors become sentences.
 
 All keys of a collection begin with `{name}:`: the braces keep them together on one node of a cluster.
 """
@@ -25,26 +25,26 @@ _PASSING = (
     redis.exceptions.TryAgainError,
 )
 _PASSING_CODES = ("MISCONF", "NOREPLICAS", "BUSY ")
-"""What a server answers while another takes over from it, or while it cannot write to its disk."""
+"""Errors of a server during a failover, or while it cannot write to its disk."""
 
 
 _UNKNOWN = ("unknown command 'FCALL'", "unknown command `FCALL`", "unknown command 'FUNCTION", "unknown command `FUNCTION")
 
 _OF_DAMAGE = ("user_function:", "is not an integer", "is not a valid float")
-"""In what a server answers where a function, or a command of it, finds something that no version of ours has written."""
+"""Parts of errors of functions and commands that find a value which no version of crawlspace has written."""
 
 
 class RedisServer:
     """`client` decodes nothing."""
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str], crawls: bool = False) -> None:
-        """`crawls`: this is a worker, whose writing is not reported to the crawl as a change by a command."""
+        """`crawls`: this is a worker, whose writes are not reported to the crawl as changes by a command."""
         self.client = client
         self._who = "worker" if crawls else "command"
         self.prefix = f"{{{collection}}}:"
         self.use_sinks(sinks)
         self.now_ms: Callable[[], int | str] = lambda: ""
-        """The time that the functions use instead of the server's clock, where a test stops it."""
+        """The time that the functions use instead of the server's clock, in tests."""
         self.runs = 0
         """How many round trips have been made."""
         self.writes = 0
@@ -53,12 +53,12 @@ class RedisServer:
         """Called when the server cannot be reached, with the time when the call began (`monotonic`): waits a moment, and returns whether to repeat it."""
 
     def use_sinks(self, sinks: Sequence[str]) -> None:
-        """Have orders be given to these sinks."""
+        """Set the sinks that get orders."""
         self.sinks = tuple(sinks)
         self._sinks = json.dumps(self.sinks)
 
     def call(self, operation: str, **args: object) -> Any:
-        """Do one operation, as a whole or not at all. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""
+        """Do one operation, atomically. Raises StoreAway, StoreFull, StoreVersionError or StoreError."""
         call = "FCALL", library().function(operation), 1, self.prefix, written(args), self._sinks, self._who
         return self._answered(lambda: self._function(*call, self.now_ms()))
 
@@ -69,7 +69,7 @@ class RedisServer:
         return reply
 
     def command(self, command: str, key: str, *args: Any) -> Any:
-        """Give a plain command for a key of the collection. Raises as `call`."""
+        """Run a plain command for a key of the collection. Raises as `call`."""
         return self._answered(lambda: self.client.execute_command(command, self.prefix + key, *args))
 
     def hash(self, key: str) -> dict[bytes, bytes]:
@@ -80,7 +80,7 @@ class RedisServer:
         self.client.close()
 
     def _function(self, *call: Any) -> Any:
-        """Call a function; load the library where the server does not have it, or has it no more."""
+        """Call a function; load the library if the server does not have it."""
         try:
             return self.client.execute_command(*call)
         except redis.exceptions.ResponseError as error:
@@ -102,7 +102,7 @@ class RedisServer:
 
 
 def pairs_of(found: Sequence[bytes] | Mapping[bytes, bytes]) -> Iterable[tuple[bytes, bytes]]:
-    """Return the fields and values of some of a hash, which some clients return one after the other."""
+    """Return the fields and values of a part of a hash, which some clients return as a flat list."""
     return found.items() if isinstance(found, Mapping) else zip(found[::2], found[1::2], strict=True)
 
 
@@ -124,16 +124,16 @@ def redis_errors() -> Iterator[None]:
             raise StoreAway(f"Redis cannot be reached: {found}") from error
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise StoreError(
-                f"Redis shows a certificate that does not hold: {error}; if it is yours, name the authority in REDIS_PARAMS,"
+                f"Redis has an invalid certificate: {error}; if it is yours, name the authority in REDIS_PARAMS,"
                 ' as in {"ssl_ca_certs": "/etc/ssl/our-ca.pem"}'
             ) from error
         raise StoreAway(f"Redis cannot be reached: {error}") from error
     except RecursionError as error:
         raise StoreError(
-            "Redis cannot be understood: an answer is nested too deeply; is CRAWLSPACE_STORE_URL that of a Redis server?"
+            "Redis cannot be understood: a reply is nested too deeply; is CRAWLSPACE_STORE_URL that of a Redis server?"
         ) from error
     except _PASSING as error:
-        raise StoreAway(f"Redis takes nothing at present: {error}") from error
+        raise StoreAway(f"Redis refuses writes at present: {error}") from error
     except redis.exceptions.RedisError as error:
         if str(error).startswith("VERSION "):
             found = str(error).removeprefix("VERSION ")
@@ -146,7 +146,7 @@ def redis_errors() -> Iterator[None]:
                 "the server has no functions (FCALL, FUNCTION LOAD): a shared collection needs Redis 7.0 or newer, or Valkey"
             ) from error
         if str(error).startswith(_PASSING_CODES):
-            raise StoreAway(f"Redis takes nothing at present: {error}") from error
+            raise StoreAway(f"Redis refuses writes at present: {error}") from error
         if str(error).startswith("WRONGTYPE") or any(sign in str(error) for sign in _OF_DAMAGE):
             raise damaged(f"Redis answered: {error}") from error
         raise StoreError(f"Redis answered: {error}") from error

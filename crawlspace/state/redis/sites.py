@@ -1,4 +1,4 @@
-"""Sites in Redis, without their URLs: waits, health, robots.txt, schemes, numbers of URLs and documents, and those that cannot be reached.
+"""Sites in Redis, without their URLs: waits, health, robots.txt, schemes, numbers of URLs and documents, unreachable sites.
 
 The schemes of a site at port 80 or 443 are noted only where they are not those of its port.
 """
@@ -18,7 +18,7 @@ from crawlspace.state.views import RobotsEntry
 
 
 class UnreachableRow(msgspec.Struct, array_like=True):
-    """A site that cannot be reached, as it is stored."""
+    """An unreachable site, in its stored form."""
 
     status: int
     since: int
@@ -31,7 +31,7 @@ _read_row = msgspec.msgpack.Decoder(UnreachableRow).decode
 _read_robots = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
 _SCHEME_OF_PORT = {"80": "http", "443": "https"}
 _FILES = 20
-"""robots.txt read at once: one may have half a megabyte."""
+"""robots.txt files read at once: one may have half a megabyte."""
 
 
 class RedisSites:
@@ -96,19 +96,19 @@ class RedisSites:
 
 
 def wait_of(reply: bytes) -> tuple[int, int]:
-    """Return until when a site must wait, and how many seconds that was when it was written; 0 where that is not known."""
+    """Return until when a site must wait, and the length of the wait in seconds when it was written; 0 if unknown."""
     until, _, wait_s = reply.partition(b" ")
     with understood("how long a site waits"):
         return int(until), int(wait_s or 0)
 
 
 def encode_unreachable(row: UnreachableSite | None) -> msgspec.Raw | None:
-    """Return a row as it is stored."""
+    """Return a row in its stored form."""
     return None if row is None else raw(written((row.status, row.since, row.runs, row.counted_at, row.detail)))
 
 
 def rows_of(reply: Mapping[bytes, bytes]) -> list[UnreachableSite]:
-    with understood("the sites that cannot be reached"):
+    with understood("its unreachable sites"):
         return [row_of(site.decode(), row) for site, row in sorted(reply.items())]
 
 
@@ -117,7 +117,7 @@ def row_of(site: str, reply: bytes) -> UnreachableSite:
 
 
 def encode_robots(entry: RobotsEntry) -> dict[str, object]:
-    """Return a robots.txt as the functions take it; `robots_entry` reads it again."""
+    """Return a robots.txt in the form of the functions; `robots_entry` decodes it."""
     body = raw(written((entry.status, entry.body, entry.fetched_at)))
     return {"site": entry.site, "key": f"{entry.scheme} {entry.site}", "entry": body}
 

@@ -1,7 +1,7 @@
-"""A store in Redis, which several processes and machines share: the same contract as SQLite's, kept by functions of the server.
+"""A store in Redis, which several processes and machines share: it fulfils the same contract as SQLite's, by functions of the server.
 
-Each method that writes is one call of a function, which writes all or nothing. `server` calls them, `encoding` has the form of the values,
-`workers` what only several workers need.
+Each method that writes is one call of a function, which is atomic. `server` calls them, `encoding` has the form of the values, `workers`
+the operations for several workers.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ _PAGE = 500
 
 
 class RedisStore(RedisLinks, RedisOutbox, RedisSites):
-    """The store of one collection on a Redis server. `client` decodes nothing and is this store's own."""
+    """The store of one collection on a Redis server. `client` decodes nothing and is not shared."""
 
-    changed_at_once = 10_000  # a function keeps the server busy, which serves other workers between two
+    changed_at_once = 10_000  # a function occupies the server, which serves other workers between calls
 
     def __init__(self, client: redis.Redis, collection: str, *, sinks: Sequence[str] = ("index",), crawls: bool = False) -> None:
         self.server = RedisServer(client, collection, sinks=sinks, crawls=crawls)
@@ -173,7 +173,7 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     def lost_links(self, ids: Collection[int]) -> set[int]:
         return set(self.server.call("lost_links", ids=list(ids)))
 
-    # looking
+    # reading
     def scan(self, after: int, limit: int) -> list[KnownUrl]:
         found: list[KnownUrl] = []
         while len(found) < limit:
@@ -273,7 +273,7 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
     def _record(
         self, changes: Sequence[Change], now: int, health: Mapping[str, Health], expected: Mapping[int, bytes] | None = None
     ) -> Effects | None:
-        """Record changes; return None where one of the URLs is not as expected any more."""
+        """Record changes; return None if one of the URLs has changed."""
         reply = self.server.write(
             "record",
             changes=list(map(change_of, changes)),
@@ -285,7 +285,7 @@ class RedisStore(RedisLinks, RedisOutbox, RedisSites):
         return None if reply is None else self.effects_with_metadata(reply)
 
     def effects_with_metadata(self, reply: Sequence[Any]) -> Effects:
-        """Return what `record` did, and what followed for inherited metadata."""
+        """Return the effects of `record`, including those on inherited metadata."""
         effects = effects_of(reply)
         if reply[-1]:
             self.inheritance.settle(effects)

@@ -1,13 +1,13 @@
-"""Workers that crawl one collection side by side, over its store in Redis.
+"""Workers that share the crawl of one collection, through its store in Redis.
 
 A worker owns whole sites and leases some of their URLs, so that it keeps their delays without a call for each request. It reports with
-`heartbeat`; after `timeout_s` without one it has expired, and the others get its sites and URLs. A worker that comes back after that owns
-nothing, and what it records of its former sites is ignored.
+`heartbeat`; after `timeout_s` without one it has expired, and the others get its sites and URLs. A worker that
+continues after that owns nothing, and its outcomes of former sites are ignored.
 
-Each call that leases or records has a number: when it is repeated because its answer was lost, it returns the same again. Each attempt
-of a call has a number, too: after a network failure an attempt may arrive that was abandoned long before, and the server refuses it
-when a later one has arrived; otherwise URLs would be leased, or sites released, without the worker knowing. So the calls of a worker are
-made one after the other, from one thread, except those that only ask which worker sends an index its orders.
+Each call that leases or records has a number: when it is repeated because its reply was lost, it returns the same again. Each attempt of a
+call also has a number: after a network failure an abandoned attempt may arrive late, and the server refuses it when a later one has arrived;
+otherwise URLs would be leased, or sites released, without the worker knowing. So the calls of a worker are sequential, from one thread,
+except those that only determine which worker sends an index its orders.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from crawlspace.state.views import RobotsEntry
 
 
 class Info(msgspec.Struct):
-    """Who a worker is, for people."""
+    """The process and host of a worker, for messages."""
 
     host: str
     process: int
@@ -45,39 +45,39 @@ class Info(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class AcquiredSite:
-    """A site with URLs that were leased of it."""
+    """A site with its leased URLs."""
 
     site: str
     states: Sequence[UrlState]
     known: SiteKnowledge | None
-    """None where the worker owned the site already, and knows more of it than the server."""
+    """None if the worker owned the site already, and has newer state than the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteKnowledge:
-    """What the server knows of a site that a worker acquires."""
+    """The state of a site that a worker acquires."""
 
     last_request_ago_s: float | None
-    """Seconds since the last request to it, by any worker; None where there was none."""
+    """Seconds since the last request to it, by any worker; None without one."""
     wait_until: int | None
     health: Health | None
     robots: Sequence[RobotsEntry]
     unreachable: UnreachableSite | None = None
-    """Set where it gave no answer in its last runs."""
+    """Set if it did not respond in its last runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
     sites: Sequence[AcquiredSite]
     dry: Sequence[str]
-    """Sites of which more URLs were wanted, and that have none that may be fetched now."""
+    """Sites of `refill` without URLs that may be fetched now."""
     share: int | None = None
-    """The fair share of this worker, where other workers wait for sites; None where sites are free."""
+    """The fair share of this worker, if other workers wait for sites; None if sites are free."""
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRelease:
-    """A site that is released: seconds since its last request, seconds that it must rest, and the leased URLs that were not fetched."""
+    """A site that is released: seconds since its last request, seconds that it must wait, and the leased URLs that were not fetched."""
 
     site: str
     last_request_ago_s: float | None = None
@@ -91,14 +91,14 @@ class Cluster:
 
     workers: int
     sites: int
-    """Sites that have work, whoever owns them."""
+    """Sites that have work, owned or not."""
     leased: int
     free: int
-    """Sites that have work and that nobody owns."""
+    """Sites that have work and no owner."""
     retrying: int
     """Outstanding retries of this run, without those of given-up sites and paused sources."""
     edition: int
-    """Another number whenever URLs were forgotten, or a command has changed something."""
+    """A number that changes whenever URLs were forgotten, or a command has written."""
     waiting: Sequence[int]
     """Orders that wait for each sink, in the order of the sinks."""
     broken: int
@@ -110,7 +110,7 @@ class Cluster:
 
     @property
     def is_nothing_left(self) -> bool:
-        """Nothing is pending, leased or to be retried in this run, by any worker; given-up sites and paused sources do not count."""
+        """Whether nothing is pending, leased or to be retried in this run; given-up sites and paused sources do not count."""
         return not (self.sites or self.leased or self.retrying)
 
     @property
@@ -130,13 +130,13 @@ class WorkerSeen:
     unseen_s: float
     sites: int
     urls: int
-    """Leased by it."""
+    """URLs that it has leased."""
     report: bytes
-    """Of its last heartbeat."""
+    """The report of its last heartbeat."""
 
 
 class WorkerExpired(StoreError):
-    """This worker did not report for so long that its sites were given to others."""
+    """This worker did not report for so long that others got its sites."""
 
 
 class RulesDiffer(StoreError):
@@ -150,7 +150,7 @@ class Worker:
         self._store = store
         self._server = store.server
         self.broken_key = f"{store.server.prefix}broken"
-        """Where records are put that cannot be read."""
+        """The key of quarantined records."""
         self.timeout_s = timeout_s
         self._timeout_ms = int(timeout_s * 1000)
         self._sources = sorted(sources)
@@ -166,14 +166,14 @@ class Worker:
         return [list(range(source * SHIFTS, (source + 1) * SHIFTS)) for source in self._sources if source in wanted]
 
     def next_number(self) -> int:
-        """Return a number for a call that may have to be repeated."""
+        """Return a number for a call that may be repeated."""
         self._number += 1
         return self._number
 
     def begin(self, rules: str, *, index: tuple[str, str] | None = None) -> str | None:
         """Join the workers of the collection, or begin a new run where there are none. Return the worker to wait for; None: joined.
 
-        That is one that still applies the rules to the store, or one with other rules that may have died. `index` is a sink and the location of
+        That is one that still applies the rules to the store, or one with other rules that may have been killed. `index` is a sink and the location of
         its index on this machine, which becomes the sink's if it has none and a run begins. Raises RulesDiffer.
         """
         self._rules, self._index = rules, index
@@ -216,16 +216,16 @@ class Worker:
             self.ready()
 
     def expire(self, names: Iterable[str]) -> None:
-        """Give the sites of workers to others: their machine knows that these processes have ended."""
+        """Release the sites of workers whose processes have ended on this machine."""
         for name in names:
-            self._run("expire", dead=name)
+            self._run("expire", worker_name=name)
 
     def ready(self) -> None:
         """Let other workers join: the rules have been applied to the store."""
         self._run("ready")
 
     def heartbeat(self, report: str = "", *, deleted: int = 0) -> Cluster:
-        """Report that this worker is alive, and how many documents it has deleted. Raises WorkerExpired."""
+        """Report that this worker is running, and how many documents it has deleted. Raises WorkerExpired."""
         answer = self._run(
             "heartbeat", report=report, deleted=deleted, queue_indexes=self._queue_indexes, timeout_ms=self._timeout_ms
         )
@@ -269,11 +269,11 @@ class Worker:
     def _acquired(self, name: bytes, urls: bytes | list[bytes], *known: Any, until: int) -> AcquiredSite:
         site = site_text(name)
         states = urls_leased(self._server, site, urls, until)
-        with understood(f"what it keeps of {site}"):
+        with understood(f"the site {site}"):
             return AcquiredSite(site, states, _known(site, *known) if known else None)
 
     def claim(self, sites: Sequence[str], *, now: int) -> list[AcquiredSite]:
-        """Acquire these sites, without URLs; those that others own are claimed, and released by them.
+        """Acquire these sites, without URLs; those of others are claimed, and released by their owners.
 
         Raises WorkerExpired.
         """
@@ -290,7 +290,7 @@ class Worker:
         health: Mapping[str, Health] | None = None,
         number: int | None = None,
     ) -> Effects:
-        """Record as the store does, without the URLs that this worker has not leased any more."""
+        """Record like the store, without URLs that this worker has lost."""
         reply = self._run(
             "record",
             number=number or self.next_number(),
@@ -329,35 +329,35 @@ class Worker:
         return (reply[0].decode(errors="replace"), reply[1] / 1000) if reply else None
 
     def begin_run(self, at: int | None) -> None:
-        """Set the begin of the run of all workers to that time, unless it is earlier; None: a run that never ends."""
+        """Set the start of the run of all workers to that time, unless it is earlier; None: a continuous run."""
         self._run("begin_run", began=at, joins=True)
 
     def release(self, ids: Sequence[int]) -> None:
-        """Give back leased URLs that were not fetched."""
+        """Release leased URLs that were not fetched."""
         self._run("release", ids=list(ids))
 
     def give_up(self, site: str) -> None:
-        """Have no worker fetch anything of the site in this run."""
+        """Give up the site for all workers in this run."""
         self._run("give_up", site=site)
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
-        """Wait as the store does; if the site is not this worker's any more, only if that is longer."""
+        """Wait like the store; if this worker has lost the site, only if that is longer."""
         self._run("wait_site", site=site, until=until, wait_s=wait_s)
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
-        """Write the row as the store does, unless another worker owns the site."""
+        """Write the row like the store, unless another worker owns the site."""
         self._run("set_unreachable", site=site, row=encode_unreachable(row))
 
     def resume(self, site: str) -> None:
-        """Have workers fetch the site again in this run."""
+        """Let workers fetch the site again in this run."""
         self._run("resume", site=site)
 
     def save_robots(self, entry: RobotsEntry) -> None:
-        """Save robots.txt as the store does, if this worker still owns the site."""
+        """Save robots.txt like the store, if this worker still owns the site."""
         self._run("save_robots", **encode_robots(entry))
 
     def leave(self) -> None:
-        """Give back all that is owned."""
+        """Release all owned sites."""
         self._run("leave", timeout_ms=self._timeout_ms)
 
     def _run(self, operation: str, **args: object) -> Any:
@@ -370,7 +370,7 @@ def workers(store: RedisStore) -> list[WorkerSeen]:
     found = []
     for name, info, since, reply, unseen_ms, sites, urls in store.server.call("workers"):
         if not info:
-            continue  # it only sends the index its orders
+            continue  # it only sends orders to the index
         called = name.decode(errors="replace")
         try:
             who = msgspec.msgpack.decode(info.decode().encode("latin-1"), type=Info)

@@ -1,4 +1,4 @@
-"""A collection's state file as one side of a move: read in one snapshot, or written in batches; nobody can crawl it meanwhile."""
+"""A collection's state file as one side of a move: read in one snapshot, or written in batches; it cannot be crawled meanwhile."""
 
 # Statements are put together of constants only, and values are always bound.
 # ruff: noqa: S608
@@ -67,10 +67,10 @@ _ADD_URL = (
 
 
 class SqliteSide:
-    """The state file `path`. Raises StoreLocked while somebody crawls it, and what opening raises."""
+    """The state file `path`. Raises StoreLocked while it is crawled, and the errors of opening it."""
 
     def __init__(self, path: Path, *, writes: bool = False) -> None:
-        """Open the file to read it, or to copy something to it, for which it is made."""
+        """Open the file to read it, or create it as the target of a copy."""
         self.path = path
         self.name = str(real_path(path))
         self._writes = writes
@@ -87,9 +87,9 @@ class SqliteSide:
         self._lock.close()
 
     def version(self) -> str:
-        """When the file and its log were written last; a log that is empty is as good as none."""
+        """Return when the file and its log were written last; an empty log counts as none."""
         found = []
-        for path in (self.path, self._beside("-wal")):
+        for path in (self.path, self._with_suffix("-wal")):
             try:
                 status = path.stat()
             except OSError:
@@ -169,10 +169,10 @@ class SqliteSide:
             self._file.make_durable()
 
     def clear(self) -> None:
-        """Remove the file and make a new one. The log goes first: a new file must not find it."""
+        """Remove the file and create a new one. The log is removed first: it must not apply to a new file."""
         self._file.close()
         self._sites.clear()
-        for path in (self._beside("-wal"), self._beside("-shm"), self.path):
+        for path in (self._with_suffix("-wal"), self._with_suffix("-shm"), self.path):
             path.unlink(missing_ok=True)
         self._open()
 
@@ -219,7 +219,7 @@ class SqliteSide:
         if not self._writes:
             self._file.db.execute("BEGIN")  # until it is closed
 
-    def _beside(self, ending: str) -> Path:
+    def _with_suffix(self, ending: str) -> Path:
         return self.path.with_name(self.path.name + ending)
 
 

@@ -47,8 +47,8 @@ _NAME = f"""
 
 
 @dataclass(slots=True)
-class Bystander:
-    """A URL whose group changes because of a change of the page it names."""
+class AffectedAlternate:
+    """A URL whose group changes because its canonical page changes."""
 
     id: int
     key: int
@@ -60,24 +60,24 @@ class Bystander:
     alternate: int = 0
 
 
-def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedUrl]) -> list[Bystander]:
+def assign_groups(db: apsw.Connection, pages: Mapping[int, ChangedUrl]) -> list[AffectedAlternate]:
     """Set `grp` and `alternate` of the pages; return the URLs whose group changes with them. Call it before any row is written."""
     changed = {
         page.key
         for page in pages.values()
         if (page.checksum if page.canonical is None else None) != (page.old_checksum if page.old_canonical is None else None)
     }
-    bystanders = [one for one in _pages_naming(db, changed) if one.id not in pages]
+    affected = [one for one in _pages_naming(db, changed) if one.id not in pages]
     named = {page.canonical for page in pages.values() if page.canonical is not None and page.checksum is not None}
-    named.update(one.canonical for one in bystanders)
+    named.update(one.canonical for one in affected)
     groups = _canonical_groups(db, named, pages) if named else {}
     for page in pages.values():
         group = None if page.canonical is None or page.checksum is None else groups.get(page.canonical)
         page.grp, page.alternate = group or page.checksum, _alternate_code(page.checksum, group)
-    for one in bystanders:
+    for one in affected:
         group = groups.get(one.canonical)
         one.grp, one.alternate = group or one.checksum, _alternate_code(one.checksum, group)
-    return [one for one in bystanders if (one.grp, one.alternate) != (one.old_grp, one.old_alternate)]
+    return [one for one in affected if (one.grp, one.alternate) != (one.old_grp, one.old_alternate)]
 
 
 @dataclass(slots=True)
@@ -91,17 +91,17 @@ class _Touched:
     left: set[int] = field(default_factory=set)
     joined: set[int] = field(default_factory=set)
     names: set[int] = field(default_factory=set)
-    """Keys of which it must be looked up again whether a page of the group names them."""
+    """Keys that may have become named, or unnamed, by pages of the group."""
 
     def few(self) -> set[int] | None:
-        """All members after the transaction, where they are known without looking."""
+        """Return all members after the transaction, if known without a query."""
         return set(self.best) - self.left | self.joined if len(self.best) <= NOTED else None
 
 
 class Groups:
-    """The groups that one transaction concerns.
+    """The groups that one transaction changes.
 
-    To be called in this order: note which members leave, join and change; write the rows; `name`; `settle`.
+    Call order: note which members leave, join and change; write the rows; `name`; `settle`.
     """
 
     def __init__(self, db: apsw.Connection, tally: Tally) -> None:
@@ -110,7 +110,7 @@ class Groups:
         self._touched: dict[bytes, _Touched] = {}
 
     def look_up(self, checksums: Collection[bytes]) -> None:
-        """Read the groups that are going to change: most are new, which one query shows for all."""
+        """Read the groups that will change: most are new, which one query shows for all."""
         self._touched = {checksum: _Touched([], NO_MEMBERS) for checksum in checksums}
         known = {checksum: _read_best(best) for checksum, best in self._db.execute(_BEST_OF_ALL, (blobs(sorted(checksums)),))}
         representatives = dict(self._db.execute(_REPRESENTATIVES, (blobs(list(known)),))) if known else {}
@@ -218,8 +218,8 @@ class Groups:
         return now.representative != before.representative or now.representative in group.joined
 
 
-def _pages_naming(db: apsw.Connection, keys: Collection[int]) -> list[Bystander]:
-    """The stored URLs with a document that name one of the keys as canonical."""
+def _pages_naming(db: apsw.Connection, keys: Collection[int]) -> list[AffectedAlternate]:
+    """Return the stored URLs with a document that name one of the keys as canonical."""
     if not keys:
         return []
     rows = db.execute(
@@ -227,11 +227,11 @@ def _pages_naming(db: apsw.Connection, keys: Collection[int]) -> list[Bystander]
         f" CROSS JOIN url INDEXED BY url_canonical ON canonical = changed.value WHERE {NAMES_A_PAGE}",
         (integers(keys),),
     )
-    return [Bystander(*row) for row in rows]
+    return [AffectedAlternate(*row) for row in rows]
 
 
 def _canonical_groups(db: apsw.Connection, keys: Iterable[int], pages: Mapping[int, ChangedUrl]) -> dict[int, bytes]:
-    """The groups of the canonical pages with these keys, as far as there are such pages after the transaction."""
+    """Return the groups of the canonical pages with these keys that exist after the transaction."""
     wanted = set(keys)
     found = [
         (id, key, checksum)

@@ -1,7 +1,7 @@
-"""The state file as a file, and the lock of its crawl.
+"""The state file, and the lock of its crawl.
 
-Opening finds everything that can be wrong with a file before anything is written to it, and turns errors into sentences. A file beside it
-is locked by the one process that crawls, or sends to the index.
+Opening detects all faults of a file before anything is written to it, and turns errors into sentences. A lock file next to it is locked by
+the one process that crawls, or sends to the index.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from crawlspace.state.views import Crawler
 _BUSY_MS = 10_000
 _REPORTED_AFTER_S = 1
 _CACHE_KIB, _CACHE_AT_START_KIB = 64 * 1024, 128 * 1024
-"""Bounds the memory, however many URLs there are; changes of the rules, before a run begins, go all over the file."""
+"""Bound the memory for any number of URLs; changes of the rules, before a run begins, access the whole file."""
 _WAL_BYTES_KEPT = 256 * 1024 * 1024
-"""More than a log usually reaches: truncating it costs time, and writing it again, too."""
+"""More than a log usually reaches: truncating and rewriting it costs time."""
 _HARDLY_FREE_BYTES = 1024 * 1024
 IN_MEMORY = Path(":memory:")
-"""SQLite's name for a store that is in memory, and ends with the process."""
+"""SQLite's name for a store in memory, which ends with the process."""
 WAIT_S = 60
-"""A command that sends to the index stops for a crawl after the batch that it is sending."""
+"""Longest wait for the lock: a command that sends to the index releases it for a crawl after its present batch."""
 
 
 class SqliteFile:
-    """An open state file of this version. Raises StoreError and its kinds; what it cannot use it leaves as it was."""
+    """An open state file of this version. Raises StoreError and its subclasses; an unusable file is not changed."""
 
     def __init__(self, path: Path, *, read_only: bool = False, alone: bool = False) -> None:
-        """Open the file, which is made unless `read_only`. `alone`: the caller holds the lock of the crawl as long as the file is open."""
+        """Open the file, and create it unless `read_only`. `alone`: the caller holds the lock of the crawl while the file is open."""
         self.path = path
         with sqlite_errors(path):
             is_new = path == IN_MEMORY or _is_new(path)
@@ -51,7 +51,7 @@ class SqliteFile:
             if not read_only and path != IN_MEMORY:
                 make_file(path)
             self.db = apsw.Connection(str(path), flags=flags, statementcachesize=200)
-            self._place = _place(path)
+            self._identity = _identity(path)
             self._changes_durable = 0
             self._checkpoints: Checkpoints | None = None
             try:
@@ -71,18 +71,18 @@ class SqliteFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that was opened is still the one that has its name."""
-        return _place(self.path) == self._place
+        """Return whether the file that was opened is still the one with its name."""
+        return _identity(self.path) == self._identity
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
-        """For a single statement that reads; SQLite gives each its own snapshot."""
+        """For a single reading statement, which has its own snapshot."""
         with sqlite_errors(self.path):
             yield self.db
 
     @contextmanager
     def snapshot(self) -> Iterator[apsw.Connection]:
-        """For statements that read and must agree, while another process may write."""
+        """For reading statements that must be consistent, while another process may write."""
         with sqlite_errors(self.path):
             self.db.execute("BEGIN")
             try:
@@ -101,12 +101,12 @@ class SqliteFile:
                 if self._checkpoints is not None:
                     self._checkpoints.after_commit()
             except BaseException:
-                if self.db.in_transaction:  # on some errors SQLite has rolled back already
+                if self.db.in_transaction:  # after some errors SQLite has rolled back already
                     self.db.execute("ROLLBACK")
                 raise
 
     def make_durable(self) -> None:
-        """Make everything written so far durable against a power failure. Costs one flush of the disk, and only after changes."""
+        """Make all writes so far durable against a power failure. Costs one flush of the disk, only after changes."""
         if self._changes_durable == self.db.total_changes():
             return
         with sqlite_errors(self.path):
@@ -119,7 +119,7 @@ class SqliteFile:
         self._changes_durable = self.db.total_changes()
 
     def begin_run(self) -> None:
-        """From here on with less memory."""
+        """Use less memory from now on."""
         self.db.pragma("cache_size", -_CACHE_KIB)
 
     def _close(self) -> None:
@@ -134,8 +134,8 @@ class SqliteFile:
         if read_only:
             return
         self.db.pragma("journal_mode", "wal")
-        # With WAL, NORMAL may lose the last transactions when the power fails, but never tears one. States, links and
-        # outbox roll back together, so what is lost is fetched again; what is sent to an index has been made durable before.
+        # With WAL, NORMAL may lose the last transactions at a power failure, but never a part of one. States, links and outbox roll
+        # back together, so lost pages are fetched again; orders sent to an index have been made durable before.
         self.db.pragma("synchronous", "normal")
         if alone:
             self._checkpoints = Checkpoints(self.path, self.db)
@@ -162,7 +162,7 @@ class SqliteFile:
                     db.pragma("user_version", version + 1)
 
     def _is_crawled(self) -> bool:
-        """Return whether another process crawls with it."""
+        """Return whether another process crawls with this file."""
         row = self.db.execute("SELECT process FROM crawl").fetchone()
         return row is not None and row[0] != os.getpid() and process_exists(row[0]) and is_locked(lock_of(self.path))
 
@@ -170,7 +170,7 @@ class SqliteFile:
 class CrawlLock:
     """The lock of the crawl; the operating system releases it when the process dies.
 
-    With `waits`, wait for a command that sends to the index. Raises StoreLocked, naming the process that crawls.
+    With `waits`, wait for a command that sends to the index. Raises StoreLocked, naming the crawling process.
     """
 
     def __init__(self, path: Path, *, waits: bool = False) -> None:
@@ -193,7 +193,7 @@ def is_awaited(path: Path) -> bool:
 
 
 def sign(db: apsw.Connection, clock: Clock) -> None:
-    """Store that this process crawls, for the message to a second one."""
+    """Store that this process crawls, for the message to another one."""
     db.execute("INSERT OR REPLACE INTO crawl VALUES (1, ?, ?)", (os.getpid(), int(clock.now())))
 
 
@@ -202,10 +202,10 @@ def sign_off(db: apsw.Connection) -> None:
 
 
 def who_crawls(path: Path) -> Crawler | None:
-    """Return who crawls the collection with the state file `path`, if anybody does. Writes nothing.
+    """Return the process that crawls with the state file `path`, if any. Writes nothing.
 
-    The row of a killed crawl remains, so the lock is checked too, which the operating system releases. It is checked last, and only if a
-    process of that number exists, because the check delays a crawl that starts at that moment.
+    The row of a killed crawl remains, so the lock, which the operating system releases, is also checked. It is checked last, and only if a
+    process of that number exists, because the check delays a starting crawl.
     """
     with closing(SqliteFile(path, read_only=True)) as file, file.reading() as db:
         row = db.execute("SELECT process, since FROM crawl").fetchone()
@@ -228,7 +228,7 @@ def process_exists(process: int) -> bool:
 
 
 def lock_of(path: Path) -> Path:
-    """Return the file that the process locks that crawls with a state file."""
+    """Return the lock file of a state file."""
     return path.with_name(f"{path.name}.lock")
 
 
@@ -248,7 +248,7 @@ def is_locked(lock: Path) -> bool:
 
 @contextmanager
 def sqlite_errors(path: Path) -> Iterator[None]:
-    """Turn errors that SQLite reports of a file into a StoreError with a way out; errors of our code stay as they are."""
+    """Turn SQLite's errors about a file into a StoreError with a remedy; other errors are not changed."""
     try:
         yield
     except apsw.Error as error:
@@ -259,13 +259,13 @@ def sqlite_errors(path: Path) -> Iterator[None]:
 
 
 def refuse_irregular(path: Path) -> None:
-    """Raise StoreError for a pipe, a device or a folder: to open one may wait for ever."""
+    """Raise StoreError for a pipe, a device or a folder: opening one may block forever."""
     if found := irregular(path):
-        raise StoreError(f"{path} is not a file but {found}: move it away, or name another place with CRAWLSPACE_DATA_DIR")
+        raise StoreError(f"{path} is not a file but {found}: move it away, or name another folder with CRAWLSPACE_DATA_DIR")
 
 
 class Waiting:
-    """Waits for a lock of another program: at most so long as an open file does, with a sentence, and so that Ctrl-C ends it."""
+    """Waits for a lock of another program: with a time limit, a message, and so that Ctrl-C ends it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -285,7 +285,7 @@ class Waiting:
 
 
 def _waited_for(path: Path) -> apsw.Connection | None:
-    """Return the locked lock when its holder has released it; None where the holder crawls, or another crawl waits already."""
+    """Return the acquired lock once its holder has released it; None if the holder crawls, or another crawl waits already."""
     if not path.exists() or (queue := _locked(_queue_of(path))) is None:
         return None
     with closing(queue):
@@ -319,7 +319,7 @@ def _locked(file: Path, *, wait_s: int = 0) -> apsw.Connection | None:
 
 
 def _crawler(path: Path) -> Crawler | None:
-    """Return who crawls; None where nobody does, or has only begun to make the file."""
+    """Return the crawling process; None without one, or while it is still creating the file."""
     try:
         return who_crawls(path) if path.exists() else None
     except StoreError:
@@ -357,8 +357,8 @@ def _meaning(error: apsw.Error, path: Path) -> CrawlspaceError | None:
     return None
 
 
-def _place(path: Path) -> tuple[int, int] | None:
-    """Return the device and the number of the file of that name; None where there is none that can be seen."""
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file; None if it does not exist or is not accessible."""
     try:
         found = path.stat()
     except OSError:
@@ -382,7 +382,7 @@ def _user_version(db: apsw.Connection) -> int:
 
 
 def _is_new(path: Path) -> bool:
-    """Return whether a file does not exist, or is empty. Changes nothing. Raises StoreDamaged and StoreVersionError for one that is not ours."""
+    """Return whether a file does not exist, or is empty. Changes nothing. Raises StoreDamaged and StoreVersionError for a foreign one."""
     refuse_irregular(path)
     if not path.exists():
         return True

@@ -1,4 +1,4 @@
-"""Inherited metadata in SQLite: it costs something only where rules add metadata that is inherited along links.
+"""Inherited metadata in SQLite, without costs unless rules add metadata that is inherited along links.
 
 Table `link_metadata` has the metadata of source pages, `url.inherited` what a URL inherits, and table `inheritance` its source page; see
 `state.inherited_metadata`. No other table is read, and inserting a URL costs nothing more.
@@ -33,14 +33,14 @@ _DROPPED_AT_ONCE = 5_000
 def settle(
     db: apsw.Connection, pages: Sequence[RecordedPage], inherited: Mapping[int, str | None], *, now: int, effects: Effects
 ) -> None:
-    """Update inherited metadata after a batch, inside an open transaction. `inherited` is what its pages inherited before, by id."""
+    """Update inherited metadata after a batch, inside an open transaction. `inherited` has the previous inheritance of its pages, by id."""
     changes = metadata_changes(pages, _SqliteMetadata(db, inherited), now=now)
     _write(db, changes)
     changes.add_to(effects)
 
 
 def pass_to_all(db: apsw.Connection, urls: Iterable[NewUrl]) -> None:
-    """Store the metadata that URLs were found with where they inherit none, without a source page."""
+    """Store metadata of found URLs that inherit none, without a source page."""
     given = [(new.inherited, new.key, new.url) for new in urls if new.inherited is not None]
     if given:
         db.executemany("UPDATE url SET inherited = ? WHERE key = ? AND url = ? AND inherited IS NULL", given)

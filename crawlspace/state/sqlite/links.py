@@ -1,7 +1,7 @@
-"""What pages lead to, in SQLite: new URLs, the links of pages, link depths, and the sample of refused links.
+"""Links in SQLite: discovered URLs, the links of pages, link depths, and the sample of refused links.
 
-A discovered URL that is known may get a lower depth, and then what it links to may, too. A depth that may have become higher is only
-marked (see `state.depths`).
+A discovered URL that is known may get a lower depth, and so may its links. A depth that may have become higher is only marked (see
+`state.depths`).
 """
 
 # Statements are put together of constants only, and values are always bound.
@@ -30,7 +30,7 @@ from crawlspace.state.depths import (
     NewDepth,
     PageLinks,
     UrlDepth,
-    is_farther,
+    is_deeper,
     leads_on,
     merged,
 )
@@ -42,7 +42,7 @@ from crawlspace.state.sqlite.transaction import ChangedUrl, SiteIds, Transaction
 from crawlspace.status import LINKS_ONLY
 
 _INSERTED_AT_ONCE = 100
-"""In one statement: a fifth less time than one at a time, and the text of more would not stay prepared."""
+"""Rows in one statement: a fifth less time than one by one, and a longer statement would not stay prepared."""
 _ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INSERT = (
     "INSERT INTO url (id, key, url, site, source, shift, depth, redirects, rank, host_as_written, discovered_at, depth_from)"
@@ -63,7 +63,7 @@ _LEADS_ON = (
 
 _PAGE_LINKS = f"SELECT url.id, depth + NOT {_MAY_REDIRECT}, targets FROM links CROSS JOIN url ON url.id = links.id"
 _PAGES, _PAGES_FOLDED = 10_000, 20_000
-"""Read at once."""
+"""Pages read at once."""
 
 
 def discover(db: apsw.Connection, urls: Sequence[NewUrl], *, sites: SiteIds, now: int) -> Effects:
@@ -120,7 +120,7 @@ class Discovery:
             self._insert(fresh)
 
     def carry(self) -> None:
-        """Lower the depth of what URLs with a lower depth link to, lowest first, until nothing changes; report what was crawled already."""
+        """Lower the depth of links of URLs with a lower depth, lowest first, until nothing changes; report the crawled ones."""
         if not self.nearer:
             return
         states: dict[int, int] = {}
@@ -243,11 +243,11 @@ class UrlBefore(NamedTuple):
     key: int
     depth: int
     links: frozenset[int]
-    """Those that count."""
+    """Links that count."""
 
 
 def urls_before(db: apsw.Connection, rows: Collection[ChangedUrl]) -> dict[int, UrlBefore]:
-    """Return URLs that are going to be changed as they are now."""
+    """Return URLs that will be changed, in their present state."""
     leading = [row.id for row in rows if leads_on(row.old_state, row.old_status)]
     links = links_of(db, leading)
     return {row.id: UrlBefore(row.key, row.depth, frozenset(links.get(row.id, ()))) for row in rows}
@@ -256,7 +256,7 @@ def urls_before(db: apsw.Connection, rows: Collection[ChangedUrl]) -> dict[int, 
 def mark_depths(
     db: apsw.Connection, were: Mapping[int, UrlBefore], rows: Mapping[int, ChangedUrl], links: Mapping[int, Sequence[int]]
 ) -> None:
-    """Mark what changed URLs gave a depth and do not lead to any more, and those that were forgotten; `links` are new ones."""
+    """Mark URLs that got their depth from changed URLs which do not link to them any more, and forgotten ones; `links` are new."""
     for id, was in sorted(were.items()):
         row = rows[id]
         if row.forgotten:
@@ -267,7 +267,7 @@ def mark_depths(
         leads = (
             last is not None
             and leads_on(last.state, last.status)
-            and not is_farther(row.old_state, last.state, had_document=row.old_checksum is not None)
+            and not is_deeper(row.old_state, last.state, had_document=row.old_checksum is not None)
         )
         lost = was.links.difference(links.get(id, was.links) if leads else ())
         if lost:
@@ -339,8 +339,8 @@ def links_of(db: apsw.Connection, ids: Collection[int]) -> dict[int, array[int]]
 
 
 def links_to(db: apsw.Connection, keys: frozenset[int], *, after: int) -> tuple[int | None, list[PageLinks]]:
-    """Return which of the next pages lead to one of the keys, and the id of the last page looked at; None: there are no more."""
-    holding = " AND instr(targets, ?2)" if len(keys) == 1 else ""  # bytes that are not all of one key are left to what follows
+    """Return those of the next pages that link to one of the keys, and the id of the last page read; None: there are no more."""
+    holding = " AND instr(targets, ?2)" if len(keys) == 1 else ""  # matches across two keys are excluded below
     rows = list(
         db.execute(
             f"SELECT id, targets FROM links WHERE id > ?1{holding} ORDER BY id LIMIT {_PAGES}",
@@ -361,7 +361,7 @@ def relink(db: apsw.Connection, links: Mapping[int, Sequence[int]]) -> None:
 
 
 def move_links(db: apsw.Connection, into: Mapping[int, int | None]) -> None:
-    """Give most pages the row of the others as it is; the rest led somewhere already, or get the links of several."""
+    """Reassign the rows of most pages; the rest had links already, or get the links of several."""
     moves = [(page, id) for id, page in into.items() if page is not None]
     db.executemany("UPDATE OR IGNORE links SET id = ? WHERE id = ?", moves)
     left = links_of(db, into.keys())
@@ -383,13 +383,13 @@ def refused_links(
 
 
 def replace_refused(db: apsw.Connection, by_page: Mapping[int, Sequence[RefusedLink]]) -> None:
-    """Drop the entries of pages, add their new ones, and drop what is beyond the bounds."""
+    """Drop the entries of pages, add their new ones, and drop those beyond the bounds."""
     db.execute("DELETE FROM refused_link WHERE page IN (SELECT value FROM carray(?))", (integers(by_page),))
     add_refused(db, chain.from_iterable(by_page.values()))
 
 
 def add_refused(db: apsw.Connection, links: Iterable[RefusedLink]) -> None:
-    """Add entries, and drop what is beyond the bounds."""
+    """Add entries, and drop those beyond the bounds."""
     changed: dict[str, set[str]] = {}
     for link in links:
         letter = LETTERS[link.reason]

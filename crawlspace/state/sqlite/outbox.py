@@ -16,18 +16,18 @@ from crawlspace.state.sqlite.transaction import Tally, integers, take_numbers
 from crawlspace.urls import url_key
 
 Outgoing = tuple[Settlement, Mapping[int, tuple[int, str]]]
-"""Orders that are to be given, and key and URL of ids, at least of those that are no longer stored."""
+"""Orders to be given, and key and URL of ids, at least of those that are no longer stored."""
 
 _OPS = (Op.DELETE, Op.PUSH)
 _DELETE, _PUSH = 0, 1
 _KEPT_AT_ONCE = 500
-"""So many documents with their texts are in memory at once, however many URLs leave."""
+"""Maximal documents with their texts in memory at once, for any number of deleted URLs."""
 
 _DOCUMENT = (
     "outbox.document, document.body, content.text, url.id, url.grp, EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group"
     " WHERE other.grp = url.grp AND other.alternate < 2 AND other.id <> url.id)"
 )
-"""What `_document` reads, after the URL."""
+"""The columns of `_document`, after the URL."""
 _DOCUMENT_TABLES = "LEFT JOIN document ON document.id = url.id LEFT JOIN content ON content.checksum = url.checksum"
 
 
@@ -81,7 +81,7 @@ def next_orders(db: apsw.Connection, sink: str, limit: int, most_bytes: int) -> 
 
 
 def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
-    """Have the waiting pushes of these URLs be sent with the documents as they are now, whatever happens to the URLs."""
+    """Store the present documents with the waiting pushes of these URLs, so that later changes don't affect them."""
     for first in range(0, len(ids), _KEPT_AT_ONCE):
         _keep(db, ids[first : first + _KEPT_AT_ONCE])
 
@@ -125,7 +125,7 @@ def parked(db: apsw.Connection, sink: str) -> list[tuple[Op, str, str]]:
 
 
 def drop_texts(db: apsw.Connection, ids: Sequence[int]) -> None:
-    """Remove texts that are not needed any more, so that the disk doesn't hold every page twice.
+    """Remove unneeded texts, so that the disk doesn't hold every page twice.
 
     These are texts without a waiting order whose page is the only one with its checksum and no alternate: a page that joins it later brings
     the text along.
@@ -154,7 +154,7 @@ def ordered(db: apsw.Connection, sink: str, urls: Sequence[str]) -> dict[str, bo
 
 
 def stored(db: apsw.Connection, urls: Sequence[str]) -> dict[tuple[int, str], tuple[int, int]]:
-    """Return those of the URLs that are stored, by key and URL: their ids, and whether their documents are in the index or left there."""
+    """Return the stored ones of the URLs, by key and URL: their ids, and whether their documents are in the index or left there."""
     wanted = set(urls)
     rows = db.execute(
         "SELECT id, key, url, indexed OR left_behind FROM carray(?) AS wanted CROSS JOIN url INDEXED BY url_key"
@@ -256,7 +256,7 @@ def _document(
 
 
 def duplicates_of(db: apsw.Connection, id: int, group: bytes) -> list[str]:
-    """Return the URLs that are noted on the document of a URL, which stands for a group."""
+    """Return the URLs noted on the document of a URL, which represents a group."""
     rows = db.execute(
         "SELECT url FROM url INDEXED BY url_group WHERE grp = ? AND alternate < 2 AND id <> ?"
         f" ORDER BY alternate, named DESC, rank, id LIMIT {NOTED}",

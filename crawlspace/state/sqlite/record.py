@@ -1,6 +1,6 @@
-"""Recording outcomes in SQLite: one batch of changes, folded first and then written table by table.
+"""Recording outcomes in SQLite: one batch of changes, merged first and then written table by table.
 
-Folding keeps the last change of each URL, so every row is written once, by prepared statements that run over the whole batch.
+Merging keeps the last change of each URL, so every row is written once, by prepared statements that run over the whole batch.
 """
 
 # Statements are put together of constants only, and values are always bound.
@@ -31,7 +31,7 @@ from crawlspace.state.fields import WRITTEN
 from crawlspace.state.inherited_metadata import recorded_pages
 from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.sqlite import inherited_metadata, links, outbox
-from crawlspace.state.sqlite.duplicates import Bystander, Groups, assign_groups
+from crawlspace.state.sqlite.duplicates import AffectedAlternate, Groups, assign_groups
 from crawlspace.state.sqlite.links import Discovery
 from crawlspace.state.sqlite.outbox import Outgoing
 from crawlspace.state.sqlite.rows import pack_document
@@ -50,10 +50,10 @@ _of_row = attrgetter(*_OF_ROW, "archived", "id")
 def record(
     transaction: Transaction, changes: Sequence[Change], *, forgotten: Sequence[int] = (), inherit: bool = True
 ) -> Outgoing:
-    """Make all changes with everything that follows from them, but for the orders, inside an open transaction.
+    """Make all changes with their consequences, except for the orders, inside an open transaction.
 
-    The ids of URLs that are forgotten may be given without a change. Without `inherit` the metadata that other URLs inherit stays as
-    it is, and no depth is marked. Returns the orders that are to be given, with key and URL of what the changes concern.
+    The ids of forgotten URLs may be given without a change. Without `inherit` the inherited metadata of other URLs stays, and no depth is
+    marked. Returns the orders to be given, with key and URL of the changed ids.
     """
     db, tally = transaction.db, transaction.tally
     discovery = Discovery(transaction)
@@ -94,14 +94,14 @@ class _Batch:
         self._effects = effects
         self.before = links.urls_before(db, self.rows.values()) if inherit else {}
         self.links: dict[int, Sequence[int]] = {}
-        """New ones, by id."""
+        """New links, by id."""
         self._refused_links: dict[int, Sequence[RefusedLink]] = {}
-        """New entries of the sample, by page; empty where its entries are out of date."""
-        self._bystanders: list[Bystander] = []
+        """New entries of the sample, by page; empty if its entries are out of date."""
+        self._affected: list[AffectedAlternate] = []
         for change in changes:
             row = self.rows.get(change.state.id)
             if row is not None and not row.forgotten:
-                self._fold(change, row)
+                self._merge(change, row)
         for id in forgotten:
             if id in self.rows:
                 self._forget(self.rows[id])
@@ -111,11 +111,11 @@ class _Batch:
         for row in self.rows.values():
             if row.left_behind and row.checksum is not None:
                 row.left_behind, row.taken_back = 0, True
-        self._bystanders = assign_groups(self._db, self.rows)
+        self._affected = assign_groups(self._db, self.rows)
         moving = [row for row in self.rows.values() if _moves(row)]
         concerned = {self.rows[id].grp for id in self.documents}
         concerned.update(group for row in moving for group in (row.old_grp, row.grp))
-        concerned.update(group for one in self._bystanders for group in (one.old_grp, one.grp))
+        concerned.update(group for one in self._affected for group in (one.old_grp, one.grp))
         groups.look_up([group for group in concerned if group is not None])
         for row in moving:
             if row.old_grp is not None:
@@ -123,7 +123,7 @@ class _Batch:
                 row.indexed = row.named = 0
             if row.grp is not None:
                 groups.join(row.grp, row.id, key=row.key, canonical=row.canonical)
-        for one in self._bystanders:
+        for one in self._affected:
             groups.leave(one.old_grp, one.id, one.canonical)
             groups.join(one.grp, one.id, key=one.key, canonical=one.canonical)
 
@@ -150,8 +150,8 @@ class _Batch:
                 tally.documents[row.site] += row.indexed - row.old_indexed
             updates.append((*_written(new), *_of_row(row)))
         self._db.executemany(_UPDATE, updates)
-        if self._bystanders:
-            self._write_bystanders(groups, tally)
+        if self._affected:
+            self._write_affected(groups, tally)
         self._db.executemany("DELETE FROM document WHERE id = ?", unwanted)
         self._db.executemany(
             "INSERT OR REPLACE INTO document VALUES (?, ?)",
@@ -182,12 +182,12 @@ class _Batch:
         )
 
     def follow(self, settlement: Settlement, rankings: Mapping[bytes, GroupRanking]) -> Settlement:
-        """Return the orders with what stays in the index taken out of them, and what was left there and is not to stay added."""
+        """Return the orders without documents that stay in the index, and with those left there that must not stay."""
         left = {row.id for row in self.rows.values() if row.left_behind}
         back = {row.id for row in self.rows.values() if row.taken_back and not _is_representative(row, rankings)}
         push = settlement.push
         without_document = [id for id in push if id not in self.documents]
-        if without_document:  # one that has left its group has no text
+        if without_document:  # a document that has left its group has no text
             textless = self._db.execute(
                 "SELECT id FROM url WHERE id IN (SELECT value FROM carray(?))"
                 " AND NOT EXISTS (SELECT 1 FROM content WHERE content.checksum = url.checksum)",
@@ -199,7 +199,7 @@ class _Batch:
         displaced = sum(id not in self.rows or self.rows[id].checksum is not None for id in delete)
         return Settlement(push, sorted({*delete, *back}) if back else delete, displaced)
 
-    def _fold(self, change: Change, row: ChangedUrl) -> None:
+    def _merge(self, change: Change, row: ChangedUrl) -> None:
         new = change.state
         self.discovered.extend(change.discovered)
         if change.forget:
@@ -248,16 +248,16 @@ class _Batch:
         self.links[row.id] = ()
         self._nearer.pop(row.id, None)
 
-    def _write_bystanders(self, groups: Groups, tally: Tally) -> None:
+    def _write_affected(self, groups: Groups, tally: Tally) -> None:
         updates = []
         rows = {
             id: (site, indexed)
             for id, site, indexed in self._db.execute(
                 "SELECT id, site, indexed FROM url WHERE id IN (SELECT value FROM carray(?))",
-                (integers([one.id for one in self._bystanders]),),
+                (integers([one.id for one in self._affected]),),
             )
         }
-        for one in self._bystanders:
+        for one in self._affected:
             alone = groups.is_alone(one.grp, one.id)
             site, indexed = rows[one.id]
             tally.documents[site] += alone - indexed
@@ -280,7 +280,7 @@ class _Batch:
 
 
 def _part(row: ChangedUrl, change: Change) -> None:
-    """Note whether the index keeps the document of a URL that has none any more."""
+    """Note whether the index keeps the document of a URL without one."""
     if row.checksum is not None and change.keep_in_index:
         if row.old_indexed or row.left_behind or row.taken_back:
             row.left_behind, row.taken_back = 1, False
@@ -300,7 +300,7 @@ def _is_representative(row: ChangedUrl, rankings: Mapping[bytes, GroupRanking]) 
 
 
 def _count(row: ChangedUrl, new: UrlState | None, tally: Tally) -> None:
-    """Move a URL from where it was counted to where it is now."""
+    """Move a URL between counts: from its old state to the new one."""
     left, entered = row.old_status in UNCOUNTED, new is not None and new.status in UNCOUNTED
     if left != entered:
         tally.uncounted[row.site] += entered - left

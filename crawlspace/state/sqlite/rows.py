@@ -74,16 +74,16 @@ def url_states(rows: apsw.Cursor) -> list[UrlState]:
 
 
 _KEPT = tuple(field.name for field in fields(Document) if field.name not in ("url", "text", "duplicates"))
-"""The document of a page; the rest comes from other tables. Fields are only ever added at the end of Document."""
+"""The fields stored as the document of a page; others come from other tables. New fields come last in Document."""
 
 
 def pack_whole(document: Document) -> bytes:
-    """Return all of a document but its URL."""
+    """Return a document without its URL, packed."""
     return pack_kept(pack_document(document), document.text, document.duplicates)
 
 
 def pack_kept(body: bytes, text: str, duplicates: list[str]) -> bytes:
-    """Return the same of a document that is stored: what is kept of it, its text, and the URLs that are noted on it."""
+    """Return the same for a stored document: its packed fields, its text, and the URLs noted on it."""
     return msgspec.msgpack.encode([body, text, duplicates])
 
 
@@ -93,12 +93,12 @@ def unpack_whole(packed: bytes, *, url: str) -> Document:
 
 
 def pack_document(document: Document) -> bytes:
-    """Return what is kept of a document beside its text, as a MessagePack array."""
+    """Return the stored fields of a document without its text, as a MessagePack array."""
     return msgspec.msgpack.encode([getattr(document, name) for name in _KEPT])
 
 
 def fields_of(body: bytes | None) -> dict[str, str]:
-    """Return the fields of a document as it is kept; none where there is no document."""
+    """Return the fields of a stored document; none without a document."""
     return {} if body is None else dict(msgspec.msgpack.decode(body)[_KEPT.index("fields")])
 
 
@@ -126,7 +126,7 @@ def by_ids(db: apsw.Connection, ids: Collection[int]) -> list[UrlState]:
 def pages(
     *, state: State | None, leased: bool, status: int | None, host: str | None, held: bool
 ) -> Callable[[apsw.Connection, int], list[UrlState]]:
-    """Return a function that reads the next of the selected URLs, behind one id."""
+    """Return a function that reads the next of the selected URLs after an id."""
     wanted = {"url.state": state, "url.status": status, "site.host": host}
     chosen = {column: value for column, value in wanted.items() if value is not None}
     index = "INDEXED BY url_leased" if leased else "INDEXED BY url_held" if held else "NOT INDEXED"
@@ -141,7 +141,7 @@ def pages(
 
 
 def folded_urls(db: apsw.Connection, after: int) -> list[UrlState]:
-    """Read the next of the URLs that are held for Held.FOLDED, from a file of the present version."""
+    """Read the next URLs that are held for Held.FOLDED, from a file of the present version."""
     return url_states(
         db.execute(
             f"SELECT {URL_COLUMNS} FROM url INDEXED BY url_folded CROSS JOIN site ON site.id = url.site"

@@ -1,6 +1,6 @@
-"""What a change of the rules means for very many URLs, in SQLite: written in statements over whole batches.
+"""Apply a change of the rules to very many URLs in SQLite, in statements over whole batches.
 
-Most documents are alone in their group, and when such a one leaves, nothing else follows. Only the others take the way of `record`.
+Most documents are alone in their group, and when one of these leaves, nothing else changes. Only the others are processed by `record`.
 """
 
 # Statements are put together of constants only, and values are always bound.
@@ -52,11 +52,11 @@ _NOTED = f"""
         AND NOT EXISTS (SELECT 1 FROM url AS page INDEXED BY url_canonical WHERE page.canonical = url.key AND {NAMES_A_PAGE})
         AND NOT EXISTS (SELECT 1 FROM url AS other INDEXED BY url_group WHERE other.grp = url.grp LIMIT 1 OFFSET {NOTED + 1})
 """
-"""URLs that are noted on the document of the one that is returned with them, and whether that has a text to be pushed with."""
+"""URLs noted on the document of another one, with that one, and whether it has a text to be pushed."""
 
 
 def reclassify(transaction: Transaction, found: Reclassified) -> Outgoing:
-    """Make all of it but for the orders, inside an open transaction. Returns the orders, with key and URL of whom they concern."""
+    """Make the changes except for the orders, inside an open transaction. Return the orders, with key and URL of their ids."""
     db, now, tally, effects = transaction.db, transaction.now, transaction.tally, transaction.effects
     kinds = ((Status.EXCLUDED, found.excluded), (Status.EXCLUDED_HERE, found.given_up), (Status.NOINDEX, found.unindexed))
     shared = {status: _sharing(db, ids) for status, ids in kinds}
@@ -73,7 +73,7 @@ def reclassify(transaction: Transaction, found: Reclassified) -> Outgoing:
     db.execute(f"DELETE FROM link_metadata WHERE {_IDS}", (integers(found.forgotten),))
     for ids, mark in ((found.held, 0), (found.held_unindexed, 1)):
         others = _sharing(db, ids)
-        _hold_apart(db, ids, others, mark, tally, effects)
+        _hold_alone(db, ids, others, mark, tally, effects)
         changes += [Change(structs.replace(state, **HELD, held_mark=mark), keep_in_index=True) for state in by_ids(db, others)]
     _hold(db, found.held_folded, f"{_set(HELD_FOLDED)}, held_mark = 0", tally, effects)
     _return(db, found.returned, now, tally, effects)
@@ -93,7 +93,7 @@ def _set(values: Values) -> str:
 
 
 def _sharing(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
-    """Those whose group has other members."""
+    """Return the ids whose group has other members."""
     return [id for (id,) in db.execute(f"SELECT id FROM url WHERE {_IDS} AND {_SHARED}", (integers(ids),))]
 
 
@@ -131,9 +131,9 @@ def _exclude(
 
 
 def _noted(db: apsw.Connection, found: Reclassified) -> tuple[set[int], set[int]]:
-    """Return which forgotten URLs are only noted on the document of another one, and those documents, which are to be pushed.
+    """Return the forgotten URLs that are only noted on the document of another one, and those documents, which must be pushed.
 
-    The others stand for their group, may be named by a page, or are one of very many: what follows when they go is left to `record`.
+    The others represent their group, may be named by a page, or are one of very many: they are left to `record`.
     """
     leaving = {*found.forgotten, *found.excluded, *found.given_up, *found.unindexed}
     leaving.update(found.held, found.held_unindexed, found.held_folded)
@@ -174,8 +174,8 @@ def _hold(db: apsw.Connection, ids: Sequence[int], values: str, tally: Tally, ef
     db.execute(f"UPDATE url SET {values}, lease_until = NULL WHERE {_IDS}", (bound,))
 
 
-def _hold_apart(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
-    """The same for URLs whose group has no other members, and which leave it; what they have in the index stays (see `held_checksum`)."""
+def _hold_alone(db: apsw.Connection, ids: Sequence[int], but: Sequence[int], mark: int, tally: Tally, effects: Effects) -> None:
+    """The same for URLs that are alone in their group, and leave it; their indexed documents stay (see `held_checksum`)."""
     left_out = set(but)
     chosen = [id for id in ids if id not in left_out] if left_out else ids
     outbox.keep(db, chosen)
@@ -197,7 +197,7 @@ def _drop_refused_links(db: apsw.Connection, ids: apsw.CArrayBinding | None, tal
 
 
 def _drop_texts(db: apsw.Connection, ids: apsw.CArrayBinding | None) -> None:
-    """Let go of the texts of URLs whose group has no other members."""
+    """Remove the texts of URLs whose group has no other members."""
     db.execute(
         f"DELETE FROM content WHERE checksum IN (SELECT checksum FROM url WHERE {_IDS} AND checksum IS NOT NULL)"
         " AND NOT EXISTS (SELECT 1 FROM url INDEXED BY url_alternate WHERE url.checksum = content.checksum AND alternate = 2)",
@@ -209,7 +209,7 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
     bound = integers(ids)
     out = f"{_IDS} AND status IN {_OUT}"
     _count_pending(db, bound, f"status IN {_OUT} AND (state <> {int(State.PENDING)} OR lease_until IS NOT NULL)", effects)
-    returned = _uncount(db, bound, out, tally).total()  # first: it changes the number that is added to
+    returned = _uncount(db, bound, out, tally).total()  # first: it changes the same count
     tally[f"state {int(State.PENDING)}"] += returned
     db.execute(
         f"UPDATE url SET {_set(PENDING_AGAIN)}, lease_until = NULL WHERE {out}",
@@ -224,7 +224,7 @@ def _return(db: apsw.Connection, ids: Sequence[int], now: int, tally: Tally, eff
 def _uncount(
     db: apsw.Connection, ids: apsw.CArrayBinding | None, which: str, tally: Tally, *, with_documents: bool = False
 ) -> Counter[int]:
-    """Take URLs out of the counts by state and status, and `with_documents` all else that is counted of them; return how many, by site."""
+    """Subtract URLs from the counts by state and status, and `with_documents` from all other counts; return their number by site."""
     by_site: Counter[int] = Counter()
     for site, state, status, count, retrying, with_document, indexed in db.execute(
         "SELECT site, state, status, count(*), sum(retries > 0), count(checksum), sum(indexed)"

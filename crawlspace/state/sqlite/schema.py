@@ -16,7 +16,7 @@ from crawlspace.state.duplicates import HTTP, NO_PAGE
 APPLICATION_ID = 0x63727365
 """In the header of every state file, so that another program's database is not mistaken for one: `crse`."""
 DEVELOPMENT_IDS = frozenset({0x63776C73, 0x63727773, 0x63727370, 0x63727363, 0x63727364})
-"""The ids in files of development versions, whose version numbers mean other tables."""
+"""The ids in files of development versions, whose version numbers have other tables."""
 VERSION = 5
 """Stored as `PRAGMA user_version`. Files of another version are refused, but for those that UPGRADES brings up to date."""
 
@@ -24,13 +24,13 @@ _WAITS_IN = (
     f"CASE requested_by WHEN {int(Requester.PERSON)} THEN {int(Source.USER)} WHEN {int(Requester.SCHEDULE)} THEN {int(Source.INDEX)}"
     f" ELSE CASE WHEN retries > 0 THEN source ELSE {int(Source.REFRESH)} END END"
 )
-"""As `UrlState.queue`: a generated column cannot be forgotten in a statement that changes many URLs."""
+"""Equals `UrlState.queue`; a generated column, so that no statement can forget to update it."""
 
 _DUE_INDEX = """CREATE INDEX url_due ON url (site, waits_in, shift, next_fetch, id)
     WHERE next_fetch IS NOT NULL AND state <> 0 AND lease_until IS NULL;"""
 
 NAMES_A_PAGE = f"canonical <> {NO_PAGE} AND grp IS NOT NULL"
-"""Of which URLs url_canonical has an entry, as a condition: SQLite uses the index only where a statement has it, too."""
+"""The condition of url_canonical: SQLite uses the index only if a statement repeats it."""
 _CANONICAL_INDEX = f"CREATE INDEX url_canonical ON url (canonical, grp) WHERE {NAMES_A_PAGE};"
 IS_FOLDED = f"held = {int(Held.FOLDED)}"
 _FOLDED_INDEX = f"CREATE INDEX url_folded ON url (id) WHERE {IS_FOLDED};"
@@ -44,12 +44,12 @@ CREATE TABLE site (
     -- until when nothing of it is fetched, and for how many seconds that was when it was written: a clock that was set back makes it no longer
     wait_until INTEGER,
     wait_s     INTEGER NOT NULL DEFAULT 0,
-    -- how it has answered, see `site_health.py`
+    -- its health, see `site_health.py`
     answers    INTEGER NOT NULL DEFAULT 0,
     recent     INTEGER NOT NULL DEFAULT 1,
     missing    INTEGER NOT NULL DEFAULT 0,
     shown      TEXT NOT NULL DEFAULT '',
-    -- of its URLs: bits of their schemes (1 http, 2 https), how many documents of theirs are in the index, and how many do not count
+    -- of its URLs: bits of their schemes (1 http, 2 https), their number of indexed documents, and the number of those that do not count
     -- towards the limit of their host
     schemes    INTEGER NOT NULL DEFAULT 0,
     documents  INTEGER NOT NULL DEFAULT 0,
@@ -57,7 +57,7 @@ CREATE TABLE site (
 ) STRICT;
 CREATE INDEX site_host ON site (host);
 
--- Sites that gave no answer in their last runs, see `unreachable.py`.
+-- Sites without a response in their last runs, see `unreachable.py`.
 CREATE TABLE unreachable (
     site       INTEGER PRIMARY KEY,
     status     INTEGER NOT NULL,
@@ -103,26 +103,26 @@ CREATE TABLE url (
     grp             BLOB,
     -- 1 for an alternate of a page with the same checksum, 2 of one with another
     alternate           INTEGER NOT NULL DEFAULT 0,
-    -- 1 when it has no document any more and the index still has one of it, for another crawler
+    -- 1 when it has no document any more, but the index still has one of it, for another crawler
     left_behind     INTEGER NOT NULL DEFAULT 0,
     -- who requested that it is fetched, see `model.Requester`
     requested_by    INTEGER NOT NULL DEFAULT 0,
     -- metadata that came with a link to it, as a JSON object
     inherited       TEXT,
-    -- over the fields that rules added to its document, see `crawl/conditional.py`
+    -- hash of the fields that rules added to its document, see `crawl/conditional.py`
     fields_mark     INTEGER NOT NULL DEFAULT 0,
     -- how many of its links were refused, by reason, see `refused_links.py`
     refused         TEXT,
-    -- the page that gave it its depth, 0: none; and since which run no way leads to it from a start URL
+    -- the page that gave it its depth, 0: none; and the run since which it is an orphan
     depth_from      INTEGER NOT NULL DEFAULT 0,
     orphaned        INTEGER,
     -- the location of its records in the archive
     archived        INTEGER,
-    -- the number of the last order to push its document that all sinks were given
+    -- the number of the last order to push its document to all sinks
     ordered         INTEGER NOT NULL DEFAULT 0,
     -- details of an error in addition to its status
     detail          TEXT,
-    -- the source a known URL waits in once it is due: its own while it is retried
+    -- the source a known URL waits in when due: its own while it is retried
     waits_in        INTEGER AS ({_WAITS_IN}) VIRTUAL,
     -- its queue while it is pending: in segments of 131,072 ids, in each by site, source and shift
     segment         INTEGER AS (id >> 17) VIRTUAL,
@@ -130,7 +130,7 @@ CREATE TABLE url (
 ) STRICT;
 -- Not unique: two URLs may share a key.
 CREATE INDEX url_key ON url (key);
--- By segments, so that what is discovered at once changes few pages of the index. The id follows by itself.
+-- By segments, so that URLs discovered together change few pages of the index. The id follows implicitly.
 CREATE INDEX url_pending ON url (segment, queue_number) WHERE state = 0 AND lease_until IS NULL;
 {_DUE_INDEX}
 CREATE INDEX url_leased ON url (lease_until) WHERE lease_until IS NOT NULL;
@@ -169,14 +169,14 @@ CREATE TABLE refused_host (letter TEXT, host TEXT, number INTEGER NOT NULL, PRIM
 -- Keys of URLs whose depth may be wrong, each with the page and the depth of `DepthMark`.
 CREATE TABLE depth_mark (key INTEGER PRIMARY KEY, mark TEXT NOT NULL) STRICT;
 
--- What all URLs that a page links to inherit from it, as a JSON object; only for pages that have any.
+-- Metadata that all links of a page inherit, as a JSON object; only for pages that have any.
 CREATE TABLE link_metadata (id INTEGER PRIMARY KEY, fields TEXT NOT NULL) STRICT;
 -- For a URL that inherits or has inherited something: the id of its source page, NULL where there is none, and the day and the rules under
 -- which the URL was last due for it.
 CREATE TABLE inheritance (id INTEGER PRIMARY KEY, page INTEGER, mark INTEGER) STRICT;
 CREATE INDEX inheritance_page ON inheritance (page) WHERE page IS NOT NULL;
 
--- The document of every page that may be pushed again; its text only while it may be needed.
+-- The document of every page that may be pushed again; its text only while needed.
 CREATE TABLE document (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE content (id INTEGER PRIMARY KEY, checksum BLOB NOT NULL UNIQUE, text TEXT NOT NULL) STRICT;
 
@@ -209,11 +209,11 @@ CREATE TABLE archive_file (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE
 
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
--- Numbers kept along with every change, so that counting ten million URLs costs nothing: `state N`, `status N`,
+-- Counts updated with every change, so that counting ten million URLs costs nothing: `state N`, `status N`,
 -- `refused LETTER`, `with document`, `indexed`, `retrying`, `waiting SINK`, `parked SINK`; and the last `id` and `sequence` given out.
 CREATE TABLE tally (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
--- Who crawls; the lock itself is held by the operating system.
+-- The crawling process; the lock itself is held by the operating system.
 CREATE TABLE crawl (one INTEGER PRIMARY KEY CHECK (one = 1), process INTEGER NOT NULL, since INTEGER NOT NULL) STRICT;
 """
 

@@ -1,4 +1,4 @@
-"""Sites in SQLite: their waits, health, documents and schemes, which cannot be reached, and their robots.txt."""
+"""Sites in SQLite: their waits, health, documents, schemes and robots.txt, and unreachable sites."""
 
 from __future__ import annotations
 

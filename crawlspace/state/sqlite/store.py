@@ -1,7 +1,7 @@
 """The state of a collection in one SQLite file: the default store.
 
-One process crawls and holds the crawl lock; commands open the file beside it, read while it writes, and write between
-its transactions. Nothing but the page cache grows with the number of URLs, and that is bounded.
+One process crawls and holds the crawl lock; commands open the file meanwhile, read while it writes, and write between its
+transactions. Only the page cache grows with the number of URLs, and it is bounded.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SqliteStore:
         read_only: bool = False,
         alone: bool = False,
     ) -> None:
-        """Open the file, and make it unless `read_only`. `sinks` names the indexes that orders are given to.
+        """Open the file, and create it unless `read_only`. `sinks` names the sinks that get orders.
 
         `alone`: the caller holds the lock of the crawl.
         Raises StoreDamaged, StoreVersionError, StoreFull, StoreLocked or StoreError.
@@ -87,14 +87,14 @@ class SqliteStore:
         self._lock: CrawlLock | None = None
         self._run_began: int | None = None
         self._is_joined = False
-        """Whether what is written is part of an open transaction."""
+        """Whether writes are part of an open transaction."""
         self._file = SqliteFile(path, read_only=read_only, alone=alone)
 
     @classmethod
     def open_for_crawl(cls, path: Path, *, clock: Clock | None = None, sinks: Sequence[str] = ("index",)) -> SqliteStore:
-        """Open the file as the one process that crawls; the leases of the previous one, which has ended, are released.
+        """Open the file as the one process that crawls; the leases of the previous one are released.
 
-        Waits for a command that sends to the index. Raises StoreLocked while another process crawls, and what opening raises.
+        Waits for a command that sends to the index. Raises StoreLocked while another process crawls, and the errors of opening.
         """
         lock = CrawlLock(path, waits=True)
         try:
@@ -128,12 +128,12 @@ class SqliteStore:
             with self._file.writing() as db:
                 yield db
         except BaseException:
-            self._sites.clear()  # ids of sites that were rolled back
+            self._sites.clear()  # they may have been rolled back
             raise
 
     @contextmanager
     def _counting(self) -> Iterator[tuple[apsw.Connection, Tally]]:
-        """Begin a transaction, and store at its end what it has counted."""
+        """Begin a transaction, and store its counts at its end."""
         with self._writing() as db:
             tally = Tally()
             yield db, tally
@@ -307,7 +307,7 @@ class SqliteStore:
         with self._reading() as db:
             return sqlite_links.stored_links(db, after)
 
-    # sites that cannot be reached
+    # unreachable sites
     unreachable = _within(_reading, sqlite_sites.unreachable)
 
     def set_unreachable(self, site: str, row: UnreachableSite | None) -> None:
@@ -324,7 +324,7 @@ class SqliteStore:
 
     # the outbox
     def orders(self, sink: str, limit: int, *, now: int, most_bytes: int = MOST_BYTES_AT_ONCE) -> list[IndexOrder]:
-        self._file.make_durable()  # an index may keep what it is sent longer than this file would after a power failure
+        self._file.make_durable()  # after a power failure an index may have orders that this file would lose
         with self._snapshot() as db:
             return outbox.next_orders(db, sink, limit, most_bytes)
 
@@ -399,7 +399,7 @@ class SqliteStore:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that was opened is still the one that has its name; what is written to another one is lost."""
+        """Return whether the file that was opened is still the one with its name; writes to another one are lost."""
         return self._file.is_in_place
 
     def close(self) -> None:
@@ -418,7 +418,7 @@ class SqliteStore:
             self._lock = None
 
     def _finish(self, transaction: Transaction, outgoing: Outgoing) -> Effects:
-        """Give the orders that follow from what was written, and store what it has counted."""
+        """Give the orders that follow from a transaction, and store its counts."""
         settlement, names = outgoing
         outbox.give(transaction.db, settlement, sinks=self._sinks, names=names, tally=transaction.tally)
         add_counts(transaction.db, transaction.tally)

@@ -1,4 +1,4 @@
-"""One transaction of the SQLite store: the sites that it concerns, what it adds to the stored counts, and its effects.
+"""One transaction of the SQLite store: its sites, its changes of the stored counts, and its effects.
 
 Counts are stored and changed in the same transaction as the rows, because counting ten million rows takes seconds.
 """
@@ -20,9 +20,9 @@ _CACHED_SITES = 100_000
 
 
 def integers(values: Iterable[int]) -> apsw.CArrayBinding | None:
-    """Bind whole numbers as the table `carray(?)`: one look-up for a batch instead of one a row."""
+    """Bind integers as the table `carray(?)`: one query for a batch instead of one a row."""
     bound = array("q", values)
-    return apsw.carray(bound) if bound else None  # apsw takes no empty array; `carray(NULL)` is an empty table
+    return apsw.carray(bound) if bound else None  # apsw refuses an empty array; `carray(NULL)` is an empty table
 
 
 def blobs(values: Iterable[bytes]) -> apsw.CArrayBinding | None:
@@ -60,24 +60,24 @@ class SiteIds:
 
 
 class Tally(Counter[str]):
-    """What a transaction adds to each number, by name; negative where it takes away."""
+    """Changes of each count by a transaction, by name."""
 
     def __init__(self, *counts: Mapping[str, int], **named: int) -> None:
         super().__init__(*counts, **named)
         self.documents: Counter[int] = Counter()
-        """What it adds to the documents in the index, by id of their site."""
+        """Changes of the number of indexed documents, by id of their site."""
         self.uncounted: Counter[int] = Counter()
-        """What it adds to the URLs that do not count towards the limit of their host (UNCOUNTED), by id of their site."""
+        """Changes of the number of URLs that do not count towards the limit of their host (UNCOUNTED), by id of their site."""
 
     def count_refused(self, text: str | None, sign: int) -> None:
-        """Count the refused links of a page, or take them out."""
+        """Add the refused links of a page to the counts, or subtract them."""
         for letter, number in by_letter(text):
             self[f"refused {letter}"] += sign * number
 
 
 @dataclass(slots=True)
 class Transaction:
-    """An open transaction: what it counts, and its effects."""
+    """An open transaction: its counts, and its effects."""
 
     db: apsw.Connection
     sites: SiteIds
@@ -88,7 +88,7 @@ class Transaction:
 
 @dataclass(slots=True)
 class ChangedUrl:
-    """A URL that is stored, as it was (`old_…`) and as the changes so far have made it; by the names of its columns."""
+    """A stored URL, before (`old_…`) and after the changes so far; by the names of its columns."""
 
     id: int
     key: int
@@ -113,12 +113,12 @@ class ChangedUrl:
     grp: bytes | None
     alternate: int
     left_behind: int
-    """It leaves, or has left, its document in the index."""
+    """Whether it leaves, or has left, its document in the index."""
     inherited: str | None
     has_left_group: bool = False
-    """It leaves its group, because the rules exclude it and its deletion is held."""
+    """Whether it leaves its group, because the rules exclude it and its deletion is held."""
     taken_back: bool = False
-    """It had left its document there, and this collection decides about it again."""
+    """Whether it had left its document there, and this collection decides about it again."""
     archived: int | None = None
     """Its new location in the archive."""
     last: UrlState | None = None
@@ -130,7 +130,7 @@ _CHANGED = f"SELECT {', '.join(_STORED)} FROM url WHERE id IN (SELECT value FROM
 
 
 def changed_urls(db: apsw.Connection, ids: Collection[int]) -> dict[int, ChangedUrl]:
-    """Return those of the URLs that are stored, by id, as they are now."""
+    """Return the stored ones of the URLs, by id."""
     return {row[0]: ChangedUrl(*row) for row in db.execute(_CHANGED, (integers(ids),))}
 
 

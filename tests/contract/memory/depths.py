@@ -18,7 +18,7 @@ from crawlspace.state.depths import (
     NewDepth,
     PageLinks,
     UrlDepth,
-    is_farther,
+    is_deeper,
     leads_on,
     least_reach,
     merged,
@@ -142,7 +142,7 @@ class MemoryDepths:
             row = self._urls.get(id)
             if row is None:
                 self._depth_marks[old.key] = merged(self._depth_marks.get(old.key), DepthMark(ANY_PAGE, old.depth))
-            leads = row is not None and not is_farther(old.state, row.state, had_document=old.checksum is not None)
+            leads = row is not None and not is_deeper(old.state, row.state, had_document=old.checksum is not None)
             kept = self._counting_links(row) if row is not None and leads else frozenset()
             for lost in links - kept:
                 if any(self._urls[other].depth_from == id for other in self._keys.get(lost, ())):

@@ -269,7 +269,7 @@ class MemoryStore(MemoryArchive, MemoryDepths, MemoryDueTimes, MemoryRefusedLink
         sites = [site for site in self._sites if _host(site) == host]
         return sum(row.status not in UNCOUNTED for site in sites for row in self._rows(site))
 
-    # sites that cannot be reached
+    # unreachable sites
     def documents(self, sites: Iterable[str]) -> dict[str, int]:
         return {site: sum(self._groups.is_indexed(row) for row in self._rows(site)) for site in sites}
 

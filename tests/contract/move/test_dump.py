@@ -152,7 +152,7 @@ def test_nothing_or_a_part_is_not_dumped(stores: Stores, kind: str) -> None:
     other = KINDS[kind == "sqlite"]
     with looking(stores, other) as store:
         fill(store)
-    with closing(stores.side(kind, writes=True)) as side, pytest.raises(StoreError, match="knows nothing of walk"):
+    with closing(stores.side(kind, writes=True)) as side, pytest.raises(StoreError, match="has no walk"):
         dump(side, io.BytesIO(), NAME)
     stores.stopped(other, kind, stop=4)
     with closing(stores.side(kind)) as side, pytest.raises(StoreError, match="is itself an unfinished copy of walk"):

@@ -100,12 +100,12 @@ end
 
 -- Joining and leaving groups, and their representatives then.
 
-local was  -- by id: what a URL that changes was, before this call
+local was  -- by id: a changed URL before this call
 forget_after_call(function()
   was = {}
   groups.entries, groups.changed_entries = {}, {}  -- by checksum
   groups.alternates, groups.new_texts, groups.kept_documents, groups.taken_back = {}, {}, {}, {}  -- by id
-  groups.left = {}  -- by id: what this call has set
+  groups.left = {}  -- by id: values set by this call
   groups.left_group = {}  -- by id: whether a document leaves its group because its deletion is held, see `leaves_group` in `duplicates.py`
 end)
 
@@ -320,7 +320,7 @@ function groups.has_order(url)
   return false
 end
 
--- Remove the texts that are not needed any more: those of pages that are alone in their group and have been sent to the index.
+-- Remove unneeded texts: those of pages that are alone in their group and have been sent to the index.
 function groups.drop_texts(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
@@ -342,7 +342,7 @@ function groups.keep_texts(old_checksums)
   end
 end
 
--- What is pushed for a URL, as it is now: the document, its text and the URLs of its duplicates; nothing where it has none.
+-- The document to push for a URL: the document, its text and the URLs of its duplicates; nothing without one.
 -- The URLs that are noted on the document of a URL.
 function groups.noted_of(id, row)
   local noted = groups.ranking(groups.alternate_before(id) or row[CHECKSUM]).noted
@@ -372,7 +372,7 @@ function groups.leave_in_index(id, stays_in_index)
   later(stays_in_index and "SADD" or "SREM", keys.left, id)
 end
 
--- Note whether the index keeps the document of a URL that has none any more.
+-- Note whether the index keeps the document of a URL without one.
 function groups.part(id, old, change)
   local keep_in_index, forget = change.keep, change.forget
   local left = groups.is_left_in_index(id)
@@ -388,7 +388,7 @@ function groups.part(id, old, change)
   end
 end
 
--- Raise an error where something that is going to be read below is damaged: nothing has been written until here.
+-- Raise an error if data that is read below is damaged: nothing has been written until here.
 function groups.check(before, moves)
   local leaving, winning = {}, {}  -- by group: how many; sites
   for _, move in ipairs(moves) do

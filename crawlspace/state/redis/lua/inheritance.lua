@@ -1,4 +1,4 @@
--- Metadata that URLs inherit from the pages that link to them. What follows from a batch is decided in `inherited_metadata.py`, from the list
+-- Metadata that URLs inherit from the pages that link to them. The changes after a batch are decided in `inherited_metadata.py`, from the list
 -- `to_inherit`. By id: `inherited` is what a URL inherits, `by` its source page, `to:…` are the ids that have a page as their source page,
 -- `link_metadata` is what the links of a page inherit, `mark` when a URL was last due for its metadata, `fields` are those of its document.
 
@@ -9,8 +9,8 @@ function inheritance.set(name, id, value)
   if value then later("HSET", keys[name], id, value) else later("HDEL", keys[name], id) end
 end
 
--- Add the pages of a batch to the list; return whether there are any. `pages` are ids with what Python knows of each, `is_recorded` the ids
--- that were not ignored.
+-- Add the pages of a batch to the list; return whether there are any. `pages` are ids with data from Python, `is_recorded` the ids that were
+-- not ignored.
 function inheritance.add(pages, is_recorded, any_metadata, now)
   if not any_metadata and call("EXISTS", keys.link_metadata) == 0 and call("EXISTS", keys.inherited) == 0 then return false end
   local added = {}
@@ -27,8 +27,8 @@ function inheritance.forget(id)
   for _, name in ipairs({"inherited", "by", "mark", "fields"}) do later("HDEL", keys[name], id) end
 end
 
--- Write what was decided about an entry, the first of the list; return false where it is no longer that, or where a URL that is to be due is
--- not as it was.
+-- Write the changes decided for the first entry of the list; return false if it is not the first any more, or a URL to be made due has
+-- changed.
 function writes.write_inherited(args)
   if args.entry and call("LINDEX", keys.to_inherit, 0) ~= args.entry then return false end
   for _, due in ipairs(args.due) do

@@ -5,7 +5,7 @@ local function forget_all()
   for _, forget in ipairs(forgets) do forget() end
 end
 
--- What is done before an operation, for all of them; returns an error reply where it is not to be done.
+-- Checks before every operation; returns an error reply if it must not run.
 local function refusal(name, is_read, args)
   -- Another version of crawlspace may have other keys, or other values in them.
   local format = call("GET", keys.format)
@@ -23,9 +23,9 @@ end
 
 local function operation(name, run, is_read)
   return function(given_keys, given)
-    if not is_clean then  -- the first call, or the last one ended with an error
+    if not is_clean then  -- the first call, or after an error
       forget_all()
-      collectgarbage("setpause", 400)  -- each collection goes through all of this library: seldomer, a record costs a tenth less
+      collectgarbage("setpause", 400)  -- each collection scans this whole library: less often, a record costs a tenth less
     end
     is_clean = false
     call, pack, unpack_one = redis.call, cmsgpack.pack, cmsgpack.unpack
@@ -67,5 +67,5 @@ register({
   "relink", "release_deferred", "resume", "save_robots", "schedule", "set_due_by_age", "set_depths", "set_unreachable", "take",
   "unpark", "wait_site", "write_inherited",
 }, writes, false, {})
--- These free memory, and are not refused by a server that has none left.
+-- These free memory, and are allowed on a server that is out of memory.
 register({"acknowledge", "expire", "leave", "reclaim", "release", "release_sites", "withdraw"}, writes, false, {"allow-oom"})

@@ -1,4 +1,4 @@
--- Moving a collection to here: see `state/redis/dump.py`. A part of it is written together with the mark of how far the move has come.
+-- Moving a collection to here: see `state/redis/dump.py`. Each part is written together with the mark of the move's progress.
 
 -- URLs as `{id, record, site, the group of the page of which it is an alternate, whether the index has its document}`. None is known yet.
 local function move_urls(urls)
@@ -31,8 +31,8 @@ local function move_urls(urls)
   flush()
 end
 
--- `before` and `mark` are the marks as it must be and as it is to be; none where the copy is done. `commands` are commands without the
--- beginning of their keys. Returns false where somebody else crawls the collection or moves it.
+-- `before` and `mark` are the expected and the new mark; none where the copy is complete. `commands` are commands without the prefix of
+-- their keys. Returns false if another process crawls or moves the collection.
 function writes.move_part(args)
   if call("ZCARD", keys.workers) > 0 then return false end
   local at = call("HGET", keys.meta, "moving") or nil

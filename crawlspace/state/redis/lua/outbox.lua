@@ -30,7 +30,7 @@ function outbox.give(op, id, url, only)
   end
 end
 
--- Have the pushes of a URL that wait be sent with this document, whatever becomes of the URL.
+-- Store this document with the waiting pushes of a URL, so that later changes of the URL don't affect them.
 function outbox.keep_orders(url, document, only)
   for _, sink in ipairs(only and {only} or SINKS) do
     local number = call("HGET", outbox.key(sink, "url"), url)
@@ -40,7 +40,7 @@ function outbox.keep_orders(url, document, only)
   end
 end
 
--- What an index asks of the outbox.
+-- Operations of an index on the outbox.
 
 function reads.orders(args)
   local sink, reply = args.sink, {}
@@ -113,7 +113,7 @@ function reads.ordered(args)
   return found
 end
 
--- Whether the index has the document of a URL, or was left it for another collection.
+-- Whether the index has the document of a URL, its own or one left for another collection.
 function groups.is_in_index(id)
   local row = id and get(id)
   return row and (row[CHECKSUM] and groups.representative_of(id, row) == id or groups.is_left_in_index(id))
@@ -146,7 +146,7 @@ function writes.park(args)
   call("HSET", outbox.key(args.sink, "reason"), args.number, args.reason)
 end
 
--- Have parked orders wait again, each at its number; return how many.
+-- Unpark orders, each at its number; return their number.
 function writes.unpark(args)
   local parked = call("ZRANGE", outbox.key(args.sink, "parked"), 0, -1)
   local lists = {}

@@ -1,6 +1,6 @@
--- What waits: in each site by source and shift, first what is pending in order of discovery, then what is due, earliest first.
+-- The queues: for each site by source and shift, first pending URLs in order of discovery, then due ones, earliest first.
 
--- -1 where the worker is no more.
+-- -1 if the worker has expired.
 function queue.worker_number(worker) return tonumber(call("HGET", ownership.worker_key(worker), "number") or -1) end
 
 -- Return those of the URLs that a worker has leased.
@@ -82,7 +82,7 @@ function reads.first_due(args)
   return reply
 end
 
--- An expired worker may not know yet that it does not own a site any more.
+-- An expired worker may not have noticed yet that it has lost a site.
 function queue.holds(worker, site) return not worker or call("HGET", keys.owner, site) == worker end
 
 function writes.wait_site(args)
@@ -95,7 +95,7 @@ function writes.wait_site(args)
   end
 end
 
--- Unless the site is another worker's, who knows better.
+-- Unless another worker owns the site, and has newer state.
 function writes.set_unreachable(args)
   local owner = args.worker and call("HGET", keys.owner, sites.find(args.site) or 0)
   if owner and owner ~= args.worker then return end
@@ -116,13 +116,13 @@ function writes.save_robots(args)
   if queue.holds(args.worker, sites.find(args.site) or 0) then call("HSET", keys.robots, args.key, args.entry) end
 end
 
--- Leases URLs, and gives sites to workers.
+-- Leasing URLs, and assigning sites to workers.
 
--- What is leased of one site, replied in one piece (see `encoding.py`): ids and records in the same order, and of the few that have any, the
--- ids with the representative of their group, and with their inherited metadata.
+-- The leased URLs of one site, in one reply (see `encoding.py`): ids and records in the same order, and for those that have any, the ids with
+-- the representative of their group, and with their inherited metadata.
 function queue.new_batch() return {ids = {}, texts = {}, size = 0, representatives = {}, inherited = {}} end
 
--- Returns it, and its ids alone, which have commas between. The records are long: they are put together once, and the batch is used up by that.
+-- Returns the batch, and its ids separated by commas. The records are long: they are joined once, which consumes the batch.
 function queue.batch_reply(batch)
   local ids, texts, count = table.concat(batch.ids, ","), batch.texts, #batch.texts
   texts[0] = "\148" .. pack(ids) .. "\219" .. struct.pack(">I4", 5 + batch.size) .. "\221" .. struct.pack(">I4", count)
@@ -134,13 +134,13 @@ function queue.append(list, ...)
   for _, value in ipairs({...}) do list[#list + 1] = value end
 end
 
--- Whether a known URL was fetched in the run that began at that time, and is only due again for its interval: see `due_times.py`.
+-- Whether a known URL was fetched in the run that began at that time, and is due again only by its interval: see `due_times.py`.
 function queue.is_for_next_run(row, began)
   return began and row[FETCHED_AT] and row[RETRIES] == 0 and not row[REQUESTED_BY] and row[FETCHED_AT] >= began and row[NEXT_FETCH] > row[FETCHED_AT]
 end
 
--- Lease the next URLs of one queue, until the batch has so many. They are in no other queue, and their records do not change: nothing
--- of what `flush` does is needed.
+-- Lease the next URLs of one queue, until the batch has `limit`. They are in no other queue, and their records do not change: `flush` is not
+-- needed.
 function queue.lease(batch, site, queue_index, latest, limit, lease)
   local key = latest and records.due_key(site, queue_index) or records.pending_key(site, queue_index)
   local ids, texts, size, before, gone = batch.ids, batch.texts, batch.size, #batch.ids, {}
@@ -160,7 +160,7 @@ function queue.lease(batch, site, queue_index, latest, limit, lease)
     local leases, count, first = {}, #ids, #ids
     for n, text in ipairs(records.texts_of(members)) do
       local id = members[n]
-      local kind, high, last, version = string.byte(text or "", 1, 4)  -- the client decodes the record, where it can
+      local kind, high, last, version = string.byte(text or "", 1, 4)  -- the client decodes the record, if it can
       local fine, row = kind == 220 and high == 0 and version == FORMAT, nil
       if fine and (latest or last >= CHECKSUM) then
         row = records.decoded(text)
@@ -227,8 +227,8 @@ function queue.lease_of(site, all_queue_indexes, limit, args, holder)
   return batch
 end
 
--- Collect garbage while it is still in the processor's cache. Otherwise the collector sweeps all of it at every fifth call or
--- so, which then takes half as long again. So many steps are enough for what we make; there are no more, however much others have there.
+-- Collect garbage while it is still in the processor's cache. Otherwise the collector sweeps all of it at about every fifth call, which then
+-- takes half as long again. This number of steps is enough for our garbage, and bounded whatever others have there.
 function queue.swept(reply)
   collectgarbage("step", 100)
   return reply
@@ -249,14 +249,14 @@ function writes.lease(args)
   return queue.swept((queue.batch_reply(batch)))
 end
 
--- Of the sites that have work, rounded up.
+-- The fair share of the sites that have work, rounded up.
 function queue.fair_share()
   local sites, workers = call("ZCARD", keys.free), call("ZRANGE", keys.workers, 0, -1)
   for _, worker in ipairs(workers) do sites = sites + call("SCARD", ownership.owned_key(worker)) end
   return math.ceil(sites / #workers)
 end
 
--- Return what a worker needs to know of a site that it acquires; of one that it owns already it knows more than the server.
+-- Return the state of a site that a worker acquires; for one that it owns already, it has newer state than the server.
 function queue.site_reply(site, urls, now, is_held)
   local name = sites.name(site)
   if is_held then return {name, urls} end
@@ -268,8 +268,8 @@ end
 
 -- Lease more URLs of sites that a worker owns (`refill`: names, how many of each source, and the queues of those sources), and up to `new` further sites, `limit` URLs
 -- of each source there. `queue_indexes` are the queues of each source that is not paused.
--- Returns what was taken, by site, the sites of `refill` that have nothing, and how many sites are this worker's share where others can get
--- none but from workers with more than theirs; -1 where some are free. A call that is repeated returns what it did.
+-- Returns the leased URLs by site, the sites of `refill` that have none, and this worker's share of sites if others can only get sites from
+-- workers that exceed theirs; -1 if some are free. A repeated call returns the same.
 function writes.take(args)
   local number, taken = ownership.caller(args)
   if not number then return false end
@@ -310,7 +310,7 @@ function writes.take(args)
       call("ZREM", keys.free, site)
       local wait = waits.bounded(site, args.now)
       if wait > args.now then
-        call("ZADD", keys.free, now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock that the others go by
+        call("ZADD", keys.free, now + math.min(1000 * (wait - args.now), 5000), site)  -- by the clock of the server
       elseif call("SISMEMBER", keys.given_up, site) == 0 then
         if got(site, args.limit, false, args.queue_indexes) then
           call("ZREM", keys.later, site)
@@ -336,9 +336,9 @@ function writes.take(args)
   return queue.swept({site_replies, taken[2], call("ZCARD", keys.free) == 0 and (fair or queue.fair_share()) or -1})
 end
 
--- When known URLs are due: changes to many of them, in steps (`due_times.py` has the same of one row).
+-- Changes of many due times, in steps (`due_times.py` has the same for one row).
 
--- Change the next URLs for which `change` returns their new time; what else it changes of a record is written too.
+-- Change the next URLs for which `change` returns a new due time; its other changes of a record are written too.
 -- Deferred URLs return to their queue, and are checked again when they are due.
 function reading.change(args, change)
   local names, seen, times = {}, {}, {}

@@ -1,4 +1,4 @@
--- What is read of URLs, and of the depths and links that they have; and the changes of these that follow from settling depths.
+-- Reading URLs, their depths and links; and the changes of these when depths are settled.
 
 function reading.reply(id)
   local row = get(id)
@@ -83,7 +83,7 @@ function reads.without_source(args)
   return reading.replies(ids)
 end
 
--- 1 or 0: false would be no answer.
+-- 1 or 0: false would be an empty reply.
 function reads.is_duplicate(args)
   local now = groups.ranking(args.checksum)
   if (now.representative and now.representative ~= args.id) or #now.noted > 0 then return 1 end
@@ -164,7 +164,7 @@ function depths.lead_to(links, keys, only)
   return false
 end
 
--- Return id, depth of what it leads to, and links of pages whose links count, and the id of the last one looked at; 0: there are no more.
+-- Return id, depth of the links, and links of pages whose links count, and the id of the last one read; 0: there are no more.
 -- With `keys` only pages that lead to one of them; with `all` also those whose links don't count.
 function reads.scan_links(args)
   local last, found = tonumber(call("HGET", keys.counters, "urls") or 0), {}
@@ -204,7 +204,7 @@ function writes.relink(args)
   write_all()
 end
 
--- Returns the ids of those that are left as they are: leased, or of another depth meanwhile.
+-- Returns the ids of unchanged ones: leased, or with another depth meanwhile.
 function writes.set_depths(args)
   local ids, left = {}, {}
   for n, new in ipairs(args.new) do ids[n] = new[1] end

@@ -1,17 +1,17 @@
--- Discovery and results. A worker records the URLs that it has leased; those that it lost when it expired are ignored. A change is
+-- Discovery and results. A worker records the URLs that it has leased; those lost when it expired are ignored. A change is
 -- `{id, state, forget, together_with, keep, leaves_group, stays, drops, document, text, fields, links, discovered, refused}`: `leaves_group` and
 -- `stays` are what `leaves_group` and `stays_in_index` in `duplicates.py` return for it, `drops` is whether the entries of the page in the sample of
--- refused links are out of date. Its state is a record as it is to be, but for what the store computes and what never changes (`fields.py`).
+-- refused links are out of date. Its state is the new record, except for computed and constant fields (`fields.py`).
 
 forget_after_call(function()
   record.effects = {discovered = 0, pending = {}}
-  record.nearer = {}  -- by id: the depth that was, where it went down
-  record.links = {}   -- by id: what this call has read or set
-  record.before = {}  -- by id, of URLs that are going to change: key, depth, links, state and checksum
-  record.marks = {}   -- by key: those that are to be written
+  record.nearer = {}  -- by id: the old depth, if it was lowered
+  record.links = {}   -- by id: links that this call has read or set
+  record.before = {}  -- by id, of URLs that will change: key, depth, links, state and checksum
+  record.marks = {}   -- by key: marks to be written
 end)
 
--- The keys that a page leads to; an error where they are none.
+-- The keys that a page links to; an error if they are damaged.
 function record.links_of(id)
   local links = record.links[id] or call("HGET", keys.links, id) or ""
   if #links % 8 ~= 0 then error("the links of the URL " .. id .. " are no keys") end
@@ -74,7 +74,7 @@ function record.discover(urls, now)
   end
 end
 
--- Lower what the nearer URLs lead to, until nothing gets nearer any more; return what was crawled already.
+-- Lower the links of URLs with a smaller depth, until nothing changes; return those that were crawled already.
 function record.carry()
   local waiting, carried = groups.sorted(record.nearer), {}
   while #waiting > 0 do
@@ -131,14 +131,14 @@ function record.may_redirect(state, has_document)
   return state == REDIRECTED or (state == FAILED or state == PENDING) and not has_document
 end
 
--- Mark what URLs that have changed gave a depth and do not lead to any more, and those that were forgotten.
+-- Mark URLs that got their depth from changed URLs which do not link to them any more, and forgotten ones.
 function record.mark_depths()
   for _, id in ipairs(groups.sorted(record.before)) do
     local key, depth, links, state, checksum = unpack(record.before[id], 1, 5)
     local row = rows[id]
     if not row then record.mark_depth(key, 0, depth) end
-    local is_farther = row and record.may_redirect(state, checksum) and row[STATE] ~= REDIRECTED and row[STATE] ~= FAILED and row[STATE] ~= PENDING
-    local links_now = row and not is_farther and record.counting_links(id, row) or ""
+    local is_deeper = row and record.may_redirect(state, checksum) and row[STATE] ~= REDIRECTED and row[STATE] ~= FAILED and row[STATE] ~= PENDING
+    local links_now = row and not is_deeper and record.counting_links(id, row) or ""
     if links ~= "" and links ~= links_now then
       local still = {}
       for _, target in ipairs(url_keys.of_links(links_now)) do still[target] = true end
@@ -205,7 +205,7 @@ function record.apply(id, change)
   if row[STATE] == PENDING and not (old[STATE] == PENDING and not old[LEASE_UNTIL]) then record.count_pending(sites.name(row[SITE])) end
 end
 
--- What documents that may be left in the index are like, before anything changes.
+-- Keep documents that may be left in the index, before anything changes.
 function record.keep_documents(ids)
   for _, id in ipairs(ids) do
     local row = get(id)
@@ -226,16 +226,16 @@ function record.replied(lowered, pushes, deletes, displaced, inherits)
   return {record.effects.discovered, pending, lowered, pushes, deletes, displaced or 0, inherits or false}
 end
 
--- A folded URL is never leased: it is forgotten together with what becomes of the URL that it was folded into.
+-- A folded URL is never leased: it is forgotten together with the change of the URL that it was folded into.
 function record.is_folded(row, change) return change.forget and row[HELD] == HELD_FOR.FOLDED and not row[LEASE_UNTIL] end
 
--- A redirect that nobody has leased changes together with the URL that it leads to.
+-- An unleased redirect changes together with its target.
 function record.is_redirect(id, row, change)
   local waits = row[STATE] == FAILED and row[HELD] == HELD_FOR.HOST
   return change.together_with and not cache.holders[id] and (waits or row[STATE] == REDIRECTED)
 end
 
--- Whether a worker may record a change: it holds the URL, or that is recorded together with one of which the change is recorded.
+-- Whether a worker may record a change: it has leased the URL, or the change belongs to one that is recorded.
 function record.may_change(change, number, is_recorded)
   local id, row = change.id, rows[change.id]
   if cache.holders[id] == number then return true end
@@ -248,7 +248,7 @@ function record.completed(state)
   return state
 end
 
--- `answered` are the numbers of sites of which a leased URL was recorded. Of other sites another worker may know more.
+-- `answered` are the numbers of sites of which a leased URL was recorded. For other sites another worker may have newer state.
 function record.write_health(health, worker, answered)
   for _, one in ipairs(health) do
     local site = worker and sites.find(one[1])
@@ -288,8 +288,8 @@ function writes.record(args)
   for _, change in ipairs(args.changes) do
     local id = change.id
     local is_held = get(id) and (not args.worker or (number and record.may_change(change, number, is_recorded)))
-    -- A worker that has not expired uses the rules of all workers, and remembers URLs that it has found once: they are inserted wherever
-    -- they were found.
+    -- A worker that has not expired uses the rules of all workers, and caches URLs that it has found: they are inserted wherever they were
+  -- found.
     if is_held or number then
       for _, new in ipairs(change.discovered or {}) do discovered[#discovered + 1] = new end
     end

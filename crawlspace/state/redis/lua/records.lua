@@ -1,21 +1,21 @@
 -- One URL is one record in a hash `url:…`: an array in MessagePack, its first element the version of the format; the positions of the
 -- others are constants with the names of its fields (`library.py`). Those at the end that are empty are left out. 64-bit numbers are strings of 8 bytes: a number in Lua holds 53 bits.
--- The end of a lease, and the number of the worker that has it, are in the hash `lease` and nowhere else, so that leasing writes
--- no record again.
+-- The end of a lease, and the number of the worker that has it, are in the hash `lease` only, so that leasing writes no
+-- record.
 
--- The functions by concern, each filled in the file of its name or where it is described; `reads` and `writes` are the operations that the
--- server is asked for, of which `reads` write nothing.
+-- The functions by topic, each defined in the file of its name or where it is described; `reads` and `writes` are the operations that clients
+-- call, of which `reads` write nothing.
 local reads, writes = {}, {}
 local records, sites, waits, cache, url_keys, groups, representatives, outbox = {}, {}, {}, {}, {}, {}, {}, {}
 local inheritance, refused, record, reading, depths, queue, ownership = {}, {}, {}, {}, {}, {}, {}
 
--- The functions stay on the server from call to call; what a call reads and changes does not. Each of these makes some of it empty.
+-- The functions stay on the server between calls; the state of a call does not. Each of these clears some of it.
 local forgets = {}
 local function forget_after_call(forget) forgets[#forgets + 1] = forget end
 
 -- The keys and the beginnings of keys of the collection, by the names of `Key` and `Prefix`; P is the beginning of all.
 local P, keys, PREFIX
-local SINKS  -- those that orders are given to
+local SINKS  -- the sinks that get orders
 local call, pack, unpack_one  -- the server has them only while a function runs
 local function of_collection(prefix, names)
   return setmetatable({}, {
@@ -28,7 +28,7 @@ end
 
 local MEMBER = 1000000000000  -- added to ids in the queues: as many digits for all, so that equal scores go by id
 
--- A hash has the records of PART ids: looking something up costs more while a hash grows, and one of all URLs would grow for long.
+-- A hash has the records of PART ids: look-ups cost more while a hash grows, and one of all URLs would grow for long.
 function records.part_of(id) return math.floor(id / PART) end
 function records.part_key(part) return PREFIX.records .. part end
 function records.url_key(id) return records.part_key(records.part_of(id)) end
@@ -65,9 +65,9 @@ function records.first_due(site, queue_index)
   return first[2] and tonumber(first[2])
 end
 
--- Writes that wait until all that a call needs has been read: a function that stops half-way has written.
+-- Writes are delayed until all reads of a call are done: a function that fails half-way keeps its writes.
 local delayed
-local counters, added  -- by name: what a counter is now, and how much this call adds to it
+local counters, added  -- by name: the value of a counter, and the increment by this call
 forget_after_call(function() delayed, counters, added = {}, {}, {} end)
 local function later(...) delayed[#delayed + 1] = {...} end
 
@@ -77,7 +77,7 @@ local function write_all()
   delayed, added = {}, {}
 end
 
--- Raise an error where a key has another type than its own: a command for it would end a function that has written.
+-- Raise an error if a key has a wrong type: a command for it would abort a function that has written.
 function records.check_types()
   for name, kind in pairs(NAMES.types) do
     local found = call("TYPE", keys[name]).ok
@@ -93,7 +93,7 @@ function records.quarantine(id, text)
   later("HINCRBY", keys.counters, "broken", 1)
 end
 
--- The number of a counter, to which this call adds. Raises an error where it is none.
+-- The next number of a counter. Raises an error if it is damaged.
 function records.next_number(name)
   local last = counters[name]
   if not last then
@@ -126,13 +126,13 @@ function sites.number(name)
   return number
 end
 
--- The waits of sites: until when, and how many seconds that was, by the clock of the worker that wrote it.
+-- The waits of sites: until when, and for how many seconds, by the clock of the worker that wrote it.
 function waits.of(site)
   local until_, wait_s = string.match(call("HGET", keys.wait, site) or "", "^(%d+) ?(%d*)$")
   return tonumber(until_ or 0), tonumber(wait_s ~= "" and wait_s or nil)
 end
 
--- The same for a caller at whose clock it is `now`: never longer than it was to be, should a clock have been set back since.
+-- The same for a caller whose clock has `now`: never longer than originally, in case a clock was set back since.
 function waits.bounded(site, now)
   local until_, wait_s = waits.of(site)
   local latest = now + ((wait_s or 0) > 0 and wait_s or 3600)
@@ -141,7 +141,7 @@ function waits.bounded(site, now)
   return latest
 end
 
--- At the begin of a run: a site that gave no answer in the last one need not wait.
+-- At the start of a run: a site that did not respond in the last one need not wait.
 function waits.end_of_unreachable()
   for _, name in ipairs(call("HKEYS", keys.unreachable)) do call("HDEL", keys.wait, sites.find(name) or 0) end
 end

@@ -1,14 +1,14 @@
--- The records that a call reads and changes. Nothing is written before `flush`, so that whatever goes wrong before changes nothing.
+-- The records that a call reads and changes. Nothing is written before `flush`, so that an error before changes nothing.
 
-local rows  -- by id: the record as it is to be; false where there is none
+local rows  -- by id: the new record; false if there is none
 forget_after_call(function()
   rows = {}
-  cache.origin = {}   -- by id: where it stands and what it counts as in the database
+  cache.origin = {}   -- by id: its stored queue position and counts
   cache.touched = {}  -- by id: "row", or "position" where only that in the queue has changed
   cache.holders = {}  -- by id: the number of the worker that had it leased when this call began
-  cache.opened, cache.closed = {}, {}  -- sorted sets that may not be empty any more, or may be empty now
+  cache.opened, cache.closed = {}, {}  -- sorted sets that may have become non-empty or empty
   cache.is_checked = false
-  url_keys.ids, url_keys.changed = {}, {}  -- by key: those that were read, and whether they are to be written
+  url_keys.ids, url_keys.changed = {}, {}  -- by key: ids that were read, and whether they must be written
 end)
 
 function cache.encoded(row)
@@ -62,7 +62,7 @@ function cache.noted_origin(id, row)
   }
 end
 
--- Until when, and the number of the worker; 0 where one process alone crawls.
+-- Until when, and the number of the worker; 0 if a single process crawls.
 function cache.lease_of(text)
   local until_, holder = string.match(text, "^(%d+) (%d+)$")
   return tonumber(until_ or 0), tonumber(holder or 0)
@@ -111,7 +111,7 @@ end
 
 local function touch(id) cache.touched[id] = "row" end
 
--- Ids by key. Two URLs may share one: then the ids stand there with commas between.
+-- Ids by key. Two URLs may share one: then the ids are separated by commas.
 function url_keys.bucket(key)
   return string.format("%sk:%02x%02x", P, string.byte(key, 1), string.byte(key, 2))
 end
@@ -173,7 +173,7 @@ end
 
 function cache.host_of(name) return string.match(name, "^(.*):[^:]*$") or name end
 
--- What the records that change add to each counter: in `n`, and in hashes by status, host, and site with queue.
+-- The increments of each counter by the changed records: in `counters`, and in hashes by status, host, and site with queue.
 function cache.tallies()
   local of = {counters = {}, status = {}, host = {}, host_uncounted = {}, retries = {}}  -- of the uncounted, those that do not count towards its limit
   local function count(hash, what, by) of[hash][what] = (of[hash][what] or 0) + by end
@@ -208,7 +208,7 @@ function cache.check_counters(hash, names)
   end
 end
 
--- Raise an error where what is going to be counted for the records that change is damaged; nothing has been written before.
+-- Raise an error if a counter of the changed records is damaged; nothing has been written before.
 function cache.check()
   if cache.is_checked then return end
   cache.is_checked = true

@@ -1,15 +1,15 @@
--- Workers: who calls, which sites each of them owns, and what another one may have of them. The last call of each is remembered with what it came to.
+-- Workers: the caller, the sites that each owns, and the transfer of sites. The last call of each is remembered with its reply.
 
 function ownership.worker_key(worker) return PREFIX.worker .. worker end
 
 function ownership.now_ms()
-  if ownership.clock then return ownership.clock end  -- a test's
+  if ownership.clock then return ownership.clock end  -- in tests
   local time = call("TIME")
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
 function ownership.owned_key(worker) return PREFIX.owned .. worker end
--- The number of a worker, and what its last call came to where this one repeats it; nothing where the worker is no more.
+-- The number of a worker, and the reply of its last call if this one repeats it; nothing if the worker has expired.
 function ownership.caller(args)
   local number, last, reply = unpack(call("HMGET", ownership.worker_key(args.worker), "number", "call", "reply"), 1, 3)
   return tonumber(number or nil), last and tonumber(last) == args.number and unpack_one(reply) or nil
@@ -22,16 +22,15 @@ end
 
 -- Several workers share a collection. Each owns whole sites, so that it alone keeps their delays, and leases some of their URLs.
 -- A worker expires some time after its last heartbeat (`workers`: when that was, in milliseconds of the server's clock).
---
--- A site with work that nobody owns is in `free`, by when it may be asked by the server's clock, or, if it has nothing before a known URL
--- is due, in `later`, by when that is by the clocks of the workers.
+-- A site with work and no owner is in `free`, by the time from which it may be requested by the server's clock, or, if nothing is due yet, in
+-- `later`, by its first due time by the clocks of the workers.
 
 function ownership.is_alive(worker) return call("ZSCORE", keys.workers, worker) ~= false end
 
--- Prolong the life of a worker that prepares a run in many calls; false where it has expired.
+-- Renew the heartbeat of a worker that prepares a run in many calls; false if it has expired.
 function ownership.stays_alive(worker) return ownership.is_alive(worker) and call("ZADD", keys.workers, ownership.now_ms(), worker) ~= nil end
 
--- Offer a site that nobody owns to the workers.
+-- Offer a site without an owner to the workers.
 function ownership.offer(site, not_before)
   local first = nil
   for queue_index = 0, QUEUES - 1 do
@@ -51,7 +50,7 @@ function ownership.release_site(worker, site, last_request_at, not_before)
   call("SREM", ownership.owned_key(worker), site)
   if last_request_at then call("HSET", keys.last_request, site, string.format("%.0f", last_request_at)) end
   local waiting = call("HGET", keys.claimed, site)
-  if waiting then  -- it is kept for that one, but not for long
+  if waiting then  -- it is reserved for that worker for a short time
     call("HDEL", keys.claimed, site)
     call("HSET", keys.kept, site, string.format("%.0f %.0f %s", ownership.now_ms() + 3000, not_before, waiting))
     not_before = math.max(not_before, ownership.now_ms() + 3000)
@@ -61,7 +60,7 @@ end
 
 function ownership.expire(worker, now)
   for _, site in ipairs(call("SMEMBERS", ownership.owned_key(worker))) do
-    ownership.release_site(worker, tonumber(site), now, 0)  -- it may have sent requests until this moment
+    ownership.release_site(worker, tonumber(site), now, 0)  -- it may have sent requests until now
   end
   local ids, number = {}, queue.worker_number(worker)
   local leases = call("HGETALL", keys.lease)
@@ -72,7 +71,7 @@ function ownership.expire(worker, now)
   for first = 1, #ids, 500 do queue.end_leases({unpack(ids, first, math.min(first + 499, #ids))}) end
   local at = call("HGET", ownership.worker_key(worker), "at")
   call("DEL", ownership.owned_key(worker), ownership.worker_key(worker))
-  if at then  -- what it has on the way to here is refused all the same, as long as any network may keep it
+  if at then  -- its late calls are refused, as long as a network may delay them
     call("HSET", ownership.worker_key(worker), "at", at)
     call("EXPIRE", ownership.worker_key(worker), 3600)
   end
@@ -85,7 +84,7 @@ function ownership.expire_workers(now, timeout_ms)
   return dead
 end
 
--- A run begins, or it turns out that it began earlier.
+-- Begin a run, or correct its start to an earlier time.
 function writes.begin_run(args)
   if not args.joins then waits.end_of_unreachable() end
   local began = args.joins and tonumber(call("GET", keys.run) or nil)
@@ -96,8 +95,8 @@ function writes.begin_run(args)
   end
 end
 
--- A worker that begins. Where others are at work, it must go by the same rules; where none is, a new run begins: what was leased is
--- free again, and what was given up for the last run is tried again. What is of any number is left to `release_deferred` and `offer_some`.
+-- A worker starts. If others are running, it must use the same rules; else a new run begins: leased URLs are released, and sites given up in
+-- the last run are tried again. Unbounded work is left to `release_deferred` and `offer_some`.
 function writes.begin(args)
   local now = ownership.now_ms()
   ownership.expire_workers(now, args.timeout_ms)
@@ -137,7 +136,7 @@ function writes.release_deferred(args)
   for _, id in ipairs(ids) do
     local row = get(id)
     if row and not row[LEASE_UNTIL] and row[STATE] ~= PENDING and row[NEXT_FETCH] then
-      cache.origin[id].key = nil  -- it stands nowhere
+      cache.origin[id].key = nil  -- it has no queue position
       cache.touched[id] = cache.touched[id] or "position"
     end
   end
@@ -145,7 +144,7 @@ function writes.release_deferred(args)
   return #ids > 0 and 1 or 0
 end
 
--- Offer some of the sites that have something pending or due, before there are others who take any. Returns where to go on; "0": that was all.
+-- Offer some of the sites that have pending or due URLs, before other workers acquire any. Returns the cursor to continue; "0": complete.
 function writes.offer_some(args)
   if not ownership.stays_alive(args.worker) then return false end
   local found = call("SSCAN", keys[args.kind], args.cursor, "COUNT", args.limit)
@@ -188,7 +187,7 @@ function writes.heartbeat(args)
     local site, queue_index = string.match(retries[n], "(%d+):(%d+)")
     if running[tonumber(queue_index)] and call("SISMEMBER", keys.given_up, site) == 0 then retrying = retrying + tonumber(retries[n + 1]) end
   end
-  local claimed, claims = {}, call("HGETALL", keys.claimed)  -- this worker's sites that others wait for
+  local claimed, claims = {}, call("HGETALL", keys.claimed)  -- sites of this worker that others wait for
   for n = 1, #claims, 2 do
     local owner = call("HGET", keys.owner, claims[n])
     if not owner or not ownership.is_alive(claims[n + 1]) then
@@ -207,7 +206,7 @@ function writes.heartbeat(args)
 end
 
 -- Release sites of a worker: for each its name, the milliseconds since the last request (-1: none by this worker) and those that it must
--- rest, and the leased URLs that were not fetched.
+-- wait, and the leased URLs that were not fetched.
 function writes.release_sites(args)
   local now = ownership.now_ms()
   for _, one in ipairs(args.sites) do
@@ -217,7 +216,7 @@ function writes.release_sites(args)
   end
 end
 
--- Have no worker fetch anything of a site in this run; the worker that owns it gave it up.
+-- Give up a site for all workers in this run, as its owner did.
 function writes.give_up(args)
   local site = sites.find(args.site)
   if not site or call("HGET", keys.owner, site) ~= args.worker then return end
@@ -254,8 +253,8 @@ function reads.sender(args)
   return heartbeat_at and {drainer, ownership.now_ms() - tonumber(heartbeat_at)} or {}
 end
 
--- A worker whose machine knows that it is no more.
-function writes.expire(args) ownership.expire(args.dead, ownership.now_ms()) end
+-- Expire a worker whose process has ended on the caller's machine.
+function writes.expire(args) ownership.expire(args.worker_name, ownership.now_ms()) end
 
 function writes.leave(args)
   local now = ownership.now_ms()
@@ -277,10 +276,10 @@ function reads.workers()
   return reply
 end
 
--- A worker may need a site that has no URLs for it, or that another worker owns: the robots.txt of other sites may redirect there. `claimed`
--- has by site the worker that waits for it; `kept` the worker for which a released site is reserved, and until when.
+-- A worker may need a site without URLs, or one that another worker owns: the robots.txt of other sites may redirect there. `claimed` has by
+-- site the worker that waits for it; `kept` the worker for which a released site is reserved, and until when.
 
--- Give a worker these sites, without URLs, unless other workers own them. These learn of the claim with their next heartbeat.
+-- Assign these sites to a worker, without URLs, unless other workers own them, which get the claim with their next heartbeat.
 function writes.claim(args)
   if not ownership.caller(args) then return false end
   local now, acquired = ownership.now_ms(), {}
@@ -297,7 +296,7 @@ function writes.claim(args)
       end
     end
     if owner and owner ~= args.worker then
-      local first = call("HGET", keys.claimed, site)  -- who came first is served first
+      local first = call("HGET", keys.claimed, site)  -- first come, first served
       if not (first and ownership.is_alive(first)) then call("HSET", keys.claimed, site, args.worker) end
     else
       call("HDEL", keys.kept, site)
@@ -307,7 +306,7 @@ function writes.claim(args)
       call("SADD", ownership.owned_key(args.worker), site)
       waits.bounded(site, args.now)
       local it = queue.site_reply(site, {""}, now, false)
-      it[4] = math.max(it[4], not_before > now and args.now + math.ceil((not_before - now) / 1000) or 0)  -- a site that fails rests
+      it[4] = math.max(it[4], not_before > now and args.now + math.ceil((not_before - now) / 1000) or 0)  -- a failing site waits
       acquired[#acquired + 1] = it
     end
   end
