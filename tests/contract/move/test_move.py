@@ -190,7 +190,7 @@ def refused(stores: Stores, here: str, there: str, sentence: str, *, kind: type[
 
 def test_nothing_is_to_be_moved(stores: Stores, filled: tuple[str, str]) -> None:
     here, there = filled
-    refused(stores, there, here, "knows nothing of walk: it has never been crawled there")
+    refused(stores, there, here, "has no walk: it has never been crawled there")
 
 
 def test_there_is_a_collection_already(stores: Stores, filled: tuple[str, str]) -> None:
@@ -258,7 +258,7 @@ def test_somebody_begins_to_crawl_an_unfinished_copy(stores: Stores) -> None:
             Worker(copy, timeout_s=30).begin("rules")  # type: ignore[arg-type]
             return target
 
-        with pytest.raises(StoreLocked, match="is being crawled or moved by somebody else"):
+        with pytest.raises(StoreLocked, match="is being crawled or moved by another process"):
             stores.move("sqlite", "redis", watch=watch)
         assert not list(copy.urls())
 
@@ -273,7 +273,7 @@ def test_two_moves_to_one_server(stores: Stores) -> None:
         client.close()
         return target
 
-    with pytest.raises(StoreLocked, match="is being crawled or moved by somebody else"):
+    with pytest.raises(StoreLocked, match="is being crawled or moved by another process"):
         stores.move("sqlite", "redis", watch=changing(watch))
 
 
