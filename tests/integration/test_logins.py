@@ -1,10 +1,11 @@
-"""Log-ins of CRAWLSPACE_SITES over real HTTP: who gets them, and what happens where a site refuses one."""
+"""Log-ins of CRAWLSPACE_SITES and credentials over real HTTP: which requests have them, and the result where they are refused."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from contextlib import ExitStack
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ from urllib.request import parse_http_list, parse_keqv_list
 
 import pytest
 
+from tests.command_line import ROOT
 from tests.conftest import MakeProject, assert_same
 from tests.http import Reply, Request
 from tests.integration.stored import FAST, collection, indexed, statuses
@@ -298,3 +300,79 @@ def test_a_log_in_that_is_wanted_is_named(project: MakeProject, monkeypatch: pyt
         tried = demo.scrapy("login", "demo", server.url("/a"))
         assert "asks for     Negotiate, NTLM, Digest\n" in tried.stdout
         assert json.loads(demo.scrapy("login", "demo", server.url("/a"), "--json").stdout)["asks_for"][0] == "Negotiate"
+
+
+EXPECTED = "Basic " + base64.b64encode(f"crawler:{PASSWORD}".encode()).decode()
+EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT / "docs/security.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+def behind_a_password(then: Reply) -> Callable[[Request], Reply]:
+    asked = status(401, headers={"WWW-Authenticate": 'Basic realm="wiki"'})
+    return lambda request: then if request.headers.get("authorization") == EXPECTED else asked
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=["one domain"])
+def test_pages_behind_a_password_are_read_and_no_other_host_gets_it(
+    project: MakeProject, monkeypatch: pytest.MonkeyPatch, example: str
+) -> None:
+    monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
+    other_site = Site(
+        {"/linked": page("Linked", text="linked"), "/target": page("Target", text="target"), "/robots.txt": text("")}
+    )
+    with serve(other_site, host="127.0.0.2") as other:
+        home = page("Home", text="home", links=["/a", "/moved", other.url("/linked")])
+        pages = {"/": home, "/a": page("A", text="a"), "/moved": redirect(other.url("/target")), "/robots.txt": text("")}
+        with serve(Site({path: behind_a_password(reply) for path, reply in pages.items()})) as server:
+            settings = FAST + example.replace("wiki.example.com", server.netloc)
+            demo = project(
+                {
+                    "demo/start_urls.txt": server.url(),
+                    "demo/crawl.rules": "allow address 127.0.0.0/8\n",
+                    "demo/settings.py": settings,
+                }
+            )
+            run = demo.crawl("demo").succeeded()
+            found = demo.scrapy("lint", "demo")
+            assert {request.headers.get("authorization") for request in server.requests} == {EXPECTED}
+        assert_same(other.paths(), ["/robots.txt", "/linked", "/target"])
+        assert {request.headers.get("authorization") for request in other.requests} == {None}
+    assert set(statuses(demo).values()) == {200, 302}
+    assert PASSWORD not in run.stderr + found.stdout + found.stderr
+
+
+@pytest.mark.parametrize(("domain", "reported"), [("None", True), ("'wiki.example.com'", False)])
+def test_a_password_for_every_host_is_a_finding(project: MakeProject, domain: str, *, reported: bool) -> None:
+    settings = f"HTTPAUTH_USER = 'crawler'\nHTTPAUTH_PASS = '{PASSWORD}'\nHTTPAUTH_DOMAIN = {domain}\n"
+    demo = project({"demo/start_urls.txt": "http://wiki.example.com/", "demo/settings.py": settings})
+    found = demo.scrapy("lint", "demo").stdout
+    assert ("settings.py:2:1: warning: HTTPAUTH_PASS is sent to every host that a link leads to" in found) is reported
+    assert PASSWORD not in found
+
+
+HEADERS = 'COOKIES_ENABLED = True\nDEFAULT_REQUEST_HEADERS = {"Accept-Language": "de", "Authorization": "Bearer abc"}\n'
+
+
+def with_credentials(server: Server) -> set[str]:
+    return {request.path for request in server.requests if request.headers.get("authorization") == "Bearer abc"}
+
+
+@pytest.mark.parametrize("trusts_other", [False, True])
+def test_they_follow_no_link_and_no_redirect_to_another_host(project: MakeProject, *, trusts_other: bool) -> None:
+    with serve(Site({"/": page("Other"), "/linked": page("Linked"), "/robots.txt": text("")}), host="127.0.0.2") as other:
+        site = Site({"/robots.txt": text(""), "/moved": redirect(other.url("/"))})
+        site["/"] = page("Home", links=["/a", "/moved", other.url("/linked")], headers={"Set-Cookie": "id=1"})
+        site["/a"] = page("A")
+        with serve(site) as server:
+            own = f'CRAWLSPACE_CREDENTIAL_HOSTS = ["127.0.0.1", "{other.netloc}"]\n' if trusts_other else ""
+            made = project(collection(server.url("/"), rules="allow address 127.0.0.0/8\n", settings=FAST + HEADERS + own))
+            made.crawl("demo").succeeded()
+            assert with_credentials(server) == {"/robots.txt", "/", "/a", "/moved"}
+            assert [request.headers.get("cookie") for request in server.requests if request.path == "/a"] == ["id=1"]
+        assert set(other.paths()) == {"/robots.txt", "/", "/linked"}
+        assert with_credentials(other) == (set(other.paths()) if trusts_other else set())
+        assert {request.headers["accept-language"] for request in other.requests} == {"de"}
+        assert set(statuses(made).values()) == {200, 302}
+    run = made.scrapy("lint", "demo")
+    assert ("[credential-header]" in run.stdout) is not trusts_other
+    assert trusts_other or "settings.py:7:1: warning: DEFAULT_REQUEST_HEADERS has Authorization" in run.stdout
+    assert "abc" not in run.stdout + run.stderr

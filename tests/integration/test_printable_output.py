@@ -1,10 +1,12 @@
-"""A collection with passwords and characters that steer terminals wherever there can be some: no command prints them, in no form."""
+"""No output has passwords or characters that steer terminals, and no file that a crawl leaves has a secret."""
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from contextlib import closing
+from urllib.parse import quote
 
 import pytest
 
@@ -22,6 +24,8 @@ from crawlspace.urls import parse
 from tests.conftest import MakeProject, Project
 from tests.draining import drain_all
 from tests.integration.conftest import Run
+from tests.planted.scene import SENT, planted
+from tests.planted.search import count
 from tests.quick import some
 
 NOW = 1_750_000_000
@@ -162,3 +166,29 @@ def test_a_store_url_in_the_environment(demo: Project, run: Run, monkeypatch: py
     assert done.returncode == 1
     assert "cannot be reached" in done.stderr
     assert "SECRET" not in done.stderr
+
+
+SECRET = "a secret/+?é"
+WRITTEN = (
+    SECRET,
+    quote(SECRET),
+    quote(SECRET, safe=""),
+    json.dumps({"a": SECRET}),
+    *(base64.b64encode(f"{'u' * n}:{SECRET}:".encode()).decode() for n in range(3)),
+    base64.urlsafe_b64encode(SECRET.encode()).decode(),
+    base64.b64encode(f"user:{quote(SECRET, safe='')}".encode()).decode(),
+)
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_secret_is_found_however_it_is_written(written: str) -> None:
+    assert count({"log": [f"DEBUG: {written} …".encode()]}, {"it": SECRET, "another": "b" + SECRET}) == {("log", "it"): 1}
+
+
+@pytest.mark.full
+def test_none_is_found(project: MakeProject) -> None:
+    with planted(project({}), shares=False, is_brief=True) as scene:
+        assert scene.unwanted() == {}
+        assert scene.used >= SENT
+        assert scene.found()["data folder", "link"], "the archive is searched"
+        assert {place for place, contents in scene.places.items() if any(contents)} >= {"log", "commands", "data folder", "sinks"}

@@ -1,15 +1,20 @@
-"""`scrapy crawl` of several collections: one after the other, whatever becomes of each."""
+"""`scrapy crawl` of several collections, one after the other, and two at the same time in one process."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import ROOT
 from tests.conftest import MakeProject, Project
-from tests.integration.stored import FAST
+from tests.integration.stored import FAST, statuses
+from tests.notifications import LONGEST_WAIT_S
 from tests.quick import some
 from tests.sites import Server, Site, held, page, serve
 
@@ -139,3 +144,43 @@ def test_all_of_one_is_as_that_one(project: MakeProject) -> None:
         shown = made.scrapy("crawl", "--all").succeeded().stderr
     assert "one: done. 2 fetched" in shown
     assert rows(shown) == []
+
+
+CRAWL_ALL = """
+import sys
+from scrapy.crawler import CrawlerProcess
+from scrapy.utils.project import get_project_settings
+
+process = CrawlerProcess(get_project_settings())
+for name in sys.argv[1:]:
+    process.crawl(name)
+process.start()
+"""
+
+
+@pytest.mark.parametrize("names", [("strict", "open"), ("open", "strict")])
+def test_each_is_crawled_by_its_own_rules(project: MakeProject, names: tuple[str, str]) -> None:
+    home, other = Site({}), Site({"/": page("Of the open one")})
+    with (
+        serve(home, host="127.0.0.2") as first,
+        serve(other, host="127.0.0.3") as second,
+        serve(Site({"/": page("Secret")}), host="127.0.0.9") as secret,
+    ):
+        home["/"] = page("Of the strict one", links=[secret.url()])
+        settings = FAST + "ROBOTSTXT_OBEY = False\n"
+        both = project(
+            {
+                "strict/start_urls.txt": f"{first.url()}\n",
+                "strict/crawl.rules": "allow address 127.0.0.2\nforbid address 0.0.0.0/0\n",
+                "strict/settings.py": settings,
+                "open/start_urls.txt": f"{second.url()}\n",
+                "open/crawl.rules": "allow address 127.0.0.0/8\nforbid address 127.0.0.2\n",
+                "open/settings.py": settings,
+            }
+        )
+        environment = {**os.environ, **both.env}
+        command = [sys.executable, "-c", CRAWL_ALL, *names]
+        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=LONGEST_WAIT_S, check=True)
+        assert (first.paths(), second.paths(), secret.paths()) == (["/"], ["/"], [])
+    assert statuses(both, "strict") == {"/": 200, secret.url(): 760}
+    assert statuses(both, "open") == {"/": 200}

@@ -1,18 +1,21 @@
-"""The numbers that a crawl and `scrapy status` end with: they add up."""
+"""The numbers, findings and details of errors that a crawl and `scrapy status` show, and a crawl that does not end."""
 
 from __future__ import annotations
 
 import json
 import re
+import signal
 
 import msgspec
 import pytest
 
 from crawlspace.crawl.rendering import RENDERING, LearnedRendering, RenderCounts
 from crawlspace.state.render_learning import RenderGroup
-from tests.conftest import MakeProject
-from tests.integration.stored import FAST, collection, opened, shared
-from tests.sites import Site, html, page, redirect, serve, status
+from tests.conftest import MakeProject, assert_same
+from tests.hostile.replies import HTML, OK, Raw, headers
+from tests.http import Reply, Request
+from tests.integration.stored import FAST, collection, indexed, opened, shared
+from tests.sites import Site, cut_short, drop, html, page, redirect, serve, status, text
 
 SITE = {
     "/": page("Home", links=["/a", "/same-as-a", "/also-the-same", "/c", "/c?print", "/moved", "/missing", "/secret"]),
@@ -87,3 +90,107 @@ def test_status_says_what_rendering_has_cost(project: MakeProject) -> None:
     assert f"Rendering in a browser, in all runs {cost} 1 folder with pages that need it" in shown
     numbers = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["rendering"]
     assert (numbers["pages"], numbers["failed"], numbers["groups_needing_it"]) == (9, 2, 1)
+
+
+def calendar(request: Request) -> Reply:
+    """A page for each day, for ever."""
+    number = request.path.removeprefix("/calendar/")
+    if not number.isdigit():
+        return status(404)
+    return page("Calendar", text=f"Day {number}. No events.", links=[f"/calendar/{int(number) + 1}"])
+
+
+def test_traps_and_routes_are_named(project: MakeProject) -> None:
+    home = page("Home", text="Welcome to all of it", links=["/calendar/1", "/#/about", "/#/news", "/#top", "/app#!help"])
+    site = Site({"/robots.txt": text(""), "/": home, "/app": page("App", text="the program")}, otherwise=calendar)
+    limits = "DEPTH_LIMIT = 120\nRETRY_TIMES = 0\n"
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=FAST + limits))
+        run = demo.crawl("demo").succeeded()
+        trap = f"{server.url('/calendar/#')} may be a trap: "
+        rule = f"forbid prefix {server.url('/calendar/')}"
+        assert run.stderr.count(trap) == 2, "in the log and in the summary"
+        assert run.stderr.count(f"this stops it: {rule}") == 2
+        shown = " ".join(demo.scrapy("status", "demo").succeeded().stdout.split())
+        assert "URLs that grow without new documents" in shown
+        assert f"this stops it: {rule}" in shown
+        assert f"{server.netloc} 3 links such as {server.url('/app#!help')}" in shown
+        numbers = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)
+        assert [(one["pattern"], one["stopped_by"]) for one in numbers["traps"]] == [(server.url("/calendar/#"), rule)]
+        assert numbers["hash_routes"] == {server.netloc: {"count": 3, "example": server.url("/app#!help")}}
+
+        (demo.collections / "demo" / "crawl.rules").write_text(f"{rule}\n")
+        demo.scrapy("crawl", "demo")
+        demo.scrapy("deletions", "demo", "--approve")
+        assert json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["traps"] == [], "the rule was taken"
+
+
+LARGE = page("Large", text="word " * 5_000)
+# path, answer, status, what is told of it
+TABLE: list[tuple[str, Reply, int, str]] = [
+    ("/no-http",     Raw(b"SSH-2.0-OpenSSH\r\n\r\n"),                                          611, "what the server sends is not HTTP ("),
+    ("/not-gzip",    headers(b"Content-Encoding: gzip", body=b"this is not gzip"),             611, "the body is not encoded as its headers say (BadGzipFile: "),
+    ("/reset",       drop(reset=True),                                                         612, "the connection was reset before the answer was complete"),
+    ("/closed",      drop(),                                                                   612, "the server closed the connection without an answer"),
+    ("/cut",         cut_short(),                                                              615, "the answer was cut short"),
+    ("/announced",   LARGE,                                                                    615, "bytes is larger than 4,096 bytes"),
+    ("/unannounced", Raw(OK + HTML + b"Connection: close\r\n\r\n" + b"<p>word" * 5_000),       615, "the answer is larger than DOWNLOAD_MAXSIZE"),
+    ("/headers",     Raw(OK + b"X-A: a\r\n" * 2_000 + b"\r\n"),                                615, "the headers are over the bounds: more than 1,000 lines, or 256 KiB"),
+]  # fmt: skip
+LIMITS = f"{FAST}RETRY_TIMES = 0\nDOWNLOAD_MAXSIZE = 4096\n"
+
+
+@pytest.mark.parametrize("store", ["sqlite", "redis"])
+def test_each_error_has_its_detail_until_it_answers_again(project: MakeProject, store: str) -> None:
+    site = Site({"/robots.txt": text(""), "/": page("Home", links=[path for path, *_ in TABLE])})
+    site.update({path: answer for path, answer, *_ in TABLE})
+    with serve(site) as server:
+        demo = project(collection(server.url("/"), settings=LIMITS))
+        if store == "redis":
+            shared(demo)
+        run = demo.crawl("demo").succeeded()
+        listed = [json.loads(line) for line in demo.scrapy("urls", "demo", "--json").succeeded().stdout.splitlines()]
+        found = {one["url"]: (one["status"], one["detail"]) for one in listed}
+        for path, _, code, told in TABLE:
+            status, detail = found[server.url(path)]
+            assert (status, told in detail) == (code, True), (path, status, detail)
+        assert found[server.url("/")] == (200, None)
+        assert f"    615: {server.url('')}" in run.stderr, "an example in the summary"
+        explained = " ".join(demo.scrapy("explain", "demo", server.url("/reset")).succeeded().stdout.split())
+        assert "the connection was reset before the answer was complete" in explained
+
+        site["/reset"], site["/closed"] = page("Again", text="an answer"), drop(reset=True)
+        demo.scrapy("recrawl", "demo", server.url("/reset"), server.url("/closed")).succeeded()
+        demo.crawl("demo").succeeded()
+        listed = [json.loads(line) for line in demo.scrapy("urls", "demo", "--json").succeeded().stdout.splitlines()]
+        now = {one["url"]: (one["status"], one["detail"]) for one in listed}
+        assert now[server.url("/reset")] == (200, None)
+        assert now[server.url("/closed")] == (612, "the connection was reset before the answer was complete")
+        examples = json.loads(demo.scrapy("status", "demo", "--json").succeeded().stdout)["errors"]
+        assert {one["status"] for one in examples} == {611, 612, 615}
+
+
+PAGES = {
+    "/": page("Home", links=["/b"]),
+    "/b": page("B", text="b", links=["/a"]),
+    "/a": page("A", text="a", links=["/last"]),
+    "/last": page("Last", text="last"),
+    "/c": page("C", text="c"),
+}
+
+
+def test_commands_beside_a_crawl_that_goes_on(project: MakeProject) -> None:
+    with serve(Site(PAGES)) as server:
+        demo = project(collection(server.url(), settings=FAST + "CRAWLSPACE_CONTINUOUS = True\n"))
+        process = demo.start("crawl", "demo")
+        demo.until(lambda: "/last" in server.paths())  # the pages that lead to it are recorded
+        demo.scrapy("recrawl", "demo", server.url("/a"), server.url("/c")).succeeded()
+        demo.until(lambda: server.counts()["/a"] == 2 and server.counts()["/c"] == 1)
+        demo.scrapy("forget", "demo", server.url("/b")).succeeded()
+        assert f"is being crawled by process {process.pid}" in demo.scrapy("status", "demo").stdout
+        assert "is being crawled by process" in demo.crawl("demo").stderr, "there is one crawl at a time"
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+        assert "demo: stopped." in demo.output()
+        demo.crawl("demo", "-s", "CRAWLSPACE_CONTINUOUS=False").succeeded()
+        assert_same(indexed(demo), ["/", "/a", "/c", "/last"])
