@@ -302,19 +302,15 @@ def test_headers_of_the_entry_go_to_no_host_but_its_own(project: MakeProject, ho
     assert ("without X-Gate: the log-in leads to hosts that are none of the entry" in tried.stdout) == (not is_sent)
 
 
-def test_the_end_of_one_browser_is_none_of_another() -> None:
+async def test_the_end_of_one_browser_is_none_of_another() -> None:
     settings = BrowserSettings(executable="", pages=1, timeout_s=1.0, max_pages=1, memory_bytes=1 << 30)
-
-    async def run() -> None:
-        first, second = await asyncio.gather(*(BrowserProcess.start(settings, proxy="http://127.0.0.1:9") for _ in range(2)))
-        first.kill()
-        await first.close()
-        assert (first.is_running, second.is_running) == (False, True)
-        assert second.memory() > 0
-        await second.close()
-        assert not second.is_running
-
-    asyncio.run(run())
+    first, second = await asyncio.gather(*(BrowserProcess.start(settings, proxy="http://127.0.0.1:9") for _ in range(2)))
+    first.kill()
+    await first.close()
+    assert (first.is_running, second.is_running) == (False, True)
+    assert second.memory() > 0
+    await second.close()
+    assert not second.is_running
 
 
 def test_without_a_browser_no_crawl_starts(project: MakeProject) -> None:

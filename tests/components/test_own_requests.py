@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -97,7 +96,7 @@ def test_a_redirect_that_cannot_be_parsed_is_passed_on_to_be_refused(open_crawl:
     assert not waiting.requests.are_waiting
 
 
-def test_only_so_many_pages_wait_for_their_requests(open_crawl: MakeCrawl) -> None:
+async def test_only_so_many_pages_wait_for_their_requests(open_crawl: MakeCrawl) -> None:
     crawl = open_crawl(START, CONCURRENT_REQUESTS=2, spider=Priced, ROBOTSTXT_OBEY=False)
     own = crawl.spider.own
 
@@ -105,21 +104,18 @@ def test_only_so_many_pages_wait_for_their_requests(open_crawl: MakeCrawl) -> No
         response = HtmlResponse(url, headers={"Content-Type": "text/html"}, body=b"<p>words", request=request)
         return [one async for one in callback(response)]
 
-    async def run_all() -> None:
-        opened = []
-        crawl.engine.admit([])
-        for number in range(2):
-            assert not own.holds_pages_back
-            state = UrlState(number + 1, number + 1, f"{START}{number}", parse(START).site)
-            from_frontier = Request(state.url, meta={"crawlspace_state": state})
-            opened += await run(own.parse, from_frontier, state.url)
-        assert own.holds_pages_back
-        answers = await run(own.answered, opened[0], opened[0].url)
-        assert [one.item for one in answers if isinstance(one, Fetched)] == [{"price": 7}]
+    opened = []
+    crawl.engine.admit([])
+    for number in range(2):
         assert not own.holds_pages_back
-        await run(own.answered, opened[1], opened[1].url)
-
-    asyncio.run(run_all())
+        state = UrlState(number + 1, number + 1, f"{START}{number}", parse(START).site)
+        from_frontier = Request(state.url, meta={"crawlspace_state": state})
+        opened += await run(own.parse, from_frontier, state.url)
+    assert own.holds_pages_back
+    answers = await run(own.answered, opened[0], opened[0].url)
+    assert [one.item for one in answers if isinstance(one, Fetched)] == [{"price": 7}]
+    assert not own.holds_pages_back
+    await run(own.answered, opened[1], opened[1].url)
 
 
 KINDS = [

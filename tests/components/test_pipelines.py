@@ -223,18 +223,18 @@ async def all_done() -> None:
     await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
 
 
-def test_the_end_sends_what_is_recorded_only_then(open_crawl: MakeCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_sends_what_is_recorded_only_then(open_crawl: MakeCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pipelines are closed last first."""
     crawl = open_crawl(START)
     index = SlowIndex(crawl, monkeypatch)
     Timers(monkeypatch)
     recorded(crawl, pipeline=RecordState.from_crawler(crawl.crawler))
     assert crawl.engine.uncommitted == 1
-    asyncio.run(DrainIndex.from_crawler(crawl.crawler).close_spider())
+    await DrainIndex.from_crawler(crawl.crawler).close_spider()
     assert index.urls() == [START]
 
 
-def test_after_an_error_nothing_is_sent(open_crawl: MakeCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_an_error_nothing_is_sent(open_crawl: MakeCrawl, monkeypatch: pytest.MonkeyPatch) -> None:
     crawl = open_crawl(START)
     index = SlowIndex(crawl, monkeypatch)
     Timers(monkeypatch)
@@ -242,23 +242,19 @@ def test_after_an_error_nothing_is_sent(open_crawl: MakeCrawl, monkeypatch: pyte
     recorded(crawl, pipeline=record)
     record.close_spider()
     crawl.session.error = StoreError("full")
-    asyncio.run(DrainIndex.from_crawler(crawl.crawler).close_spider())
+    await DrainIndex.from_crawler(crawl.crawler).close_spider()
     assert (index.urls(), index.most_at_once) == ([], 0)
 
 
-def test_an_error_after_the_end_closes_nothing_twice(open_crawl: MakeCrawl) -> None:
+async def test_an_error_after_the_end_closes_nothing_twice(open_crawl: MakeCrawl) -> None:
     async def closed(*, reason: str) -> None:
         raise RuntimeError("Spider not opened")
 
     crawl = open_crawl(START)
     crawl.crawler.engine = SimpleNamespace(spider=crawl.spider, close_spider_async=closed)
-
-    async def run() -> None:
-        crawl.session.fail(StoreError("full"), crawl.crawler)
-        crawl.crawler.engine.spider = None  # the end came first
-        await all_done()
-
-    asyncio.run(run())
+    crawl.session.fail(StoreError("full"), crawl.crawler)
+    crawl.crawler.engine.spider = None  # the end came first
+    await all_done()
     assert str(crawl.session.error) == "full"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from scrapy import Request
@@ -98,13 +97,13 @@ RESOURCES = [
 
 
 @pytest.mark.parametrize(("url", "reason"), RESOURCES)
-def test_files_and_images_are_no_pages(open_crawl: MakeCrawl, url: str, reason: Reason) -> None:
+async def test_files_and_images_are_no_pages(open_crawl: MakeCrawl, url: str, reason: Reason) -> None:
     """Only scheme and domain rules hold for the URL, and its type may be any."""
     limits = {"CRAWLSPACE_FOLLOW_QUERY_STRINGS": False, "CRAWLSPACE_MAX_PATH_DEPTH": 3}
     crawl = open_crawl(DOCS, rules=RULES, **limits)
     guard = CrawlSpaceGuard.from_crawler(crawl.crawler)
     request = Request(url, callback=NO_CALLBACK)
-    refusal = asyncio.run(refusal_of(guard, request))
+    refusal = await refusal_of(guard, request)
     assert refusal.partition(" (")[0] == ("" if reason is Reason.ADMITTED else reason.sentence)
     assert counted(crawl) == ({} if reason is Reason.ADMITTED else {reason: 1})
     headers = Headers({"Content-Type": "image/png"})
@@ -128,7 +127,7 @@ READ_FIRST = [
 
 
 @pytest.mark.parametrize(("answer", "no", "yes"), READ_FIRST)
-def test_a_robots_txt_that_nobody_has_read_is_read_once(
+async def test_a_robots_txt_that_nobody_has_read_is_read_once(
     open_crawl: MakeCrawl, answer: tuple[int, bytes], no: str, yes: str
 ) -> None:
     crawl = open_crawl(DOCS, ROBOTSTXT_OBEY=True)
@@ -142,10 +141,6 @@ def test_a_robots_txt_that_nobody_has_read_is_read_once(
 
     crawl.crawler.engine = SimpleNamespace(download_async=download_async)
     urls = [f"http://many.example/{name}" for name in ("no", "yes", "no")]
-
-    async def refusals() -> list[Any]:
-        first = await asyncio.gather(*(refusal_of(guard, Request(url)) for url in urls))
-        return [*first, await refusal_of(guard, Request(urls[1]))]
-
-    assert asyncio.run(refusals()) == [no, yes, no, yes]
+    first = await asyncio.gather(*(refusal_of(guard, Request(url)) for url in urls))
+    assert [*first, await refusal_of(guard, Request(urls[1]))] == [no, yes, no, yes]
     assert asked == ["http://many.example/robots.txt"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -146,17 +145,13 @@ class Yielding(CollectionSpider):
 
 
 @pytest.mark.parametrize(("spider", "status", "depths"), [(Adding, 200, [1]), (Yielding, 200, [])])
-def test_an_overridden_parse_has_one_outcome_too(
+async def test_an_overridden_parse_has_one_outcome_too(
     open_crawl: MakeCrawl, spider: type[CollectionSpider], status: int, depths: list[int]
 ) -> None:
     crawl = open_crawl(START, spider=spider)
     request = crawl.request()
     response = HtmlResponse(START, headers={"Content-Type": "text/html"}, body=PAGE.encode(), request=request)
-
-    async def yielded() -> list[Any]:
-        return [one async for one in crawl.spider.page_parser()(response)]
-
-    found = asyncio.run(yielded())
+    found = [one async for one in crawl.spider.page_parser()(response)]
     assert [one.outcome.status for one in found if isinstance(one, Fetched)] == [status]
     assert [one.meta["depth"] for one in found if isinstance(one, scrapy.Request)] == depths
 

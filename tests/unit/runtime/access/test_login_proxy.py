@@ -75,7 +75,7 @@ def test_plain_requests_get_the_answer_of_their_server_or_none(host: str, allows
     assert bool(found) == bool(expected)
 
 
-def test_what_follows_a_request_is_not_sent_to_its_server() -> None:
+async def test_what_follows_a_request_is_not_sent_to_its_server() -> None:
     """A server that keeps the connection would take it for its own."""
     got = bytearray()
 
@@ -85,16 +85,13 @@ def test_what_follows_a_request_is_not_sent_to_its_server() -> None:
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         writer.close()
 
-    async def run() -> None:
-        server = await asyncio.start_server(keeps, OWN, 0)
-        place = f"{OWN}:{server.sockets[0].getsockname()[1]}"
-        first = HEAD.format("POST", place, "/one", place) + "Content-Length: 4\r\n\r\nbody"
-        second = HEAD.format("GET", f"{OTHER}:80", "/two", OTHER) + "\r\n"
-        await asked(proxy(), first + second)
-        await asked(proxy(), first, second)
-        server.close()
-
-    asyncio.run(run())
+    server = await asyncio.start_server(keeps, OWN, 0)
+    place = f"{OWN}:{server.sockets[0].getsockname()[1]}"
+    first = HEAD.format("POST", place, "/one", place) + "Content-Length: 4\r\n\r\nbody"
+    second = HEAD.format("GET", f"{OTHER}:80", "/two", OTHER) + "\r\n"
+    await asked(proxy(), first + second)
+    await asked(proxy(), first, second)
+    server.close()
     assert (got.count(b"POST /one HTTP/1.1"), got.count(b"body"), got.count(b"/two")) == (2, 2, 0)
 
 

@@ -90,54 +90,42 @@ def test_a_page_is_parsed_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_a_file_is_read_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, on_disk: bool) -> None:
-    async def run() -> None:
-        crawl = Crawl(tmp_path, monkeypatch)
-        response = crawl.response("application/pdf", PDF, on_disk=on_disk)
-        found = crawl.files.read_first(parse)(response)
-        assert crawl.arrived == [len(PDF)], "its site need not wait"
-        reading = asyncio.ensure_future(anext(found))
-        await crawl.begun.wait()
-        assert (bool(crawl.jobs[0].path), crawl.jobs[0].data) == (on_disk, b"" if on_disk else PDF)
-        assert bool(crawl.kept()) is on_disk
-        crawl.may_read.set()
-        assert (await reading).kind == "application/pdf"
-        assert [one async for one in found] == []
-        assert not crawl.kept(), "what was on disk is removed"
-
-    asyncio.run(run())
+async def test_a_file_is_read_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, on_disk: bool) -> None:
+    crawl = Crawl(tmp_path, monkeypatch)
+    response = crawl.response("application/pdf", PDF, on_disk=on_disk)
+    found = crawl.files.read_first(parse)(response)
+    assert crawl.arrived == [len(PDF)], "its site need not wait"
+    reading = asyncio.ensure_future(anext(found))
+    await crawl.begun.wait()
+    assert (bool(crawl.jobs[0].path), crawl.jobs[0].data) == (on_disk, b"" if on_disk else PDF)
+    assert bool(crawl.kept()) is on_disk
+    crawl.may_read.set()
+    assert (await reading).kind == "application/pdf"
+    assert [one async for one in found] == []
+    assert not crawl.kept(), "what was on disk is removed"
 
 
-def test_what_is_no_file_after_all_is_removed_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        crawl = Crawl(tmp_path, monkeypatch)
-        response = crawl.response("application/pdf", PDF, on_disk=True, status=404)
-        assert [one async for one in crawl.files.read_first(parse)(response)] == [None]
-        assert (crawl.arrived, crawl.jobs, crawl.kept()) == ([], [], [])
-
-    asyncio.run(run())
+async def test_what_is_no_file_after_all_is_removed_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl = Crawl(tmp_path, monkeypatch)
+    response = crawl.response("application/pdf", PDF, on_disk=True, status=404)
+    assert [one async for one in crawl.files.read_first(parse)(response)] == [None]
+    assert (crawl.arrived, crawl.jobs, crawl.kept()) == ([], [], [])
 
 
-def test_one_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        crawl = Crawl(tmp_path, monkeypatch)
-        response = crawl.response("application/pdf", PDF, on_disk=True)
-        assert response.request is not None
-        response.request.meta[FILE].is_too_large = True
-        [contents] = [one async for one in crawl.files.read_first(parse)(response)]
-        assert (contents.status, crawl.jobs) == (TextStatus.TOO_LARGE, [])
-
-    asyncio.run(run())
+async def test_one_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl = Crawl(tmp_path, monkeypatch)
+    response = crawl.response("application/pdf", PDF, on_disk=True)
+    assert response.request is not None
+    response.request.meta[FILE].is_too_large = True
+    [contents] = [one async for one in crawl.files.read_first(parse)(response)]
+    assert (contents.status, crawl.jobs) == (TextStatus.TOO_LARGE, [])
 
 
-def test_nobody_waits_for_a_file_when_the_crawl_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run() -> None:
-        crawl = Crawl(tmp_path, monkeypatch)
-        found = crawl.files.read_first(parse)(crawl.response("application/pdf", PDF))
-        crawl.slot.closing = object()
-        assert [one async for one in found] == []
-
-    asyncio.run(run())
+async def test_nobody_waits_for_a_file_when_the_crawl_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crawl = Crawl(tmp_path, monkeypatch)
+    found = crawl.files.read_first(parse)(crawl.response("application/pdf", PDF))
+    crawl.slot.closing = object()
+    assert [one async for one in found] == []
 
 
 # --- processes that read --------------------------------------------------------------------------------------------

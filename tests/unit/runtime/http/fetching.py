@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -212,6 +212,13 @@ async def crawling(**options: Any) -> Any:
         yield crawl
     finally:
         await crawl.handler.close()
+
+
+@asynccontextmanager
+async def loopback(*answers: Answer, **options: Any) -> AsyncIterator[tuple[Loopback, Crawl]]:
+    """A server that gives these answers, and a crawl."""
+    async with serving(*answers) as server, crawling(**options) as crawl:
+        yield server, crawl
 
 
 def fetched(*answers: Answer, method: str = "GET", body: bytes = b"", **settings: Any) -> Response | Exception:

@@ -21,7 +21,7 @@ from crawlspace.runtime.http.retry_after import retry_after_s
 from crawlspace.runtime.http.transfer import MAX_HEADER_BYTES
 from crawlspace.text import MESSAGE
 from crawlspace.urls import join
-from tests.unit.runtime.http.fetching import END, HTML, OK, PAGE, RESET, WAIT, Answer, crawling, fetched, serving
+from tests.unit.runtime.http.fetching import END, HTML, OK, PAGE, RESET, WAIT, Answer, crawling, fetched, loopback, serving
 
 KIB = 1024
 CHUNKED = OK + HTML + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -95,15 +95,11 @@ def test_what_a_response_has() -> None:
 @pytest.mark.parametrize(
     ("method", "body"), [("HEAD", b""), ("POST", b""), ("POST", b"x" * 2_000_000), ("DELETE", b""), ("GET", b"q")]
 )
-def test_methods(method: str, body: bytes) -> None:
+async def test_methods(method: str, body: bytes) -> None:
     """No body is waited for after HEAD, and no `100 Continue` before one is sent."""
-
-    async def run() -> tuple[bytes, Response]:
-        async with serving([PAGE[:-3] if method == "HEAD" else PAGE]) as server, crawling() as crawl:
-            response = await crawl.fetch(Request(server.url(), method=method, body=body))
-            return server.requests[0], response
-
-    sent, response = asyncio.run(run())
+    async with loopback([PAGE[:-3] if method == "HEAD" else PAGE]) as (server, crawl):
+        response = await crawl.fetch(Request(server.url(), method=method, body=body))
+    [sent] = server.requests
     assert sent.startswith(method.encode() + b" / HTTP/1.1\r\n")
     assert sent.endswith(b"\r\n\r\n" + body)
     assert b"expect" not in sent.lower()
@@ -136,28 +132,22 @@ def test_headers_have_bounds(what: str, sent: bytes, *, too_large: bool) -> None
 
 
 @pytest.mark.parametrize("line", [b"X-A: a\r\n", b" a\r\n", b"HTTP/1.1 100 Continue\r\n\r\n", b"a" * 100])
-def test_endless_headers_end_their_connection(line: bytes) -> None:
-    async def run() -> None:
-        start = line if line.startswith(b"HTTP") else OK + b"X: a\r\n" + line
-        async with (
-            serving([start, *[line * 1_000] * (10 * MAX_HEADER_BYTES // len(line) // 1_000)]) as server,
-            crawling() as crawl,
-        ):
-            with pytest.raises(HeadersTooLarge):
-                await crawl.fetch(server.url())
-            await server.until_closed(1)
-
-    asyncio.run(run())
+async def test_endless_headers_end_their_connection(line: bytes) -> None:
+    start = line if line.startswith(b"HTTP") else OK + b"X: a\r\n" + line
+    async with (
+        serving([start, *[line * 1_000] * (10 * MAX_HEADER_BYTES // len(line) // 1_000)]) as server,
+        crawling() as crawl,
+    ):
+        with pytest.raises(HeadersTooLarge):
+            await crawl.fetch(server.url())
+        await server.until_closed(1)
 
 
-def test_a_chunk_with_extensions_without_end_ends_its_connection() -> None:
-    async def run() -> None:
-        async with serving([CHUNKED + b"3;a=", *[b"b" * 65_536] * 10_000]) as server, crawling() as crawl:
-            with pytest.raises(HeadersTooLarge):
-                await crawl.fetch(server.url())
-            await server.until_closed(1)
-
-    asyncio.run(run())
+async def test_a_chunk_with_extensions_without_end_ends_its_connection() -> None:
+    async with loopback([CHUNKED + b"3;a=", *[b"b" * 65_536] * 10_000]) as (server, crawl):
+        with pytest.raises(HeadersTooLarge):
+            await crawl.fetch(server.url())
+        await server.until_closed(1)
 
 
 SIZES = [
@@ -175,7 +165,7 @@ SIZES = [
 
 
 @pytest.mark.parametrize(("settings", "meta", "length", "error", "told"), SIZES)
-def test_bodies_have_bounds(
+async def test_bodies_have_bounds(
     caplog: pytest.LogCaptureFixture,
     settings: dict[str, Any],
     meta: dict[str, Any],
@@ -183,66 +173,52 @@ def test_bodies_have_bounds(
     error: type[Exception] | None,
     told: str,
 ) -> None:
-    async def run() -> str:
-        async with serving([OK + length + b"\r\n" + b"a" * 10, END]) as server, crawling(**settings) as crawl:
-            try:
-                response = await crawl.fetch(server.url(), **meta)
-            except DownloadCancelledError as raised:
-                assert error is not None
-                return str(raised)
-            assert error is None
-            assert response.body == b"a" * 10
-            return caplog.text
-
-    assert told in asyncio.run(run())
+    async with loopback([OK + length + b"\r\n" + b"a" * 10, END], **settings) as (server, crawl):
+        if error is None:
+            assert (await crawl.fetch(server.url(), **meta)).body == b"a" * 10
+            assert told in caplog.text
+        else:
+            with pytest.raises(error) as raised:
+                await crawl.fetch(server.url(), **meta)
+            assert told in str(raised.value)
     assert bool(caplog.messages) is ("WARNSIZE" in told)
 
 
 @pytest.mark.parametrize("fails", [True, False])
 @pytest.mark.parametrize("by_meta", [True, False])
-def test_a_body_that_is_cut_off_may_be_taken(*, fails: bool, by_meta: bool) -> None:
-    async def run() -> Response:
-        settings = {} if by_meta else {"DOWNLOAD_FAIL_ON_DATALOSS": fails}
-        meta = {"download_fail_on_dataloss": fails} if by_meta else {}
-        async with serving([PAGE[:-1], END]) as server, crawling(**settings) as crawl:
-            response: Response = await crawl.fetch(server.url(), **meta)
-            return response
-
-    if fails:
-        with pytest.raises(ResponseDataLossError):
-            asyncio.run(run())
-    else:
-        found = asyncio.run(run())
-        assert (found.body, found.flags) == (b"ab", ["dataloss"])
+async def test_a_body_that_is_cut_off_may_be_taken(*, fails: bool, by_meta: bool) -> None:
+    settings = {} if by_meta else {"DOWNLOAD_FAIL_ON_DATALOSS": fails}
+    meta = {"download_fail_on_dataloss": fails} if by_meta else {}
+    async with loopback([PAGE[:-1], END], **settings) as (server, crawl):
+        if fails:
+            with pytest.raises(ResponseDataLossError):
+                await crawl.fetch(server.url(), **meta)
+        else:
+            found = await crawl.fetch(server.url(), **meta)
+            assert (found.body, found.flags) == (b"ab", ["dataloss"])
 
 
 @pytest.mark.parametrize("parts", [[], [OK], [PAGE[:-1]]])
-def test_the_time_of_a_request_has_an_end(parts: list[bytes]) -> None:
-    async def run() -> None:
-        async with serving([*parts, WAIT]) as server, crawling() as crawl:
-            with pytest.raises(DownloadTimeoutError, match=r"^Getting http://127.0.0.1:[0-9]+/ took longer than 0.1 seconds\.$"):
-                await crawl.fetch(server.url(), download_timeout=0.1)
-
-    asyncio.run(run())
+async def test_the_time_of_a_request_has_an_end(parts: list[bytes]) -> None:
+    async with loopback([*parts, WAIT]) as (server, crawl):
+        with pytest.raises(DownloadTimeoutError, match=r"^Getting http://127.0.0.1:[0-9]+/ took longer than 0.1 seconds\.$"):
+            await crawl.fetch(server.url(), download_timeout=0.1)
 
 
-def test_a_cancelled_request_ends_its_connection() -> None:
-    async def run() -> None:
-        asked = asyncio.Event()
+async def test_a_cancelled_request_ends_its_connection() -> None:
+    asked = asyncio.Event()
 
-        async def wait() -> None:
-            asked.set()
+    async def wait() -> None:
+        asked.set()
 
-        async with serving([wait, WAIT], [PAGE]) as server, crawling() as crawl:
-            fetching = asyncio.ensure_future(crawl.fetch(server.url()))
-            await asked.wait()
-            fetching.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await fetching
-            assert (await crawl.fetch(server.url())).body == b"abc"
-            assert server.by_connection == [1, 2]
-
-    asyncio.run(run())
+    async with loopback([wait, WAIT], [PAGE]) as (server, crawl):
+        fetching = asyncio.ensure_future(crawl.fetch(server.url()))
+        await asked.wait()
+        fetching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await fetching
+        assert (await crawl.fetch(server.url())).body == b"abc"
+        assert server.by_connection == [1, 2]
 
 
 def test_log_messages_of_libraries_about_a_server_are_cut(caplog: pytest.LogCaptureFixture) -> None:

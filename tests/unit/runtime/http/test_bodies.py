@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +15,12 @@ from crawlspace.content.fingerprint import checksum_of_bytes
 from crawlspace.outcome import BodyFile
 from crawlspace.runtime.components.requests import EXCHANGE, FILE
 from crawlspace.runtime.http.file_body import IN_MEMORY, FileBody, remove_left
-from tests.unit.runtime.http.fetching import END, OK, PAGE, WAIT, Answer, Crawl, Loopback, crawling, serving
+from tests.unit.runtime.http.fetching import END, OK, PAGE, WAIT, Answer, loopback
 
 PDF = b"%PDF-1.7\n"
 
 
-def running(do: Callable[[Loopback, Crawl], Any], *answers: Answer, **options: Any) -> Any:
-    async def run() -> Any:
-        async with serving(*answers) as server, crawling(**options) as crawl:
-            return await do(server, crawl)
-
-    return asyncio.run(run())
-
-
-def test_signals_tell_of_an_answer() -> None:
+async def test_signals_tell_of_an_answer() -> None:
     heard: list[Any] = []
 
     def headers_received(headers: Any, body_length: Any, request: Any, spider: Any) -> None:
@@ -39,14 +29,12 @@ def test_signals_tell_of_an_answer() -> None:
     def bytes_received(data: bytes, request: Any, spider: Any) -> None:
         heard.append((data, request.url, spider))
 
-    async def run(server: Loopback, crawl: Crawl) -> None:
+    async with loopback([PAGE.replace(b"\r\n\r\n", b"\r\nX: a\r\n\r\n")]) as (server, crawl):
         crawl.signals.connect(headers_received, signals.headers_received)
         crawl.signals.connect(bytes_received, signals.bytes_received)
         await crawl.fetch(server.url())
         url, spider = server.url(), crawl.handler.crawler.spider
         assert heard == [(b"a", 3, url, spider), (b"abc", url, spider)]
-
-    running(run, [PAGE.replace(b"\r\n\r\n", b"\r\nX: a\r\n\r\n")])
 
 
 STOPS = [
@@ -59,11 +47,11 @@ STOPS = [
 
 
 @pytest.mark.parametrize(("signal", "fails", "body"), STOPS)
-def test_a_receiver_may_stop_a_download(signal: Any, body: bytes, *, fails: bool) -> None:
+async def test_a_receiver_may_stop_a_download(signal: Any, body: bytes, *, fails: bool) -> None:
     def stop(**_: Any) -> None:
         raise StopDownload(fail=fails)
 
-    async def run(server: Loopback, crawl: Crawl) -> None:
+    async with loopback([PAGE.replace(b"3", b"300"), WAIT]) as (server, crawl):
         crawl.signals.connect(stop, signal)
         try:
             response: Response | None = await crawl.fetch(server.url())
@@ -75,18 +63,15 @@ def test_a_receiver_may_stop_a_download(signal: Any, body: bytes, *, fails: bool
         assert (response.status, response.body, response.flags) == (200, body, ["download_stopped"])
         await server.until_closed(1)
 
-    running(run, [PAGE.replace(b"3", b"300"), WAIT])
 
-
-def test_what_a_receiver_raises_besides_is_logged_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_a_receiver_raises_besides_is_logged_and_no_more(caplog: pytest.LogCaptureFixture) -> None:
     def fail(**_: Any) -> None:
         raise ValueError
 
-    async def run(server: Loopback, crawl: Crawl) -> None:
+    async with loopback([PAGE]) as (server, crawl):
         crawl.signals.connect(fail, signals.headers_received)
         assert (await crawl.fetch(server.url())).body == b"abc"
 
-    running(run, [PAGE])
     assert "Error caught on signal handler" in caplog.text
 
 
@@ -110,8 +95,11 @@ FILES = [
 
 
 @pytest.mark.parametrize(("answer", "apart", "on_disk", "too_large", "cached"), FILES)
-def test_files(tmp_path: Path, answer: Answer, *, apart: bool, on_disk: bool, too_large: bool, cached: bool) -> None:
-    async def fetch(server: Loopback, crawl: Crawl) -> None:
+async def test_files(tmp_path: Path, answer: Answer, *, apart: bool, on_disk: bool, too_large: bool, cached: bool) -> None:
+    async with loopback(answer, with_session=True, folder=tmp_path, file_bytes=2 * IN_MEMORY, DOWNLOAD_MAXSIZE=IN_MEMORY) as (
+        server,
+        crawl,
+    ):
         response = await crawl.fetch_page(server.url())
         meta = crawl.last.meta
         file: FileBody | None = meta.get(FILE)
@@ -132,7 +120,9 @@ def test_files(tmp_path: Path, answer: Answer, *, apart: bool, on_disk: bool, to
             file.drop()
             assert b"".join(kept.parts()) == LARGE
 
-    running(fetch, answer, with_session=True, folder=tmp_path, file_bytes=2 * IN_MEMORY, DOWNLOAD_MAXSIZE=IN_MEMORY)
+
+def unfinished(folder: Path) -> list[Path]:
+    return list(folder.rglob("*.part"))
 
 
 CUT: list[tuple[Answer, type[Exception]]] = [
@@ -142,39 +132,37 @@ CUT: list[tuple[Answer, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("answer", "error"), CUT)
-def test_what_is_not_complete_is_not_left_on_disk(tmp_path: Path, answer: Answer, error: type[Exception]) -> None:
+async def test_what_is_not_complete_is_not_left_on_disk(tmp_path: Path, answer: Answer, error: type[Exception]) -> None:
     """A page has the limit of pages, whatever its header says."""
 
-    async def run(server: Loopback, crawl: Crawl) -> None:
+    limits = {"file_bytes": 9 * IN_MEMORY, "DOWNLOAD_MAXSIZE": IN_MEMORY}
+    async with loopback(answer, with_session=True, folder=tmp_path, **limits) as (server, crawl):
         with pytest.raises(error):
             await crawl.fetch_page(server.url())
         assert EXCHANGE not in crawl.last.meta
 
-    running(run, answer, with_session=True, folder=tmp_path, file_bytes=9 * IN_MEMORY, DOWNLOAD_MAXSIZE=IN_MEMORY)
-    assert not list(tmp_path.rglob("*.part"))
+    assert not unfinished(tmp_path)
 
 
-def test_a_full_disk_fails_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_fails_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(self: FileBody, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(FileBody, "write", full)
-
-    async def run(server: Loopback, crawl: Crawl) -> None:
+    async with loopback(sent(b"application/pdf", LARGE), with_session=True, folder=tmp_path, file_bytes=9 * IN_MEMORY) as (
+        server,
+        crawl,
+    ):
         with pytest.raises(OSError, match="No space left"):
             await crawl.fetch_page(server.url())
 
-    running(run, sent(b"application/pdf", LARGE), with_session=True, folder=tmp_path, file_bytes=9 * IN_MEMORY)
 
-
-def test_a_request_that_is_sent_once_more_has_nothing_of_its_first_answer(tmp_path: Path) -> None:
-    async def run(server: Loopback, crawl: Crawl) -> None:
+async def test_a_request_that_is_sent_once_more_has_nothing_of_its_first_answer(tmp_path: Path) -> None:
+    async with loopback(sent(b"application/pdf", PDF), [PAGE], with_session=True, folder=tmp_path) as (server, crawl):
         await crawl.fetch_page(server.url())
         assert FILE in crawl.last.meta
         await crawl.fetch(crawl.last)
         assert FILE not in crawl.last.meta
-
-    running(run, sent(b"application/pdf", PDF), [PAGE], with_session=True, folder=tmp_path)
 
 
 HTML = b"<!doctype html>" + b"x" * 100

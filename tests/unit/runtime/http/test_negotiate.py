@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pycurl
@@ -98,17 +97,13 @@ def test_why_it_fails(traced: str, why: str, is_unknown: bool, passes: bool) -> 
 
 
 @pytest.mark.parametrize("answer", [UNAUTHORIZED, PAGE], ids=["401", "200"])
-def test_without_a_ticket_no_answer_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
+async def test_without_a_ticket_no_answer_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes) -> None:
     """After one request, and none soon after it."""
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path / 'none'}")
     monkeypatch.setenv("KRB5_CONFIG", "/dev/null")
-
-    async def run() -> None:
-        async with serving([answer], [PAGE]) as server, crawling() as crawl:
-            for _ in range(2):
-                with pytest.raises(LoggedOutError, match=f"the log-in by Kerberos at 127.0.0.1:{server.port} fails: No Kerberos"):
-                    await crawl.fetch(Request(server.url(), meta={NEGOTIATE: True}))
-            assert len(server.requests) == 1
-            assert (await crawl.fetch(server.url())).body == b"abc"
-
-    asyncio.run(run())
+    async with serving([answer], [PAGE]) as server, crawling() as crawl:
+        for _ in range(2):
+            with pytest.raises(LoggedOutError, match=f"the log-in by Kerberos at 127.0.0.1:{server.port} fails: No Kerberos"):
+                await crawl.fetch(Request(server.url(), meta={NEGOTIATE: True}))
+        assert len(server.requests) == 1
+        assert (await crawl.fetch(server.url())).body == b"abc"

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scrapy import Request
@@ -29,7 +28,7 @@ from crawlspace.runtime.http.errors import AnswerFailed, HeadersTooLarge, KeptCo
 from crawlspace.runtime.http.proxies import ProxyServer, Reached, answered_by_proxy, failed_through_proxy, proxy_server
 from tests.certificates import certificate
 from tests.forward_proxy import forward_proxy
-from tests.unit.runtime.http.fetching import PAGE, Crawl, crawling, serving
+from tests.unit.runtime.http.fetching import PAGE, crawling, loopback, serving
 
 LOGIN = "Basic Y3Jhd2xlcjpzM2NyZXQ="
 """crawler:s3cret"""
@@ -112,20 +111,16 @@ def https(folder: Path) -> ssl.SSLContext:
 
 @pytest.mark.parametrize("kind", ["socks4", "socks4a", "socks5", "socks5h"])
 @pytest.mark.parametrize("is_secure", [False, True])
-def test_socks(tmp_path: Path, kind: str, *, is_secure: bool) -> None:
+async def test_socks(tmp_path: Path, kind: str, *, is_secure: bool) -> None:
     """The proxy looks the name up: here nobody could."""
-
-    async def run() -> None:
-        tls = https(tmp_path) if is_secure else None
-        async with serving([PAGE], tls=tls) as server, socks_proxy(Socks()) as proxy, crawling() as crawl:
-            url = server.url(host="nowhere.invalid", scheme="https" if is_secure else "http")
-            for _ in range(2):
-                response = await crawl.fetch(proxied(url, f"{kind}://127.0.0.1:{proxy.port}"))
-                assert response.body == b"abc"
-            assert proxy.asked == [b"nowhere.invalid"], "the connection is kept"
-            assert b"proxy" not in server.requests[0].lower()
-
-    asyncio.run(run())
+    tls = https(tmp_path) if is_secure else None
+    async with serving([PAGE], tls=tls) as server, socks_proxy(Socks()) as proxy, crawling() as crawl:
+        url = server.url(host="nowhere.invalid", scheme="https" if is_secure else "http")
+        for _ in range(2):
+            response = await crawl.fetch(proxied(url, f"{kind}://127.0.0.1:{proxy.port}"))
+            assert response.body == b"abc"
+        assert proxy.asked == [b"nowhere.invalid"], "the connection is kept"
+        assert b"proxy" not in server.requests[0].lower()
 
 
 REFUSALS = [
@@ -139,74 +134,55 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("wanted", "sent", "refusal", "told"), REFUSALS)
-def test_what_a_socks_proxy_refuses(wanted: tuple[bytes, bytes] | None, sent: str, refusal: int, told: str) -> None:
-    async def run() -> None:
-        async with serving([PAGE]) as server, socks_proxy(Socks(wanted, refusal)) as proxy, crawling() as crawl:
-            with pytest.raises(ProxyFailed) as raised:
-                await crawl.fetch(proxied(server.url(), f"socks5://127.0.0.1:{proxy.port}", sent))
-            assert told in str(raised.value)
-            assert not server.requests
-
-    asyncio.run(run())
+async def test_what_a_socks_proxy_refuses(wanted: tuple[bytes, bytes] | None, sent: str, refusal: int, told: str) -> None:
+    async with serving([PAGE]) as server, socks_proxy(Socks(wanted, refusal)) as proxy, crawling() as crawl:
+        with pytest.raises(ProxyFailed) as raised:
+            await crawl.fetch(proxied(server.url(), f"socks5://127.0.0.1:{proxy.port}", sent))
+        assert told in str(raised.value)
+        assert not server.requests
 
 
-def test_a_log_in_at_a_socks_proxy() -> None:
-    async def run() -> None:
-        async with serving([PAGE]) as server, socks_proxy(Socks((b"crawler", b"s3cret"))) as proxy, crawling() as crawl:
-            request = proxied(server.url(), f"socks5://127.0.0.1:{proxy.port}", LOGIN)
-            assert (await crawl.fetch(request)).body == b"abc"
-            assert b"authorization" not in server.requests[0].lower()
-            request.headers["Proxy-Authorization"] = "Bearer x"
-            with pytest.raises(UnsupportedURLSchemeError):
-                await crawl.fetch(request)
-
-    asyncio.run(run())
+async def test_a_log_in_at_a_socks_proxy() -> None:
+    async with serving([PAGE]) as server, socks_proxy(Socks((b"crawler", b"s3cret"))) as proxy, crawling() as crawl:
+        request = proxied(server.url(), f"socks5://127.0.0.1:{proxy.port}", LOGIN)
+        assert (await crawl.fetch(request)).body == b"abc"
+        assert b"authorization" not in server.requests[0].lower()
+        request.headers["Proxy-Authorization"] = "Bearer x"
+        with pytest.raises(UnsupportedURLSchemeError):
+            await crawl.fetch(request)
 
 
 @pytest.mark.parametrize("speaks_tls", [False, True])
 @pytest.mark.parametrize("is_secure", [False, True])
-def test_a_log_in_at_an_http_proxy(tmp_path: Path, *, speaks_tls: bool, is_secure: bool) -> None:
+async def test_a_log_in_at_an_http_proxy(tmp_path: Path, *, speaks_tls: bool, is_secure: bool) -> None:
     """It goes to the proxy, and never to a site."""
-
-    async def run(url: str) -> None:
+    with forward_proxy(login="crawler:s3cret", tls=https(tmp_path) if speaks_tls else None) as proxy:
         async with serving([PAGE], tls=https(tmp_path) if is_secure else None) as server, crawling() as crawl:
             site = server.url("/a?b=c", scheme="https" if is_secure else "http")
-            assert (await crawl.fetch(proxied(site, url, LOGIN))).body == b"abc"
+            assert (await crawl.fetch(proxied(site, proxy.url, LOGIN))).body == b"abc"
             assert server.requests[0].startswith(b"GET /a?b=c HTTP/1.1\r\n")
             assert b"authorization" not in server.requests[0].lower()
-
-    with forward_proxy(login="crawler:s3cret", tls=https(tmp_path) if speaks_tls else None) as proxy:
-        asyncio.run(run(proxy.url))
         assert len(proxy.asked) == 1
 
 
-def test_what_nobody_answers_at() -> None:
-    async def run() -> None:
-        async with crawling() as crawl:
-            for proxy, why in (
-                ("http://127.0.0.1:1", "connection refused"),
-                ("socks5://nowhere.invalid", "its name cannot be looked up"),
-            ):
-                with pytest.raises(ProxyFailed) as raised:
-                    await crawl.fetch(proxied("http://a.example/", proxy))
-                assert f"cannot be reached ({why}): start it, or correct CRAWLSPACE_PROXY" in str(raised.value)
-            with pytest.raises(UnsupportedURLSchemeError, match="is no proxy"):
-                await crawl.fetch(proxied("http://a.example/", "ftp://127.0.0.1:1"))
-
-    asyncio.run(run())
+async def test_what_nobody_answers_at() -> None:
+    async with crawling() as crawl:
+        for proxy, why in (
+            ("http://127.0.0.1:1", "connection refused"),
+            ("socks5://nowhere.invalid", "its name cannot be looked up"),
+        ):
+            with pytest.raises(ProxyFailed) as raised:
+                await crawl.fetch(proxied("http://a.example/", proxy))
+            assert f"cannot be reached ({why}): start it, or correct CRAWLSPACE_PROXY" in str(raised.value)
+        with pytest.raises(UnsupportedURLSchemeError, match="is no proxy"):
+            await crawl.fetch(proxied("http://a.example/", "ftp://127.0.0.1:1"))
 
 
-def test_address_rules_do_not_hold_for_what_goes_through_a_proxy() -> None:
-    async def fetch(crawl: Crawl, server: Any, url: str) -> None:
-        assert (await crawl.fetch(proxied(server.url(), url))).body == b"abc"
-
-    async def run(url: str) -> None:
-        async with serving([PAGE]) as server, crawling() as crawl:
-            crawl.forbidden.add("127.0.0.1")
-            await fetch(crawl, server, url)
-
+async def test_address_rules_do_not_hold_for_what_goes_through_a_proxy() -> None:
     with forward_proxy() as proxy:
-        asyncio.run(run(proxy.url))
+        async with loopback([PAGE]) as (server, crawl):
+            crawl.forbidden.add("127.0.0.1")
+            assert (await crawl.fetch(proxied(server.url(), proxy.url))).body == b"abc"
 
 
 # --- failures of the proxy itself -----------------------------------------------------------------------------------
