@@ -14,7 +14,7 @@ from crawlspace.rules.targets import BadTarget, domain_target
 from crawlspace.text import printable, quoted
 from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, parse
 
-_PROXY = re.compile(r"(?:(?P<scheme>https?)://)?(?:(?P<user>[^:@/\s]*)(?::(?P<password>[^@\s]*))?@)?(?P<place>[^@/\s]+)/?")
+_PROXY = re.compile(r"(?:(?P<scheme>https?)://)?(?:(?P<user>[^:@/\s]*)(?::(?P<password>[^@\s]*))?@)?(?P<netloc>[^@/\s]+)/?")
 
 
 def variable(*parts: str) -> str:
@@ -30,7 +30,7 @@ def proxies(values: Sequence[str], *, collection: str) -> Translation:
     found = _PROXY.fullmatch(values[0])
     if found is None:
         raise WrongValue("it is a host and a port, as in proxy.example.com:3128")
-    url = f"{found['scheme'] or 'http'}://{found['place']}"
+    url = f"{found['scheme'] or 'http'}://{found['netloc']}"
     value: object = url
     note = ""
     if found["user"]:
@@ -50,7 +50,7 @@ def proxies(values: Sequence[str], *, collection: str) -> Translation:
 
 @dataclass(frozen=True, slots=True)
 class SiteLogin:
-    """What a log-in means for an entry of CRAWLSPACE_SITES; an empty pattern where it has no counterpart."""
+    """A log-in as an entry of CRAWLSPACE_SITES; an empty pattern if it has no counterpart."""
 
     pattern: str
     own: Mapping[str, object] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class SiteLogin:
 
 
 def basic_login(name: str, user: str, *, collection: str, kind: str = "basic") -> SiteLogin:
-    """Return the log-in of a user at the site of a beginning of URLs, as a browser sends it when a site asks for one."""
+    """Return the basic log-in of a user at the site of a URL prefix."""
     if not name.lower().startswith(("http://", "https://")):
         return SiteLogin(
             "", text=f"a log-in is for a site, and {quoted(name)} is no beginning of URLs: write the entry of CRAWLSPACE_SITES"
@@ -86,7 +86,7 @@ def ntlm() -> SiteLogin:
 
 
 def form_login() -> Translation:
-    """Return what becomes of a log-in by a form, whose parameters may be secrets."""
+    """Return the translation of a log-in by a form, whose parameters may be secrets."""
     return Translation(
         Fate.NOT_YET, "log-ins by a form are not translated; write one of type form into CRAWLSPACE_SITES (docs/logins.md)"
     )

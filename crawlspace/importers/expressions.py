@@ -1,7 +1,7 @@
 r"""Conditions of rules.xml as text, and regular expressions of Python and Perl as their values.
 
-There, text is plain, and a backslash gives `^$.*+?[](){}|` their meaning: `^http://a\.b/[0-9]+` becomes `\^http://a.b/\[0-9\]\+`.
-What RE2 can't do, looking around and back references, has no translation.
+In a value, text is plain, and a backslash gives `^$.*+?[](){}|` their meaning: `^http://a\.b/[0-9]+` becomes `\^http://a.b/\[0-9\]\+`.
+Look-around and back references, which RE2 lacks, have no translation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Untranslatable(ValueError):
 
 
 def translated(expression: str, field: Field, *, norm: Norm) -> tuple[list[str], Norm]:
-    """Return the values that together match what an expression is found in, and the norm. Raises Untranslatable."""
+    """Return the values that together match like an expression, and the norm. Raises Untranslatable."""
     if len(expression) > MAX_LENGTH:
         raise Untranslatable(f"it has more than {MAX_LENGTH:,} characters")
     try:
@@ -58,7 +58,7 @@ def _alternatives(expression: str) -> list[str]:
 
 
 def _end_of_choice(text: str, start: int) -> int:
-    """Return the index behind the `]` that ends a choice of characters; the first character may be a plain `]`."""
+    """Return the index after the `]` that ends a choice of characters; the first character may be a plain `]`."""
     index = start + 1
     if text.startswith("^", index):
         index += 1
@@ -128,7 +128,7 @@ class _Translation:
         if (mark == "A" and self._at == 2) or (mark in "Zz" and self._at == len(self._text)):
             return r"\^" if mark == "A" else r"\$"
         if mark.isdigit():
-            raise Untranslatable("RE2 has no back references, because they can hold a crawl up")
+            raise Untranslatable("RE2 has no back references, because they can block a crawl")
         raise Untranslatable(rf"it has \{mark}, which rules.xml does not know")
 
     def _count(self) -> str:
@@ -143,7 +143,7 @@ class _Translation:
         found = _GROUP.match(self._text, self._at)
         if found is None:
             if self._text.startswith(("(?=", "(?!", "(?<=", "(?<!"), self._at):
-                raise Untranslatable("RE2 does not look ahead or behind, because that can hold a crawl up")
+                raise Untranslatable("RE2 has no look-around, because it can block a crawl")
             raise Untranslatable(f"it has {quoted(self._text[self._at : self._at + 4])}, which rules.xml does not know")
         self._at = found.end()
         return r"\(\?:"
@@ -185,7 +185,7 @@ class _Translation:
 
 
 def _member(inside: str, index: int) -> tuple[str, int]:
-    """Return one character, or what a class such as `\\d` stands for, and the index behind it."""
+    """Return one character, or the meaning of a class such as `\\d`, and the index after it."""
     if inside[index] != "\\":
         return inside[index], index + 1
     mark = inside[index + 1]

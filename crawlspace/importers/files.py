@@ -27,10 +27,10 @@ from crawlspace.urls import DEFAULT_PORTS, MalformedUrl, Url, parse
 
 @dataclass(frozen=True, slots=True)
 class ImportedCollection:
-    """The files of a collection, by name, and what became of each option.
+    """The files of a collection, by name, and the report of its options.
 
-    An importer writes all of its files always: one of an earlier import must not stay behind. `absent` names those that mean
-    something by being there, and must not be.
+    An importer always writes all of its files: one of an earlier import must not remain. `absent` names files that must not exist, because
+    their existence has a meaning.
     """
 
     files: Mapping[str, str]
@@ -38,9 +38,9 @@ class ImportedCollection:
     absent: Sequence[str] = ()
 
 
-def heading(what: str, command: str, place: str) -> str:
-    """Return the comment at the top of a file: `what` was imported by which command, from which place."""
-    return f"# {what}, by `scrapy {command}`.\n# A comment names the place in {place} from which the line below it comes.\n"
+def heading(what: str, command: str, origin: str) -> str:
+    """Return the comment at the top of a file: `what` was imported by `command` from `origin`."""
+    return f"# {what}, by `scrapy {command}`.\n# A comment names the origin in {origin} of the line below it.\n"
 
 
 def difference(folder: Path, files: Mapping[str, str], absent: Sequence[str] = ()) -> str:
@@ -69,7 +69,7 @@ def _difference(path: Path, text: str) -> str:
     return "".join(unified_diff(old, new, f"{path} (now)", f"{path} (imported)"))
 
 
-# --- The settings.py of an imported collection: each setting below the places that it comes from -------------------
+# --- The settings.py of an imported collection: each setting after comments with its origins -----------------------
 
 SITES = "CRAWLSPACE_SITES"
 
@@ -81,22 +81,22 @@ class SettingsFile:
     heading: str
     """Lines of comments at the top."""
     values: dict[str, object] = field(default_factory=dict)
-    places: dict[str, list[str]] = field(default_factory=dict)
+    origins: dict[str, list[str]] = field(default_factory=dict)
     sites: dict[str, dict[str, object]] = field(default_factory=dict)
     """CRAWLSPACE_SITES, by host pattern; the first that matches holds."""
     of_all_sites: dict[str, object] = field(default_factory=dict)
-    """What each entry of CRAWLSPACE_SITES has, and one for all other sites."""
+    """Settings in each entry of CRAWLSPACE_SITES, and in one for all other sites."""
     notes: list[str] = field(default_factory=list)
     """Paragraphs of comments at the end, without their `#`."""
 
-    def set(self, settings: Mapping[str, object], place: str) -> None:
+    def set(self, settings: Mapping[str, object], origin: str) -> None:
         for name, value in settings.items():
             self.values[name] = value
-            self.places.setdefault(name, []).append(place)
+            self.origins.setdefault(name, []).append(origin)
 
-    def set_site(self, pattern: str, own: Mapping[str, object], place: str) -> None:
+    def set_site(self, pattern: str, own: Mapping[str, object], origin: str) -> None:
         self.sites.setdefault(pattern, {}).update(own)
-        self.places.setdefault(SITES, []).append(place)
+        self.origins.setdefault(SITES, []).append(origin)
 
     def text(self) -> str:
         """Return the file."""
@@ -110,7 +110,7 @@ class SettingsFile:
         return self.heading + "".join(self._setting(name, value) for name, value in values.items()) + notes
 
     def _setting(self, name: str, value: object) -> str:
-        comments = "".join(f"# {place}\n" for place in dict.fromkeys(self.places.get(name, ())))
+        comments = "".join(f"# {origin}\n" for origin in dict.fromkeys(self.origins.get(name, ())))
         return f"\n{comments}{name} = {''.join(_written(value, ''))}\n"
 
 
@@ -151,14 +151,14 @@ _HYPHENS = re.compile("-(?=-)")
 
 
 def xml_comment(text: str) -> str:
-    """Return a comment; what must not be in one is changed."""
+    """Return a comment; forbidden characters are replaced."""
     safe = _HYPHENS.sub("- ", escaped(text)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return f"<!-- {safe} -->"
 
 
-def xml_rule(places: Sequence[str], condition: str, actions: Iterable[str], *, indent: str = "  ") -> list[str]:
-    """Return the lines of a rule, below the places that it comes from; condition and actions are elements."""
-    comments = [f"{indent}{xml_comment(place)}" for place in dict.fromkeys(places)]
+def xml_rule(origins: Sequence[str], condition: str, actions: Iterable[str], *, indent: str = "  ") -> list[str]:
+    """Return the lines of a rule, after comments with its origins; condition and actions are elements."""
+    comments = [f"{indent}{xml_comment(origin)}" for origin in dict.fromkeys(origins)]
     return [*comments, f"{indent}<Rule>", *(f"{indent}  {element}" for element in (condition, *actions)), f"{indent}</Rule>"]
 
 
@@ -175,7 +175,7 @@ _CODES = frozenset({"never-applies", "host-forbidden"})
 
 
 def rules_without_effect(rules: Sequence[str]) -> dict[int, str]:
-    """Return the indices of the rules that decide nothing, because of earlier ones, with the finding of lint about each."""
+    """Return the indices of the rules without effect, because of earlier ones, with the finding of lint about each."""
     parsed = parse_crawl_rules("".join(f"{rule}\n" for rule in rules), file="crawl.rules")
     found = lint_rules(parsed, Limits(), host_case_sensitive=False)
     return {one.line - 1: one.code for one in found if one.code in _CODES}
@@ -197,13 +197,13 @@ class ImportedStart:
     note: str = ""
     is_recalled: bool = False
     is_reported: bool = True
-    """Whether it has a line of its own in the report."""
+    """Whether it has its own line in the report."""
     file: str = ""
-    """Its file, where the report is about several."""
+    """Its file, if the report is about several."""
 
 
 def start_url(value: WrittenValue) -> Url | Translation:
-    """Return a start URL, or what is reported of one that cannot be used."""
+    """Return a start URL, or the report of an unusable one."""
     if without_credentials(value.text) != value.text:
         return lost("it has a user name or password; write a log-in of the site into CRAWLSPACE_SITES (docs/logins.md)")
     scheme, separator, rest = value.text.partition("://")
@@ -227,7 +227,7 @@ def start_lines(
 ) -> Iterator[str]:
     """Yield the entries of start_urls.txt, and report them. Those that the rules refuse become comments, unless all are refused.
 
-    `files` has crawl.rules and rules.xml; `refused` is how the report calls the refusal.
+    `files` has crawl.rules and rules.xml; `refused` is the report's term for a refusal.
     """
     space = _space(files, settings, [start.url for start in starts])
     decisions = {start.url.text: space.decide_url(start.url, depth=0) for start in starts} if space is not None else {}
@@ -258,7 +258,7 @@ def imported_collection(
 ) -> ImportedCollection:
     """Return the files of a collection from the lines of its crawl.rules, its rules.xml and its start URLs.
 
-    `effective` are the settings with which the start URLs are checked, `refused` is how the report calls a refusal.
+    `effective` are the settings with which the start URLs are checked, `refused` is the report's term for a refusal.
     """
     lines = "".join(f"{line}\n" for line in crawl_rules)
     files = {"crawl.rules": f"{heading}\n{lines}", "rules.xml": rules_xml, "settings.py": settings.text()}

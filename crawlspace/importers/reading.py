@@ -1,4 +1,4 @@
-"""Reading the XML and lists of another crawler's configuration, at a bounded cost.
+"""Read XML and lists of another crawler's configuration, at a bounded cost.
 
 XML has no DOCTYPE, so no entities, and limits of size and depth.
 """
@@ -25,7 +25,7 @@ class XmlReading(ABC):
     """One pass over a file. Subclasses get its elements; names are `namespace name` where `separator` is a blank."""
 
     def __init__(self, data: bytes, *, file: str, smaller: str, max_depth: int, separator: str | None = None) -> None:
-        """`smaller` is what to do about a file that is too large. Raises RuleFileError."""
+        """`smaller` is the advice for a file that is too large. Raises RuleFileError."""
         if len(data) > MAX_SIZE:
             message = f"the file has more than {MAX_SIZE // 1024 // 1024} MiB, the most that is read; {smaller}"
             raise RuleFileError([Mistake(file, 1, 1, message, "")])
@@ -55,7 +55,7 @@ class XmlReading(ABC):
         return self._parser.CurrentColumnNumber + 1
 
     def error(self, message: str) -> RuleFileError:
-        """Return an error at the place that is being read."""
+        """Return an error at the present position."""
         return RuleFileError([self.text.mistake(self.line, self.column, message)])
 
     @abstractmethod
@@ -100,7 +100,7 @@ class WrittenValue(NamedTuple):
 
 
 class ListFiles:
-    """Finds lists by the path in the configuration, or by their name beside it: the crawler ran on another machine."""
+    """Finds lists by the path in the configuration, or by their name in its folder: the crawler ran on another machine."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -111,8 +111,8 @@ class ListFiles:
         for value in named:
             path = self._path(value.text)
             if path is None:
-                beside = PureWindowsPath(value.text).name
-                reason = f"there is no file {quoted(value.text)}, and no {quoted(beside)} beside the configuration: put it there and import again"
+                file_name = PureWindowsPath(value.text).name
+                reason = f"there is no file {quoted(value.text)}, and no {quoted(file_name)} in the folder of the configuration: put it there and import again"
                 report.add(value.line, name, Fate.NO_COUNTERPART, reason)
                 continue
             try:

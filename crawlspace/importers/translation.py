@@ -1,4 +1,4 @@
-"""How an option of an imported configuration is translated, and the report of all options that every importer prints."""
+"""Translation of an option of an imported configuration, and the report of all options that every importer prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawlspace.text import printable, printable_message, quoted
 
 
 class Fate(StrEnum):
-    """What became of an option."""
+    """The fate of an option."""
 
     TRANSLATED = "translated"
     DEFAULT = "default"
@@ -23,7 +23,7 @@ class Fate(StrEnum):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the collection lacks what the option was set for."""
+        """Whether the collection lacks the option's effect."""
         return self in {Fate.NO_COUNTERPART, Fate.NOT_YET}
 
 
@@ -37,7 +37,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class ReportedOption:
-    """What became of one option. `line` 0 is the whole file. `is_recalled`: what it means is known by experience, and not documented where it could be read."""
+    """The fate of one option. `line` 0 is the whole file. `is_recalled`: its meaning is known by experience, and not from documentation."""
 
     line: int
     option: str
@@ -66,7 +66,7 @@ class ImportReport:
     """The options of one imported collection, in the order of its file or files."""
 
     def __init__(self, file: str) -> None:
-        """`file` is the name in messages, for options that name no file of their own."""
+        """`file` is the name in messages, for options without their own file."""
         self.file = printable(file)
         self._options: list[ReportedOption] = []
 
@@ -76,13 +76,13 @@ class ImportReport:
     def add_translation(
         self, line: int, option: str, translation: Translation, *, is_recalled: bool = True, file: str = ""
     ) -> None:
-        """Add what became of an option; `is_recalled` counts only where the translation rests on what is not documented."""
+        """Add the fate of an option; `is_recalled` counts only if the translation relies on undocumented behaviour."""
         recalled = is_recalled and translation.is_recalled
         self.add(line, option, translation.fate, translation.text, is_recalled=recalled, file=file)
 
     @property
     def options(self) -> list[ReportedOption]:
-        files = {file: place for place, file in enumerate(dict.fromkeys(one.file for one in self._options))}
+        files = {file: index for index, file in enumerate(dict.fromkeys(one.file for one in self._options))}
         return sorted(self._options, key=lambda one: (files[one.file], one.line))
 
     @property
@@ -93,8 +93,8 @@ class ImportReport:
     def lines(self) -> Iterator[str]:
         """Yield a line for each option, and a last one with the numbers."""
         for one in self.options:
-            place = f"{one.file}:{one.line}" if one.line else one.file
-            yield f"{place}: {printable(one.option)}: {one.sentence}"
+            origin = f"{one.file}:{one.line}" if one.line else one.file
+            yield f"{origin}: {printable(one.option)}: {one.sentence}"
         numbers = [f"{sum(one.fate is fate for one in self._options):,} {fate.value}" for fate in Fate]
         yield f"{len(self._options):,} options: {', '.join(numbers)}"
 
@@ -104,22 +104,22 @@ class ImportReport:
 _EXCLUDE_EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
 _NO_EXTENSION = re.compile(r"[^\w+~-]")
 NO_LIMIT_OF_REPEATED_SEGMENTS = 1_000
-"""CRAWLSPACE_MAX_REPEATED_SEGMENTS, where another crawler has no such limit: more than a URL of the usual length can have."""
+"""CRAWLSPACE_MAX_REPEATED_SEGMENTS, if another crawler has no such limit: more than a URL of the usual length can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """The fate of an option, why, and the settings that come of it."""
+    """The fate of an option, why, and the resulting settings."""
 
     fate: Fate
     text: str
     settings: Mapping[str, object] = field(default_factory=dict)
     is_recalled: bool = True
-    """Whether it rests on a meaning of the option that is known by experience, unless the option is documented."""
+    """Whether it relies on a meaning known by experience, unless the option is documented."""
 
 
 class WrongValue(ValueError):
-    """A value that the option can't have; the message says what it can have."""
+    """An invalid value of an option; the message names the valid ones."""
 
 
 Defaults = Mapping[str, object]
@@ -138,7 +138,7 @@ def unknown(name: str, known: Iterable[str]) -> Translation:
 
 
 def translated(translate: Translate, values: Sequence[str], defaults: Defaults) -> Translation:
-    """Return the translation of an option, also of a value that it can't have."""
+    """Return the translation of an option, even for an invalid value."""
     try:
         return translate(values, defaults)
     except (WrongValue, ConfigError) as error:
@@ -190,7 +190,7 @@ def mime_types(values: Sequence[str], defaults: Defaults) -> Translation:
 
 
 def extensions(values: Sequence[str], defaults: Defaults) -> Translation:
-    """Translate the extensions that are excluded; into changes of the built-in list where that is shorter."""
+    """Translate the excluded extensions; into changes of the built-in list if that is shorter."""
     found = {value: value.lower().lstrip("*").lstrip(".") for value in values}
     unusable = [quoted(value) for value, name in found.items() if _NO_EXTENSION.search(name) or not name]
     names = [name for name in found.values() if name and not _NO_EXTENSION.search(name)]
@@ -199,7 +199,7 @@ def extensions(values: Sequence[str], defaults: Defaults) -> Translation:
     translation = setting(defaults, _EXCLUDE_EXTENSIONS, nearest or ("" if names else "none"))
     if not unusable:
         return translation
-    reason = f"{', '.join(unusable)}: an extension is what is behind the last dot of the path; write a rule of rules.xml with Ext"
+    reason = f"{', '.join(unusable)}: an extension follows the last dot of the path; write a rule of rules.xml with Ext"
     return Translation(Fate.NO_COUNTERPART, f"{reason}; the others: {translation.text}", translation.settings)
 
 
@@ -220,7 +220,7 @@ def as_text(name: str) -> Translate:
 
 
 def always(*, usual: bool, same: str, otherwise: str) -> Translate:
-    """Return a translation of a switch that can't be set here: equal in one position, lost in the other."""
+    """Return a translation of a switch without a setting here: equal in one position, lost in the other."""
 
     def translate(values: Sequence[str], _: Defaults) -> Translation:
         return Translation(Fate.DEFAULT, same) if yes_or_no(values) is usual else lost(otherwise)
@@ -233,7 +233,7 @@ def never(reason: str) -> Translate:
 
 
 def planned(*, same: str, otherwise: str) -> Translate:
-    """Return a translation of a switch that can't be on here yet."""
+    """Return a translation of a switch that is not supported yet."""
     return lambda values, _: Translation(Fate.NOT_YET, otherwise) if yes_or_no(values) else Translation(Fate.DEFAULT, same)
 
 

@@ -45,7 +45,7 @@ _REFRESH = {"smartRefreshMinAgeS": "CRAWLSPACE_REFRESH_MIN", "smartRefreshMaxAge
 def translate_exalead(
     crawler: ExaleadCrawler, *, file: str, name: str, defaults: Mapping[str, object], syntax: RegexSyntax | None = None
 ) -> ImportedCollection:
-    """Translate a crawler; `name` is the one it gets, `defaults` the settings of the project, `syntax` what is asked for."""
+    """Translate a crawler; `name` is the new one, `defaults` the settings of the project, `syntax` the requested one."""
     return _ExaleadImport(crawler, ImportReport(file), name=name, defaults=defaults, syntax=syntax).collection()
 
 
@@ -68,7 +68,7 @@ class _ExaleadImport:
         self._heading = heading(f"{what} of Exalead CloudView", "import-exalead", report.file)
         self._settings = SettingsFile(self._heading)
         if syntax is not None:
-            self._settings.set({_REGEX: syntax.value}, "as asked for by --regex")
+            self._settings.set({_REGEX: syntax.value}, "as set by --regex")
         self._attributes = {} if crawler.has_rules_only else crawler.node.attributes
         self._roots: list[ConfigElement] = []
         self._rules: list[ConfigElement] = []
@@ -76,8 +76,8 @@ class _ExaleadImport:
     def collection(self) -> ImportedCollection:
         for element in self._crawler.holders:
             self._holder(element)
-        for element in self._crawler.beside:
-            self._beside(element)
+        for element in self._crawler.siblings:
+            self._sibling(element)
         if self._crawler.has_rules_only:
             self._of_rules_only(self._crawler.node)
         else:
@@ -126,8 +126,8 @@ class _ExaleadImport:
             else:
                 self._add(attribute.line, name, unknown(attribute.name, ["version", "verbose"]))
 
-    def _beside(self, element: ConfigElement) -> None:
-        """Report an element outside of all crawlers, or read it where it has the settings of this one's fetcher."""
+    def _sibling(self, element: ConfigElement) -> None:
+        """Report an element outside of all crawlers, or read it if it has the settings of this one's fetcher."""
         if is_fetcher(element):
             self._fetcher(element)
         elif element.name == "Rules":
@@ -174,22 +174,22 @@ class _ExaleadImport:
             elif is_fetcher(child):
                 self._fetcher(child)
             elif any(next(child.named(part), None) for part in PARTS):
-                self._add(child.line, name, Translation(Fate.DEFAULT, "what it holds is read as if it stood here"))
+                self._add(child.line, name, Translation(Fate.DEFAULT, "its contents are read as if they were here"))
                 for attribute in child.attributes.values():
-                    self._add(attribute.line, f"{name}/{attribute.name}", lost("what it is for is not known"))
+                    self._add(attribute.line, f"{name}/{attribute.name}", lost("its purpose is not known"))
                 self._parts(child, f"{name}/")
             else:
                 self._add(child.line, name, unknown(child.name, [*PARTS, "Fetcher"]))
 
     def _weights(self, config: ConfigElement) -> None:
         found, weights = queue_weights(config)
-        place = f"{self._report.file}:{config.line}: {config.name}"
+        origin = f"{self._report.file}:{config.line}: {config.name}"
         for line, option, translation in found:
             self._add(line, option, translation)
         if not found:
             self._add(config.line, config.name, Translation(Fate.DEFAULT, "it has no weights"))
         if weights:
-            self._settings.set({WEIGHTS: dict(weights)}, place)
+            self._settings.set({WEIGHTS: dict(weights)}, origin)
 
     def _fetcher(self, element: ConfigElement) -> None:
         named, own = element.attributes.get("name"), self._attributes.get("fetcher")
@@ -218,7 +218,7 @@ class _ExaleadImport:
         self._add(attribute.line, name, translation)
 
     def _missing_attributes(self) -> None:
-        """Write the documented default where it says how a site is treated, and report ours where it is not documented."""
+        """Write the documented default of settings that concern sites, and report ours if undocumented."""
         line = self._crawler.node.line
         if "throttleTimeMS" not in self._attributes and not self._is_on("aggressive"):
             found = throttle([str(THROTTLE_MS)], self._defaults)
@@ -255,7 +255,7 @@ class _ExaleadImport:
 
     def _named_fetcher(self, values: Sequence[str]) -> Translation:
         name = values[0]
-        there = [*self._crawler.beside, *self._crawler.node.elements]
+        there = [*self._crawler.siblings, *self._crawler.node.elements]
         if any(
             is_fetcher(one) and ("name" not in one.attributes or one.attributes["name"].value.strip() == name) for one in there
         ):
@@ -273,7 +273,7 @@ class _ExaleadImport:
         return setting(self._defaults, _REFRESH[name], seconds)
 
     def _age(self, name: str, *, values: int | None) -> float:
-        """Return a bound of the refresh: the value, else the one of the file, else ours."""
+        """Return a bound of the refresh interval: the value, else that of the file, else our default."""
         if values is not None:
             return values
         written = self._value(name)

@@ -70,14 +70,14 @@ def _text_only(values: Sequence[str], defaults: Defaults) -> Translation:
 
 
 def _smart_refresh(values: Sequence[str], defaults: Defaults) -> Translation:
-    note = ": nothing is due by its age; write the times of the scheduled refresh into CRAWLSPACE_REFRESH_SCHEDULE"
+    note = ": nothing is due by age; write the times of the scheduled refresh into CRAWLSPACE_REFRESH_SCHEDULE"
     return setting(defaults, SMART_REFRESH, yes_or_no(values), note=note)
 
 
 def _verbose(values: Sequence[str], defaults: Defaults) -> Translation:
     if yes_or_no(values):
         return setting(defaults, "LOG_LEVEL", "DEBUG")
-    return Translation(Fate.DEFAULT, "the log is as LOG_LEVEL says")
+    return Translation(Fate.DEFAULT, "LOG_LEVEL sets the level of the log")
 
 
 def listed(text: str) -> list[str]:
@@ -86,7 +86,7 @@ def listed(text: str) -> list[str]:
 
 
 def mime_types(values: Sequence[str], defaults: Defaults, *, is_include: bool) -> Translation:
-    """Return the types to take for mimeTypes; `is_include`: those are taken, and else all of ours but those."""
+    """Return the accepted types for mimeTypes; `is_include`: those are accepted, else all of ours except those."""
     name = "CRAWLSPACE_MIME_TYPES"
     types = [word.lower() for word in listed(one_value(values))]
     wrong = next((word for word in types if not re.fullmatch(r"[\w.+*-]+/[\w.+*-]+", word)), None)
@@ -134,8 +134,8 @@ OPTIONS: Mapping[str, Translate] = {
     "crawlSitemaps": planned(same="sitemaps are not read", otherwise="sitemaps are planned"),
     "disableConditionalGet": always(
         usual=False,
-        same="pages are asked for with If-Modified-Since and If-None-Match",
-        otherwise="pages are always asked for with If-Modified-Since and If-None-Match, where a site has sent what that needs",
+        same="pages are requested with If-Modified-Since and If-None-Match",
+        otherwise="pages are always requested with If-Modified-Since and If-None-Match, if a site has sent validators",
     ),
     "defaultAccept": as_switch("CRAWLSPACE_DEFAULT_ACCEPT"),
     "defaultIndex": as_switch("CRAWLSPACE_DEFAULT_INDEX"),
@@ -152,7 +152,7 @@ OPTIONS: Mapping[str, Translate] = {
     "userAgent": as_text("USER_AGENT"),
     "verbose": _verbose,
 }
-"""Those that need nothing but their value. `collection.py` has the others."""
+"""Options that depend on their value only. `collection.py` has the others."""
 
 
 # --- The settings of a fetcher. Their names are not documented; those that say by themselves what they are for are translated ---
@@ -170,7 +170,7 @@ def is_fetcher(element: ConfigElement) -> bool:
 
 
 def fetcher_options(element: ConfigElement, defaults: Defaults, *, collection: str) -> Iterator[FetcherOption]:
-    """Yield what becomes of each setting of a fetcher: attributes, and elements with a text or a value."""
+    """Yield the translation of each setting of a fetcher: attributes, and elements with a text or a value."""
     found = list(_settings(element, element.name))
     by_name = {_plain(name.rpartition("/")[2]): text for _, name, text in found}
     for line, name, text in found:
@@ -221,10 +221,10 @@ def _milliseconds(values: list[str], defaults: Mapping[str, object]) -> Translat
 def _proxy(given: Mapping[str, str], *, collection: str) -> Translation:
     host, port = given.get("proxyhost", given.get("proxy", "")), given.get("proxyport", "")
     if not host:
-        return lost("no host of a proxy is named beside it: set CRAWLSPACE_PROXY")
+        return lost("no host of a proxy is named with it: set CRAWLSPACE_PROXY")
     user = next((given[key] for key in ("proxyuser", "proxyusername", "proxylogin") if given.get(key)), "")
-    place = f"{host}:{port}" if port and ":" not in host else host
-    return proxies([f"{user}:-@{place}" if user else place], collection=collection)
+    netloc = f"{host}:{port}" if port and ":" not in host else host
+    return proxies([f"{user}:-@{netloc}" if user else netloc], collection=collection)
 
 
 _SECONDS = as_whole("DOWNLOAD_TIMEOUT", low=1)
@@ -257,7 +257,7 @@ _OPTIONS: Mapping[str, Translate] = {
 
 # --- The weights of the crawler's queues ("fifos") as CRAWLSPACE_SOURCE_WEIGHTS ------------------------------------
 # How a CrawlSchedulerConfig is written is not documented. What is understood: an attribute or element that is named after a queue,
-# with its weight, and elements that have the name or number of a queue beside a weight.
+# with its weight, and elements that have the name or number of a queue and a weight.
 
 _NAMING = frozenset({"name", "fifo", "source", "key", "id", "number", "type"})
 _WEIGHING = frozenset({"weight", "priority", "value"})
@@ -272,7 +272,7 @@ class Weight(NamedTuple):
 
 
 def queue_weights(config: ConfigElement) -> tuple[list[Weight], Mapping[str, int]]:
-    """Return what becomes of each attribute and element, and CRAWLSPACE_SOURCE_WEIGHTS; empty if all are as here."""
+    """Return the fate of each attribute and element, and CRAWLSPACE_SOURCE_WEIGHTS; empty if equal to ours."""
     found: list[Weight] = []
     weights: dict[str, int] = {}
     for line, option, source, text in _named(config, config.name):
@@ -296,7 +296,7 @@ def queue_weights(config: ConfigElement) -> tuple[list[Weight], Mapping[str, int
 
 
 def _named(element: ConfigElement, path: str) -> Iterator[tuple[int, str, Source | None, str]]:
-    """Yield line, name, queue and weight of what an element has, and those inside it; None where no queue is named."""
+    """Yield line, name, queue and weight of the attributes of an element, and of nested ones; None if no queue is named."""
     attributes = dict(element.attributes)
     whose = next((source for key in attributes if key.lower() in _NAMING and (source := _source(attributes[key].value))), None)
     whose = whose or _source(element.name)

@@ -1,8 +1,8 @@
-"""The roots of a crawler: start URLs, the sites that they stand for, and metas.
+"""The roots of a crawler: start URLs, their sites, and metas.
 
 A root in site mode (the default) stands for its site: the URLs that begin as it does, and for a root that is a whole host those of
-`www.` before that host, too. If all roots are in site mode, nothing else is crawled, whatever the rules accept: crawl.rules says so.
-Within a site URLs are accepted unless a rule ignores them. The rules of rules.xml come after that of the site, and hold for all URLs.
+`www.` before that host, too. If all roots are in site mode, nothing else is crawled, whatever the rules accept; crawl.rules enforces it.
+Within a site URLs are accepted unless a rule ignores them. The rules of rules.xml come after that of the site, and apply to all URLs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _REDIRECTS = "if its home page redirects to another site, or to https, name that
 
 @dataclass(slots=True)
 class Root:
-    """A root that can be used."""
+    """A usable root."""
 
     url: Url
     line: int
@@ -40,13 +40,13 @@ class Root:
 
 
 class Roots:
-    """The roots of a crawler, as far as they can be translated; what becomes of each attribute is reported."""
+    """The roots of a crawler, as far as they can be translated; the fate of each attribute is reported."""
 
     def __init__(self, nodes: Sequence[ConfigElement], report: ImportReport) -> None:
         self._report = report
         self.all: list[Root] = []
         self._wrong_names: dict[str, str] = {}
-        """Names of metas, with why AddMeta cannot add them; empty if it can."""
+        """Names of metas, with the reason why AddMeta cannot add them; empty if it can."""
         known: dict[str, int] = {}
         for node in nodes:
             root = self._read(node)
@@ -57,7 +57,7 @@ class Roots:
             known.setdefault(root.url.text, root.line)
             self.all.append(root)
         self.are_sites_only = bool(self.all) and all(root.is_site for root in self.all)
-        """Whether nothing but the sites of the roots is crawled."""
+        """Whether only the sites of the roots are crawled."""
         for root in self.all:
             self._report_site(root)
 
@@ -76,36 +76,36 @@ class Roots:
             return []
         rules: list[tuple[str, str]] = []
         for root in self.all:
-            place = f"# {self._report.file}:{root.site_line}: Root/site"
-            rules += [(f"allow domain {_host(url)}", place) for url in _site(root.url)]
+            origin = f"# {self._report.file}:{root.site_line}: Root/site"
+            rules += [(f"allow domain {_host(url)}", origin) for url in _site(root.url)]
         rules.append(("forbid domain *", ""))
         for root in self.all:
-            place = f"# {self._report.file}:{root.site_line}: Root/site"
-            rules += [(f"allow prefix {url}", place) for url in _site(root.url)]
+            origin = f"# {self._report.file}:{root.site_line}: Root/site"
+            rules += [(f"allow prefix {url}", origin) for url in _site(root.url)]
         rules += [("forbid prefix http://*", ""), ("forbid prefix https://*", "")]
         idle = rules_without_effect([written for written, _ in rules])
         lines: list[str] = []
         before = ""
-        for number, (written, place) in enumerate(rules):
+        for number, (written, origin) in enumerate(rules):
             if number not in idle:
-                lines += [place, written] if place and place != before else [written]
-                before = place
+                lines += [origin, written] if origin and origin != before else [written]
+                before = origin
         return lines
 
     def rules_xml(self, *, accept: bool, follows_roots: bool) -> list[str]:
-        """Return the rules that come before those of the file. `accept`: all is accepted anyway."""
+        """Return the rules that come before those of the file. `accept`: all URLs are accepted anyway."""
         lines: list[str] = []
         for root in self.all:
-            place = f"{self._report.file}:{root.line}: Root"
+            origin = f"{self._report.file}:{root.line}: Root"
             metas = [f"<AddMeta name={quoteattr(name)} value={quoteattr(value)}/>" for name, value in root.metas]
             of_site = ["<Accept/>"] * (root.is_site and not accept) + metas * root.is_site
             of_url = (
                 ["<Accept/>"] * (not root.is_site and not accept) + ["<Follow/>"] * follows_roots + metas * (not root.is_site)
             )
             if of_site:
-                lines += xml_rule([f"{place}, the site"], any_of([_begins(url) for url in _site(root.url)]), of_site)
+                lines += xml_rule([f"{origin}, the site"], any_of([_begins(url) for url in _site(root.url)]), of_site)
             if of_url:
-                lines += xml_rule([f"{place}, the URL"], _is(root.url), of_url)
+                lines += xml_rule([f"{origin}, the URL"], _is(root.url), of_url)
         return lines
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class Roots:
 
     def _report_site(self, root: Root) -> None:
         if not root.is_site:
-            text = "URLs outside of it are judged by the rules and by defaultAccept"
+            text = "URLs outside of it are decided by the rules and by defaultAccept"
             self._report.add(root.site_line, "Root/site", Fate.DEFAULT, text)
             return
         site = " and ".join(printable(url) for url in _site(root.url))
@@ -197,7 +197,7 @@ class Roots:
             self._report.add(root.site_line, "Root/site", Fate.TRANSLATED, text)
         else:
             text = (
-                f"another root is not in site mode, so that links that leave {site} are judged by the rules and by defaultAccept, as "
+                f"another root is not in site mode, so that links that leave {site} are decided by the rules and by defaultAccept, as "
                 "all others"
             )
             self._report.add(root.site_line, "Root/site", Fate.NO_COUNTERPART, text)
@@ -217,7 +217,7 @@ def _wrong_meta(name: str) -> str:
 
 
 def _site(url: Url) -> list[str]:
-    """Return what the URLs of the site begin with."""
+    """Return the beginnings of the URLs of the site."""
     begins = [url.text]
     is_host = url.path == "/" and url.query is None
     if is_host and not url.host.startswith("www.") and not _is_address(url.host):
@@ -235,7 +235,7 @@ def _host(url: str) -> str:
 
 
 def _begins(text: str) -> str:
-    """Return the condition that a URL begins so: the host in any case, the rest as it is."""
+    """Return the condition that a URL begins with a text: the host in any case, the rest exactly."""
     path = text.partition("://")[2].partition("/")[2]
     begins = f'<Atom field="url" kind="prefix" literal="true" value={quoteattr(text)}/>'
     if not path:
@@ -248,7 +248,7 @@ def _begins(text: str) -> str:
 
 
 def _is(url: Url) -> str:
-    """Return the condition that a URL is this one."""
+    """Return the condition that a URL equals this one."""
     parts = [f'<Url literal="true" val={quoteattr(url.text)}/>']
     if url.path != "/":
         parts.append(f'<Atom field="path" kind="exact" norm="none" literal="true" value={quoteattr(url.path)}/>')

@@ -1,6 +1,6 @@
-"""The Rules of a crawler as the text of our rules.xml. They stay rules: each below a comment with its line.
+"""Translate the Rules of a crawler to our rules.xml, each with a comment with its line.
 
-What our rules.xml would refuse is reported. Of actions, only that one is left out; a rule whose condition cannot be read is left out.
+Parts that our rules.xml would refuse are reported. An invalid action alone is left out; a rule with an invalid condition is left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def flipped(value: str) -> str:
 
 
 def imported_rules(rules: Sequence[ConfigElement], report: ImportReport, *, syntax: RegexSyntax) -> list[str]:
-    """Return the lines of rules.xml for the Rules of a crawler, and report what became of them."""
+    """Return the lines of rules.xml for the Rules of a crawler, and report their fate."""
     importing = _RulesImport(report, syntax)
     return [line for one in rules for line in importing.lines(one, indent="  ")]
 
@@ -47,7 +47,7 @@ class _RulesImport:
     _syntax: RegexSyntax
 
     def lines(self, rules: ConfigElement, indent: str) -> list[str]:
-        """Return the lines for a Rules element, with those inside it."""
+        """Return the lines for a Rules element, with nested ones."""
         name = _named(rules)
         known: dict[str, Attribute] = {}
         for key, attribute in rules.attributes.items():
@@ -74,8 +74,8 @@ class _RulesImport:
                 rule = self._usable(child, name)
                 if rule is not None:
                     kept += 1
-                    place = f"{indent}  {xml_comment(f'{self._report.file}:{child.line}')}"
-                    found += [*waiting, place, *(f"{indent}  {line}" for line in _written(rule))]
+                    origin = f"{indent}  {xml_comment(f'{self._report.file}:{child.line}')}"
+                    found += [*waiting, origin, *(f"{indent}  {line}" for line in _written(rule))]
                 else:
                     found += [*waiting, f"{indent}  {xml_comment(f'{self._report.file}:{child.line}: a Rule that is left out')}"]
                 waiting = []
@@ -90,7 +90,7 @@ class _RulesImport:
     # --- one rule ----------------------------------------------------------------------------------------------------
 
     def _usable(self, rule: ConfigElement, within: str) -> ConfigElement | None:
-        """Return a rule as far as our rules.xml takes it, and report the rest; None if its condition cannot be used."""
+        """Return a rule as far as our rules.xml accepts it, and report the rest; None if its condition cannot be used."""
         rule = self._with_expressions(rule, within)
         if not self._mistakes(rule):
             return rule
@@ -112,7 +112,7 @@ class _RulesImport:
         return None if mistakes else usable
 
     def _usable_action(self, action: ConfigElement, before: Sequence[ConfigElement], within: str) -> list[ConfigElement]:
-        """Return an action as far as it can be used beside those before it: in a list, which is empty if not at all."""
+        """Return an action as far as it can be used together with the previous ones: in a list, empty if unusable."""
         first = min(one.line for one in (*before, action))
         always = ConfigElement("Path", first, attributes={"val": Attribute("val", "/", first)})
         mistakes = self._mistakes(ConfigElement("Rule", first, children=[always, *before, action]))
@@ -125,7 +125,7 @@ class _RulesImport:
         return [bare] if is_usable else []
 
     def _with_expressions(self, rule: ConfigElement, within: str) -> ConfigElement:
-        """Return the rule with values that are expressions although they are called literal.
+        """Return the rule with values marked literal that are expressions.
 
         The console of CloudView writes `litteral="true"` with each value, and an expression in it with backslashes.
         """
@@ -149,7 +149,7 @@ class _RulesImport:
         return replace(element, attributes=attributes)
 
     def _mistakes(self, rule: ConfigElement) -> Sequence[Mistake]:
-        """Return what our rules.xml finds wrong with a rule; lines are those of the imported file."""
+        """Return the mistakes of a rule by our rules.xml; lines are those of the imported file."""
         text = "<Rules>"
         line = rule.line
         for at, part in _parts(rule):
@@ -237,7 +237,7 @@ def _of_rules(rules: ConfigElement) -> Iterator[str]:
 
 
 def _of_condition(condition: ConfigElement) -> Iterator[str]:
-    """Yield the hosts that a condition names, and not those that it leaves out."""
+    """Yield the hosts that a condition names, without negated ones."""
     values = [condition.attributes[key].value for key in ("val", "value") if key in condition.attributes]
     attributes = {key: one.value for key, one in condition.attributes.items()}
     if condition.name in {"And", "Or"}:

@@ -24,7 +24,7 @@ from crawlspace.rules.xml.parser import MAX_DEPTH
 from crawlspace.text import quoted
 
 COMMENT = "#comment"
-"""The name of a node that is a comment; its text is the comment's."""
+"""The name of a comment node; its text is that of the comment."""
 OUTERMOST = ("CrawlConfig", "Crawler", "Rules")
 
 
@@ -37,7 +37,7 @@ class Attribute:
 
 @dataclass(slots=True)
 class ConfigElement:
-    """An element, or a comment. `is_foreign`: it is in a namespace of others."""
+    """An element, or a comment. `is_foreign`: it is in a foreign namespace."""
 
     name: str
     line: int
@@ -51,7 +51,7 @@ class ConfigElement:
         return [child for child in self.children if child.name != COMMENT]
 
     def named(self, name: str) -> Iterator[ConfigElement]:
-        """Yield the topmost elements of a name, this one or below it."""
+        """Yield the topmost elements of a name, including this one."""
         if self.name == name and not self.is_foreign:
             yield self
             return
@@ -61,17 +61,17 @@ class ConfigElement:
 
 @dataclass(frozen=True, slots=True)
 class ExaleadCrawler:
-    """A crawler of a file; `holders` are the elements that hold the crawlers, `beside` those that stand beside a crawler or a holder."""
+    """A crawler of a file; `holders` are the elements that contain the crawlers, `siblings` those next to a crawler or a holder."""
 
     name: str
     node: ConfigElement
     holders: tuple[ConfigElement, ...] = ()
-    beside: tuple[ConfigElement, ...] = ()
+    siblings: tuple[ConfigElement, ...] = ()
     has_rules_only: bool = False
 
 
 def read_crawl_config(data: bytes, *, file: str) -> list[ExaleadCrawler]:
-    """Return the crawlers of a file; one without a name where it has rules only. Raises RuleFileError."""
+    """Return the crawlers of a file; one without a name if it has rules only. Raises RuleFileError."""
     root = _ExaleadReading(data, file=file).result()
     crawlers = list(root.named("Crawler"))
     if not crawlers:
@@ -82,8 +82,8 @@ def read_crawl_config(data: bytes, *, file: str) -> list[ExaleadCrawler]:
             raise RuleFileError([Mistake(file, root.line, 1, message, "")])
         return [ExaleadCrawler("", root, has_rules_only=True)]
     holders = tuple(_holders(root))
-    beside = tuple(child for holder in holders for child in holder.elements if not any(child.named("Crawler")))
-    return [ExaleadCrawler(_name(crawler, file), crawler, holders, beside) for crawler in crawlers]
+    siblings = tuple(child for holder in holders for child in holder.elements if not any(child.named("Crawler")))
+    return [ExaleadCrawler(_name(crawler, file), crawler, holders, siblings) for crawler in crawlers]
 
 
 def _name(crawler: ConfigElement, file: str) -> str:
@@ -148,7 +148,7 @@ class _ExaleadReading(XmlReading):
             self._open[-1].children.append(ConfigElement(COMMENT, self.line, text=text))
 
     def _lines_of_attributes(self) -> dict[str, int]:
-        """Return the line of each attribute of the tag that is being read, by its name without a prefix."""
+        """Return the line of each attribute of the present tag, by its name without a prefix."""
         line = self.line
         at = self._starts[line - 1] + self.column - 1
         found: dict[str, int] = {}

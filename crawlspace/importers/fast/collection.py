@@ -37,15 +37,15 @@ from crawlspace.importers.translation import (
 from crawlspace.text import printable, quoted
 
 DELAY_S = 60
-"""FAST's delay where the file names none: of all its defaults the one that public documentation confirms."""
+"""FAST's default delay: the only default that public documentation confirms."""
 _FIRST_OPTIONS = ("robots", "truncate")
-"""What others depend on."""
+"""Options that others depend on."""
 
 
 def translate_fast(
     section: FastSection, *, file: str, folder: Path, name: str, defaults: Mapping[str, object]
 ) -> ImportedCollection:
-    """Translate a collection; `folder` is that of the file, `name` the one it gets, `defaults` the settings of the project."""
+    """Translate a collection; `folder` is that of the file, `name` the new one, `defaults` the settings of the project."""
     return _FastImport(section, ImportReport(file), ListFiles(folder), name=name, defaults=defaults).collection()
 
 
@@ -132,7 +132,9 @@ class _FastImport:
         if not found.settings or "check_meta_robots" in self._options:
             return found
         settings = {**found.settings, "CRAWLSPACE_META_ROBOTS": True}
-        return Translation(Fate.TRANSLATED, f"{found.text}, and CRAWLSPACE_META_ROBOTS = True, which FAST obeys apart", settings)
+        return Translation(
+            Fate.TRANSLATED, f"{found.text}, and CRAWLSPACE_META_ROBOTS = True, which FAST obeys independently", settings
+        )
 
     def _cut_off(self, values: Sequence[str]) -> Translation:
         most = whole(values, low=1)
@@ -228,7 +230,7 @@ class _FastImport:
     # --- sub-domains -------------------------------------------------------------------------------------------------
 
     def _sub_domain(self, section: FastSection) -> None:
-        """Translate what holds for a part of the collection, as far as it is a part by host."""
+        """Translate the settings of a part of the collection, as far as it is a part by host."""
         within = f"SubDomain {section.name}/"
         lists = FastLists(section.sections, self._report, self._list_files, within=within)
         named: list[ListedValue] = []
@@ -283,7 +285,7 @@ class _FastImport:
                 self._add(value.line, name, url)
             else:
                 recalled = name not in fast_options.CONFIRMED
-                is_of_file = name == "start_uri_files"  # those are reported together
+                is_of_file = name == "start_uri_files"  # these are reported together
                 yield ImportedStart(name, value.line, url, is_recalled=recalled, is_reported=not is_of_file)
 
     def _add(self, line: int, name: str, translation: Translation) -> None:

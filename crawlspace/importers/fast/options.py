@@ -128,7 +128,7 @@ OPTIONS: Mapping[str, Translate] = {
     "max_sites": as_whole("CRAWLSPACE_MAX_SITES", low=1),
     "max_doc": as_whole("CRAWLSPACE_MAX_URLS_PER_HOST", low=1, note="; all known URLs of a host count, not those of a cycle"),
     "max_pages": never("no limit is for all sites together; CRAWLSPACE_MAX_URLS_PER_HOST is one for each host"),
-    "max_inter_docs": never("sites take turns anyway"),
+    "max_inter_docs": never("sites are crawled in rotation anyway"),
     "enforce_delay_per_ip": as_switch("CRAWLSPACE_SHARE_ADDRESS_DELAY"),
     "refresh": _refresh,
     "refresh_mode": _refresh_mode,
@@ -170,8 +170,8 @@ OPTIONS: Mapping[str, Translate] = {
     ),
     "if_modified_since": always(
         usual=True,
-        same="pages are asked for with If-Modified-Since",
-        otherwise="pages are always asked for with If-Modified-Since",
+        same="pages are requested with If-Modified-Since",
+        otherwise="pages are always requested with If-Modified-Since",
     ),
     "accept_compression": always(usual=True, same="pages may come compressed", otherwise="pages may always come compressed"),
     "use_http_1_1": always(usual=True, same="HTTP/1.1 is spoken", otherwise="HTTP/1.1 is always spoken"),
@@ -199,12 +199,12 @@ OPTIONS: Mapping[str, Translate] = {
     "info": lambda _, __: Translation(Fate.TRANSLATED, "a comment in settings.py"),
 }
 NOT_YET = frozenset({"near_duplicate_detection", "use_sitemaps"})
-"""Switches whose lost position is planned."""
+"""Switches with a planned counterpart."""
 CRAWLMODE: Mapping[str, Translate] = {
     "mode": _mode_of_crawl,
     "fwdlinks": as_switch("CRAWLSPACE_FOLLOW_OFFSITE_LINKS"),
     "fwdredirects": always(
-        usual=True, same="redirects are judged as links are", otherwise="redirects are judged as links are, by the rules"
+        usual=True, same="redirects are checked as links are", otherwise="redirects are checked as links are, by the rules"
     ),
     "reset_level": always(
         usual=False,
@@ -233,10 +233,10 @@ SECTIONS: Mapping[str, Translate] = {
 # --- Sections of FAST's configuration whose options together are one setting: errors, delays by the time of the week, link tags ---
 
 Rows = tuple[Sequence[tuple[FastOption, Translation]], Mapping[str, object]]
-"""What becomes of each option, and the setting of all that were translated."""
+"""The fate of each option, and the setting for all that were translated."""
 
 _TAGS = {"a": "a", "area": "area", "frame": "frame", "iframe": "iframe", "link": "link", "meta": "meta", "meta_refresh": "meta"}
-"""Those whose links can be followed, by FAST's names."""
+"""Elements whose links can be followed, by FAST's names."""
 
 
 def _errors(section: FastSection, _: Defaults) -> Rows:

@@ -1,8 +1,8 @@
 """FAST's include and exclude lists as crawl.rules and rules.xml, with equal decisions.
 
-A URL is crawled if no exclude list has it, and the include lists that there are, of hosts and of URLs, both have it. crawl.rules
-and rules.xml must both admit a URL, so an exclude may stand in either. An include list stands in crawl.rules if all of its values
-can; else all of it is in rules.xml, where nothing is accepted then but what a rule accepts.
+A URL is crawled if no exclude list has it, and the existing include lists, of hosts and of URLs, both have it. crawl.rules and rules.xml must
+both admit a URL, so an exclude may be in either. An include list is in crawl.rules if all of its values can be; else all of it is in
+rules.xml, which then accepts only what a rule accepts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SpaceFiles:
     crawl_rules: list[str] = field(default_factory=list)
     rules_xml: list[str] = field(default_factory=list)
     accepts_named_only: bool = False
-    """Only what a rule of rules.xml accepts is crawled (CRAWLSPACE_DEFAULT_ACCEPT = False)."""
+    """Whether only URLs accepted by a rule of rules.xml are crawled (CRAWLSPACE_DEFAULT_ACCEPT = False)."""
 
 
 class FastLists:
@@ -96,7 +96,7 @@ class FastLists:
 
 
 def space_files(lists: FastLists, report: ImportReport) -> SpaceFiles:
-    """Return the rules for the lists of a collection, and report what became of each value."""
+    """Return the rules for the lists of a collection, and report the fate of each value."""
     return _SpaceFromLists(lists, report).files
 
 
@@ -148,12 +148,14 @@ class _SpaceFromLists:
         self._write_rules_xml(accepted)
 
     def _of_addresses(self, hosts: list[ListedValue]) -> list[ListedValue]:
-        """Return the values that are hosts; those that are addresses must be alone, because crawl.rules judges them beside hosts."""
+        """Return the values that are hosts; addresses must be alone, because address rules apply in addition to domain rules."""
         of_addresses = [value for value in hosts if value.rule.startswith("address ")]
         others = [value for value in hosts if not value.rule.startswith("address ")]
         for value in of_addresses:
             if others:
-                reason = "address rules hold beside domain rules, not in their place: write them if all hosts have such addresses"
+                reason = (
+                    "address rules apply in addition to domain rules, not instead: write them if all hosts have such addresses"
+                )
                 self._report.add(value.line, value.option, Fate.NO_COUNTERPART, reason, is_recalled=True)
             else:
                 self._rule(f"allow {value.rule}", value)
@@ -190,18 +192,18 @@ class _SpaceFromLists:
         lines = self.files.rules_xml
         if len(accepted) == 1:
             for value in _different(accepted[0]):
-                lines += xml_rule([_place(self._report, value)], value.condition, ["<Accept/>"])
+                lines += xml_rule([_origin(self._report, value)], value.condition, ["<Accept/>"])
         elif accepted:
-            places = [_place(self._report, value) for values in accepted for value in values]
+            origins = [_origin(self._report, value) for values in accepted for value in values]
             parts = "\n      ".join(any_of([value.condition for value in _different(values)]) for values in accepted)
-            lines += xml_rule(places, f"<And>\n      {parts}\n    </And>", ["<Accept/>"])
+            lines += xml_rule(origins, f"<And>\n      {parts}\n    </And>", ["<Accept/>"])
         for value in _different([value for value, _ in self._xml]):
-            lines += xml_rule([_place(self._report, value)], value.condition, ["<Ignore/>"])
+            lines += xml_rule([_origin(self._report, value)], value.condition, ["<Ignore/>"])
 
     def _write_crawl_rules(self) -> None:
         without = rules_without_effect([rule for rule, _ in self._rules])
-        kept = [one for place, one in enumerate(self._rules) if place not in without]
-        dropped = {self._rules[place]: why for place, why in without.items()}
+        kept = [one for index, one in enumerate(self._rules) if index not in without]
+        dropped = {self._rules[index]: why for index, why in without.items()}
         for rule, value in self._rules:
             if value is not None and (rule, value) not in dropped and not value.option.endswith("/file"):
                 recalled = value.option.rpartition("/")[2] not in CONFIRMED
@@ -210,14 +212,14 @@ class _SpaceFromLists:
             if value is not None and not value.option.endswith("/file"):
                 text = f"nothing: `{rule}` would change no decision ({why})"
                 self._report.add(value.line, value.option, Fate.TRANSLATED, text)
-        place = ""
+        origin = ""
         for rule, value in kept:
             if value is not None:
-                place = _place(self._report, value)
-                self.files.crawl_rules.append(f"# {place}")
-            elif rule.startswith("allow domain ") and place != _NAMED_HOSTS:
-                place = _NAMED_HOSTS
-                self.files.crawl_rules.append(f"# {place}")
+                origin = _origin(self._report, value)
+                self.files.crawl_rules.append(f"# {origin}")
+            elif rule.startswith("allow domain ") and origin != _NAMED_HOSTS:
+                origin = _NAMED_HOSTS
+                self.files.crawl_rules.append(f"# {origin}")
             self.files.crawl_rules.append(rule)
 
 
@@ -237,7 +239,7 @@ def _different(values: Sequence[ListedValue]) -> Iterator[ListedValue]:
             yield value
 
 
-def _place(report: ImportReport, value: ListedValue) -> str:
+def _origin(report: ImportReport, value: ListedValue) -> str:
     return f"{report.file}:{value.line}: {value.option}"
 
 
@@ -246,7 +248,7 @@ def _place(report: ImportReport, value: ListedValue) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListedValue:
-    """A value of a list, with its place; empty texts where it has no such form."""
+    """A value of a list, with its line; empty texts for forms that it does not have."""
 
     option: str
     """Such as `include_domains/suffix`."""
@@ -280,9 +282,9 @@ def of_host(option: str, line: int, text: str) -> ListedValue:
 
 
 def forbidding(value: ListedValue) -> str:
-    """Return type and target of the rule of crawl.rules that excludes what a value is for; empty if there is none.
+    """Return type and target of the rule of crawl.rules that excludes the URLs of a value; empty if there is none.
 
-    A pattern that is too general to allow, because it names hosts of anybody, may well forbid.
+    A pattern that is too general to allow, because it names arbitrary hosts, can still forbid.
     """
     if value.rule or not value.option.startswith("exclude_domains/") or value.option.endswith("/regexp"):
         return value.rule
@@ -308,7 +310,7 @@ def of_uri(option: str, line: int, text: str) -> ListedValue:
 
 
 def _refuse_control_characters(text: str) -> None:
-    """Raise Untranslatable for what could end a line of the written files."""
+    """Raise Untranslatable for characters that could end a line of the written files."""
     if not text.isprintable():
         raise Untranslatable(f"{quoted(text)} has line ends or control characters")
 
@@ -327,7 +329,7 @@ def _exact_uri(option: str, line: int, text: str) -> ListedValue:
 
 
 def _prefix_uri(option: str, line: int, text: str) -> ListedValue:
-    """A prefix that ends within the host may be of several hosts, and a prefix rule can't say that."""
+    """A prefix that ends within the host may match several hosts, which a prefix rule can't express."""
     authority, slash, _ = text.partition("://")[2].partition("/")
     norm = Norm.NONE if slash else Norm.NORM
     condition = atom(Field.URL, Kind.PREFIX, _with_normal_host(text) if slash else text, norm)
@@ -338,7 +340,7 @@ def _prefix_uri(option: str, line: int, text: str) -> ListedValue:
 
 
 def _with_normal_host(text: str) -> str:
-    """Return the beginning of a URL with scheme and host in small letters, without the default port."""
+    """Return the beginning of a URL with scheme and host in lower case, without the default port."""
     scheme, _, rest = text.partition("://")
     authority, slash, tail = rest.partition("/")
     default = f":{DEFAULT_PORTS[scheme.lower()]}"

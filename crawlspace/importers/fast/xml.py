@@ -56,7 +56,7 @@ class FastSection:
     options: list[FastOption] = field(default_factory=list)
     sections: list[FastSection] = field(default_factory=list)
     unknown: list[WrittenValue] = field(default_factory=list)
-    """Names of elements that belong to no such file."""
+    """Names of elements that are unknown in such a file."""
 
 
 def read_fast_xml(data: bytes, *, file: str) -> list[FastSection]:
@@ -69,12 +69,12 @@ class _FastReading(XmlReading):
         super().__init__(data, file=file, smaller="put long lists into files that it names", max_depth=MAX_DEPTH)
         self._open: list[str] = []
         self._sections: list[FastSection] = []
-        """Those that are open, the innermost last."""
+        """Open sections, the innermost last."""
         self._option: FastOption | None = None
         self._value: list[str] = []
         self._value_line = 0
         self._skipped = 0
-        """Depth inside an element that is passed over."""
+        """Depth inside a skipped element."""
         self._found: list[FastSection] = []
 
     def result(self) -> list[FastSection]:
@@ -109,7 +109,7 @@ class _FastReading(XmlReading):
             self._skipped = 1
 
     def _strange(self, name: str, line: int, *, above: str, held: tuple[str, ...]) -> None:
-        """Pass over an element that doesn't belong here. Raises RuleFileError where nothing would be left."""
+        """Skip an unknown element. Raises RuleFileError if nothing would be left."""
         if not above:
             raise self.error(f"the outermost element of a crawl configuration of FAST's is CrawlerConfig, not {quoted(name)}")
         if not self._sections:

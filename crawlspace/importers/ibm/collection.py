@@ -35,7 +35,7 @@ _ALWAYS: Mapping[str, tuple[object, str]] = {
     "CRAWLSPACE_DEFAULT_INDEX": (True, "IBM indexes what no rule forbids"),
     "CRAWLSPACE_DEFAULT_FOLLOW": (True, "IBM follows what no rule forbids"),
 }
-"""What decides as IBM's crawler does; written where the settings of the project differ."""
+"""Settings that reproduce IBM's decisions; written if the settings of the project differ."""
 _META_ROBOTS = "it does not override a page's own META robots; CRAWLSPACE_META_ROBOTS = False does so for all pages"
 
 
@@ -117,7 +117,7 @@ class _IbmImport:
     # --- reading -----------------------------------------------------------------------------------------------------
 
     def _one_of(self, part: Part, parse: Callable[[str, str], Read]) -> Read | None:
-        """Return what the file of a part says; None without one, and after recording its mistakes."""
+        """Return the parsed file of a part; None without one, and after recording its mistakes."""
         files = [file for file in self._files if file.part is part]
         for again in files[1:]:
             self._report.add(0, "file", Fate.NO_COUNTERPART, f"{files[0].name} is there too, and is read", file=again.name)
@@ -152,7 +152,7 @@ class _IbmImport:
         return self._copied(Part.GLOBAL_RULES, text, len(rules))
 
     def _copied(self, part: Part, text: str, number: int) -> str:
-        """Return a file of rules in the same words and order; each block of lines is below a comment with the numbers of its lines."""
+        """Return a file of rules with the same text and order; each block of lines follows a comment with its line numbers."""
         if any(file.part is part for file in self._files):
             same = f"{counted(number, 'rule')} in {part}, in the same words and order"
             self._report.add(1, "rules", Fate.TRANSLATED, same, file=part)
@@ -189,7 +189,7 @@ class _IbmImport:
     # --- start URLs --------------------------------------------------------------------------------------------------
 
     def _starts(self, file: FolderFile, text: str) -> list[ImportedStart]:
-        """Return the start URLs of a file; they are reported together, and those that cannot be used one by one."""
+        """Return the start URLs of a file; they are reported together, and unusable ones individually."""
         found: list[ImportedStart] = []
         for row in rows(text):
             url = start_url(WrittenValue(row.text.strip(), row.line))
@@ -231,5 +231,5 @@ def _shown(line: str) -> str:
 def _heading(folder: str) -> str:
     return (
         f"# The Web crawler of IBM in the folder {printable(folder)}, by `scrapy import-ibm`.\n"
-        "# A comment names the place from which the lines below it come.\n"
+        "# A comment names the origin of the lines below it.\n"
     )

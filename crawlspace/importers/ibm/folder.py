@@ -1,7 +1,7 @@
-"""The files of a crawler's master_config folder, told apart by their names.
+"""The files of a crawler's master_config folder, recognised by their names.
 
-IBM documents the names crawl.rules, global.rules, followindex.rules and cookies.ini, and no others. Those of the other files are
-known by a word that they have in them: `start_urls.txt`, `seeds`, `SoftErrors.csv`, `httpauth.ini`, `crawler.properties`.
+IBM documents the names crawl.rules, global.rules, followindex.rules and cookies.ini, and no others. The other files are
+recognised by a word in their names: `start_urls.txt`, `seeds`, `SoftErrors.csv`, `httpauth.ini`, `crawler.properties`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from crawlspace.text import quoted
 
 
 class Part(StrEnum):
-    """What a file of the folder holds."""
+    """The kind of a file in the folder."""
 
     CRAWL_RULES = "crawl.rules"
     GLOBAL_RULES = "global.rules"
@@ -60,13 +60,13 @@ _WORDS = (
     (re.compile(r"form.*auth|auth.*form|form.*login"), Part.FORM_LOGINS),
     (re.compile(r"auth|basic|credential|password"), Part.BASIC_LOGINS),
 )
-"""In the name of a file; the first that is found counts."""
+"""Words in the name of a file; the first match counts."""
 _OF_PROPERTIES = re.compile(r"propert|crawler|config|setting|option")
 _PROPERTIES = frozenset({".properties", ".xml", ".ini", ".cfg", ".conf"})
 
 
 def part_of(name: str) -> Part:
-    """Return what a file holds, by its name."""
+    """Return the kind of a file, by its name."""
     lower = name.lower()
     if lower in _NAMED:
         return _NAMED[lower]
@@ -84,8 +84,8 @@ def part_of(name: str) -> Part:
 def list_folder(folder: Path, start_urls: Path | None = None) -> list[FolderFile]:
     """Return the files and folders in a folder, in the order in which they are reported.
 
-    `start_urls` is a file with start URLs whatever its name, in the folder or elsewhere. Raises UsageError where nothing of a
-    crawler is there.
+    `start_urls` is a file with start URLs of any name, in the folder or elsewhere. Raises UsageError if there are no files of
+    a crawler.
     """
     if not is_there(folder):
         raise UsageError(f"there is no folder {quoted(str(folder))}: name the master_config folder of IBM's Web crawler")
@@ -124,13 +124,13 @@ def _nothing_in(folder: Path, entries: Sequence[Path]) -> str:
 MAX_DEPTH = 50
 """Maximal depth of nested elements."""
 _COMMENTS = "#!;["
-"""What lines begin with that are no properties; a section in brackets does not count."""
+"""Beginnings of lines that are no properties; sections in brackets are ignored."""
 _DIVIDING = re.compile(r"[=:\t]")
 
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """`value` is empty where there is none; the parts of a list stand below each other."""
+    """A property. `value` may be empty; the parts of a list are on separate lines."""
 
     name: str
     value: str
@@ -165,7 +165,7 @@ def read_properties(text: str) -> PropertyFile:
 
 
 def divided(line: str) -> tuple[str, str | None]:
-    """Return name and value of `name = value`, `name: value` or `name<tab>value`; the value is None where nothing divides them."""
+    """Return name and value of `name = value`, `name: value` or `name<tab>value`; the value is None without a separator."""
     found = _DIVIDING.search(line)
     return (line.strip(), None) if found is None else (line[: found.start()].strip(), line[found.end() :].strip())
 
@@ -202,7 +202,7 @@ class _XmlReading(XmlReading):
         return PropertyFile(sorted(self._found, key=lambda one: one.line))
 
     def _doctype(self, name: str, system: str | None, public: str | None, has_subset: int) -> None:
-        """Allow that of Java's properties, which is not read, and none with entities."""
+        """Allow the DOCTYPE of Java's properties, which is not read, and none with entities."""
         if has_subset:
             super()._doctype(name, system, public, has_subset)
 
@@ -235,7 +235,7 @@ class _XmlReading(XmlReading):
 
 
 # --- Files with a row a line: soft error pages, log-ins of HTTP basic authentication, cookies. IBM does not document their form ---
-# Values of the latter two are secrets: nothing of a row that is not understood is shown.
+# Values of the latter two are secrets: rows that are not understood are never shown.
 
 _USERS = ("user", "username", "userid", "login")
 _BESIDE_USERS = ("password", "passwd", "pwd", "realm")

@@ -3,8 +3,8 @@
     rule = allow | forbid   follow | index   prefix   URL prefix with `*`
 
 There are two lists, one for follow and one for index, and in each the first rule that applies decides. In rules.xml all rules are
-applied and a later one overrides an earlier one, so the lists are written backwards there. An `allow` also overrides what a page
-says in its own META robots; that has no counterpart, and what remains of it is that the rules below don't apply.
+applied and a later one overrides an earlier one, so the lists are reversed there. An `allow` also overrides a page's own META
+robots; that has no counterpart, and the remaining effect is that the rules below don't apply.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ACTIONS = {
 }
 _SECOND = re.compile(r"\s*\S+\s+(\S+)")
 MOST_RULES = 10_000
-"""Rules of a file: rules.xml, which they become, has a limit of its own."""
+"""Maximal rules of a file: rules.xml has its own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _expected(word: str) -> str:
 
 
 def with_effect(rules: Sequence[FollowIndexRule]) -> list[FollowIndexRule]:
-    """Return the rules but for each `allow` that no `forbid` of its list follows: everything is allowed there anyway."""
+    """Return the rules without each `allow` that no `forbid` of its list follows: everything is allowed there anyway."""
     last = {
         subject: max((n for n, one in enumerate(rules) if one.subject == subject and one.is_forbid), default=-1)
         for subject in SUBJECTS
@@ -114,7 +114,7 @@ def with_effect(rules: Sequence[FollowIndexRule]) -> list[FollowIndexRule]:
 
 
 def xml_lines(rules: Sequence[tuple[FollowIndexRule, str]], *, file: str) -> list[str]:
-    """Return the lines of rules.xml for rules and their conditions: each list backwards, rules in a row with one action as one rule."""
+    """Return the lines of rules.xml for rules and their conditions: each list reversed, successive rules with one action as one rule."""
     lines: list[str] = []
     for subject in SUBJECTS:
         backwards = [one for one in reversed(rules) if one[0].subject == subject]
@@ -124,17 +124,17 @@ def xml_lines(rules: Sequence[tuple[FollowIndexRule, str]], *, file: str) -> lis
 
 
 def _xml_rule(rules: Sequence[tuple[FollowIndexRule, str]], action: str, *, file: str) -> list[str]:
-    places = [f"{file}:{one.line}: {one.text}" for one, _ in rules]
+    origins = [f"{file}:{one.line}: {one.text}" for one, _ in rules]
     if len(rules) == 1:
-        return xml_rule(places, rules[0][1], [f"<{action}/>"])
-    parts = [f"      {xml_comment(place)}\n      {condition}" for place, (_, condition) in zip(places, rules, strict=True)]
+        return xml_rule(origins, rules[0][1], [f"<{action}/>"])
+    parts = [f"      {xml_comment(origin)}\n      {condition}" for origin, (_, condition) in zip(origins, rules, strict=True)]
     return xml_rule([], "\n".join(["<Or>", *parts, "    </Or>"]), [f"<{action}/>"])
 
 
 def condition(pattern: str) -> str:
-    """Return what the beginning of URLs is compared with, for the pattern of a prefix rule: the host without regard to capitals.
+    """Return the condition for the pattern of a prefix rule: the host is compared without regard to case.
 
-    With a * in the host, the path may be found at another place than the host. Raises Untranslatable.
+    With a * in the host, the path may match elsewhere. Raises Untranslatable.
     """
     scheme, _, rest = pattern.partition("://")
     authority, slash, tail = rest.partition("/")
@@ -145,7 +145,7 @@ def condition(pattern: str) -> str:
 
 
 def _path(scheme: str, tail: str) -> str:
-    """Return the comparison of what is behind the host, capitals included; empty if there is nothing."""
+    """Return the case-sensitive comparison of the part after the host; empty if there is none."""
     if not tail:
         return ""
     if "*" in tail:

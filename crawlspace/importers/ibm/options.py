@@ -46,7 +46,7 @@ _LISTED = re.compile(r"[\s,;|]+")
 
 @dataclass(frozen=True, slots=True)
 class IbmOption:
-    """`name` is that of the console; `others` are further ones by which it is known, in any case and with any signs between words."""
+    """`name` is that of the console; `others` are alternative names, in any case and with any separators between words."""
 
     name: str
     translate: Translate
@@ -55,7 +55,7 @@ class IbmOption:
     """Whether public documentation names it; else it is known by experience."""
     is_list: bool = False
     is_none_set: bool = False
-    """Whether an empty value says something, and not that the default holds."""
+    """Whether an empty value has a meaning, other than the default."""
     unit: str = ""
     """The unit of a number without one; empty where it has none."""
 
@@ -118,7 +118,7 @@ def _link_depth(values: Sequence[str], defaults: Defaults) -> Translation:
     return setting(defaults, "DEPTH_LIMIT", most)
 
 
-_SENT = "a site is told the user agent only; write it into that (USER_AGENT), in brackets behind the name"
+_SENT = "only the user agent is sent to a site; write it there (USER_AGENT), in brackets after the name"
 
 OPTIONS: Sequence[IbmOption] = (
     IbmOption("User agent", as_text("USER_AGENT"), ("user agent name", "agent name", "http user agent"), is_documented=True),
@@ -223,7 +223,7 @@ OPTIONS: Sequence[IbmOption] = (
     ),
 )
 PROXY = ("Proxy host", "Proxy port", "Proxy user", "Proxy password")
-"""Together they are CRAWLSPACE_PROXY."""
+"""Properties that together are CRAWLSPACE_PROXY."""
 _PROXY_NAMES = {
     "Proxy host": ("proxy", "proxy server", "http proxy", "http proxy host", "proxy host name", "proxy url"),
     "Proxy port": ("http proxy port",),
@@ -233,7 +233,7 @@ _PROXY_NAMES = {
 
 
 def known(name: str) -> tuple[str, str]:
-    """Return the option that a name means, and the unit at its end; empty texts where it means none."""
+    """Return the option of a name, and the unit at its end; empty texts if it is unknown."""
     for written in dict.fromkeys((name, name.rpartition(".")[2])):
         words = _words(written)
         for end in (len(words), len(words) - 1, len(words) - 2):

@@ -32,17 +32,17 @@ _MOST_UNKNOWN = 100
 """Properties that are not known, reported one by one for each file."""
 
 
-class _PropertyPlace(NamedTuple):
+class _PropertyOrigin(NamedTuple):
     file: str
     line: int
     is_used: bool
 
 
-_NOT_USED = _PropertyPlace("", 0, is_used=False)
+_NOT_USED = _PropertyOrigin("", 0, is_used=False)
 
 
 class IbmSettings:
-    """Adds what the files of a folder say to the settings of a collection, and reports it."""
+    """Adds the files of a folder to the settings of a collection, and reports them."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class IbmSettings:
         self._soft_errors: list[tuple[str, str, str, int]] = []
         self._cookies: dict[str, list[tuple[str, SiteCookie]]] = {}
         self._logins: dict[str, str] = {}
-        """The place of each log-in, by the pattern of its hosts."""
-        self._options: dict[str, _PropertyPlace] = {}
-        """The place of each property, by its option."""
+        """The origin of each log-in, by the pattern of its hosts."""
+        self._options: dict[str, _PropertyOrigin] = {}
+        """The origin of each property, by its option."""
         self._proxy: dict[str, tuple[str, Property]] = {}
 
     def add_rows(self, file: FolderFile, text: str) -> None:
@@ -99,7 +99,7 @@ class IbmSettings:
         self._not_understood(file.name, found.not_understood, "it is no 'name = value'")
 
     def finish(self) -> None:
-        """Add what several entries make together. Raises UsageError for a sign of a site that has no cookies."""
+        """Add settings that several entries make together. Raises UsageError for a sign of a site that has no cookies."""
         self._add_proxy()
         self._check_intervals()
         self._finish_cookies()
@@ -139,9 +139,9 @@ class IbmSettings:
                 reason = f"{login.pattern} has a log-in already ({self._logins[login.pattern]}), which is sent to the whole site"
                 self._add(file, one.line, option, lost(reason), is_recalled=False)
             else:
-                place = f"{file}:{one.line}"
-                self._logins[login.pattern] = place
-                self._settings.set_site(login.pattern, login.own, f"{place}: {printable(option)}")
+                origin = f"{file}:{one.line}"
+                self._logins[login.pattern] = origin
+                self._settings.set_site(login.pattern, login.own, f"{origin}: {printable(option)}")
                 self._add(file, one.line, option, Translation(Fate.TRANSLATED, login.text), is_recalled=False)
         wrong = [one for one in found if isinstance(one, int)]
         self._not_understood(file, wrong, "a row is a URL, a user and a password, divided by tabs, | or commas")
@@ -197,7 +197,7 @@ class IbmSettings:
             translation = Translation(Fate.DEFAULT, "it is empty")
         else:
             translation = translated(option.translate, values, self._defaults)
-        self._options[option.name] = _PropertyPlace(file, one.line, is_used=bool(values) and not translation.fate.is_lost)
+        self._options[option.name] = _PropertyOrigin(file, one.line, is_used=bool(values) and not translation.fate.is_lost)
         self._settings.set(translation.settings, f"{file}:{one.line}: {printable(one.name)}")
         self._add(file, one.line, one.name, translation, is_recalled=not option.is_documented)
 
@@ -221,17 +221,17 @@ class IbmSettings:
                 self._add(file, one.line, one.name, Translation(Fate.TRANSLATED, "a part of CRAWLSPACE_PROXY"))
 
     def _proxy_of(self, host: str, port: str, user: str) -> Translation:
-        scheme, separator, place = host.rpartition("://")
-        place = place.rstrip("/")
-        if port and not place.rpartition(":")[2].isdigit():
-            place += f":{port}"
+        scheme, separator, netloc = host.rpartition("://")
+        netloc = netloc.rstrip("/")
+        if port and not netloc.rpartition(":")[2].isdigit():
+            netloc += f":{port}"
         try:
-            return proxies([f"{scheme}{separator}{f'{user}@' if user else ''}{place}"] if host else [], collection=self._name)
+            return proxies([f"{scheme}{separator}{f'{user}@' if user else ''}{netloc}"] if host else [], collection=self._name)
         except WrongValue as error:
             return lost(f"its value cannot be used: {error}")
 
     def _check_intervals(self) -> None:
-        """Keep the smallest interval from being above the largest: where one is our default, the other takes its place."""
+        """Ensure that the smallest interval is not above the largest: if one is our default, the other replaces it."""
         values = {name: self._settings.values.get(name, self._defaults[name]) for name in _INTERVALS}
         low, high = (duration(name, value) for name, value in values.items())
         if low <= high:
@@ -239,11 +239,12 @@ class IbmSettings:
         named = {
             name: self._options[option] for name, option in _INTERVALS.items() if self._options.get(option, _NOT_USED).is_used
         }
-        for name, place in named.items():
+        for name, origin in named.items():
             if len(named) == 1:
                 other = next(one for one in _INTERVALS if one != name)
                 self._settings.set(
-                    {other: values[name]}, f"{place.file}:{place.line}: the same, because the default would be on the other side"
+                    {other: values[name]},
+                    f"{origin.file}:{origin.line}: the same, because the default would be on the other side",
                 )
                 translation = Translation(
                     Fate.TRANSLATED, f"{other} = {quoted(values[name])} too: the default would be on the other side"
@@ -251,7 +252,7 @@ class IbmSettings:
             else:
                 self._settings.values.pop(name, None)
                 translation = lost("the minimum is above the maximum, so neither is used")
-            self._add(place.file, place.line, _INTERVALS[name], translation, is_recalled=False)
+            self._add(origin.file, origin.line, _INTERVALS[name], translation, is_recalled=False)
 
     def _add(self, file: str, line: int, name: str, translation: Translation, *, is_recalled: bool = True) -> None:
         self._report.add_translation(line, name, translation, is_recalled=is_recalled, file=file)

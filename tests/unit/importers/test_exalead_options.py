@@ -118,7 +118,7 @@ ROOTS = [
     ('<Root url="http://foo.com/" priority="9"/>', "Root/priority", LOST, "shift=2 is written into start_urls.txt"),
     ('<Root url="http://foo.com/" priority="high"/>', "Root/priority", LOST, "it is a whole number, not 'high'"),
     ('<Root url="http://foo.com/" site="perhaps"/>', "Root/site", LOST, "so that it is true, the default"),
-    ('<Root url="http://foo.com/" site="false"/>', "Root/site", DEFAULT, "URLs outside of it are judged by the rules"),
+    ('<Root url="http://foo.com/" site="false"/>', "Root/site", DEFAULT, "URLs outside of it are decided by the rules"),
     ('<Root url="http://foo.com/"/>', "Root/site", TRANSLATED, "only what begins with http://foo.com/ and http://www.foo.com/; if its home page"),
     ('<Root url="http://www.foo.com/"/>', "Root/site", TRANSLATED, "only what begins with http://www.foo.com/; if"),
     ('<Root url="http://10.0.0.1/"/>', "Root/site", TRANSLATED, "only what begins with http://10.0.0.1/; if"),

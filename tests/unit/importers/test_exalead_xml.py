@@ -69,7 +69,7 @@ def test_the_crawlers_of_a_file(text: str, names: list[str], encoding: str) -> N
 AROUND = [
     (f"<CrawlConfig>\n<Other a='1'/>\n<Rules>{RULE}</Rules><Crawler name='a'/></CrawlConfig>", [(2, "Other", "'Other' is not known"), (3, "Rules", "these Rules are in no Crawler")]),
     ("<CrawlConfig schema='9'><Crawler name='a'/></CrawlConfig>", [(1, "CrawlConfig/schema", "'schema' is not known")]),
-    (f"<CrawlConfig><Crawler name='a'>\n<Group id='1'>\n<Root url='http://a/'/><Rules>{RULE}</Rules></Group></Crawler></CrawlConfig>", [(2, "Group", "what it holds is read as if it stood here"), (2, "Group/id", "what it is for is not known"), (3, "Root", "http://a/ in start_urls.txt"), (3, "Rules", "1 rule of rules.xml")]),
+    (f"<CrawlConfig><Crawler name='a'>\n<Group id='1'>\n<Root url='http://a/'/><Rules>{RULE}</Rules></Group></Crawler></CrawlConfig>", [(2, "Group", "its contents are read as if they were here"), (2, "Group/id", "its purpose is not known"), (3, "Root", "http://a/ in start_urls.txt"), (3, "Rules", "1 rule of rules.xml")]),
     (f"<CrawlConfig a='1'>\n<x/><Rules>{RULE}</Rules></CrawlConfig>", [(1, "CrawlConfig/a", "only the Rules of a file without a Crawler are read"), (2, "x", "'x' is not known"), (2, "Rules", "1 rule")]),
     ("<CrawlConfig><Crawler name='a'>\ntext</Crawler></CrawlConfig>", [(1, "Crawler", "text is not allowed here")]),
 ]  # fmt: skip

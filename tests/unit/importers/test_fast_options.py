@@ -122,7 +122,7 @@ def test_what_is_no_extension_is_named_beside_the_others() -> None:
     found = imported_with("exclude_exts", ".tar.gz", "*.log", ".php?")
     [reported] = [one for one in found.report.options if one.option == "exclude_exts"]
     assert (reported.fate, settings_of(found, delay=60)) == (LOST, {"CRAWLSPACE_EXCLUDE_EXTENSIONS": ["log"]})
-    assert "'.tar.gz', '.php?': an extension is what is behind the last dot" in reported.sentence
+    assert "'.tar.gz', '.php?': an extension follows the last dot" in reported.sentence
 
 
 def imported_with(name: str, *values: str) -> ImportedCollection:

@@ -39,8 +39,8 @@ TRANSLATED = [
     (r"\W\w\S\D", [r"\[\^A-Za-z0-9_\]\[A-Za-z0-9_\]\.\[\^0-9\]"]),
 ]
 WITHOUT = [
-    (r"(?!www)", "RE2 does not look ahead or behind"),
-    (r"(?<=a)b", "RE2 does not look ahead or behind"),
+    (r"(?!www)", "RE2 has no look-around"),
+    (r"(?<=a)b", "RE2 has no look-around"),
     (r"(a)\1", "RE2 has no back references"),
     (r"\bnews\b", r"it has \b"),
     (r"a\sb", r"it has \s"),
