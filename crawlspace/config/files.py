@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.parsing import one_of, words
 from crawlspace.private_files import kind_of, real_path
-from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules
+from crawlspace.rules.crawl_rules import MAX_MISTAKES, CrawlRules, parse_crawl_rules, parse_global_rules, written_lines
 from crawlspace.rules.xml.model import ActionRuleSet, RegexSyntax
 from crawlspace.rules.xml.parser import MAX_SIZE, narrowing, parse_rules_xml, refuse_size
 from crawlspace.text import printable, quoted, without_credentials
@@ -34,7 +34,6 @@ _OTHER_MARKS = (
     (codecs.BOM_UTF16_BE, "UTF-16"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
 )
-_FIRST = re.compile(r"\s*(\S)")
 _NO_UTF_8 = re.compile("[\udc80-\udcff]")
 """The characters to which `surrogateescape` decodes bytes that are not UTF-8."""
 Rules = TypeVar("Rules")
@@ -149,7 +148,7 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
     usual = folder / "start_urls.txt"
     own = _start_url_files(folder, settings)
     files = {usual: usual.name, **own} if is_there(usual) else own
-    read = ((file, _written_lines(read_text(path, mistakes, file=file))) for path, file in files.items())
+    read = ((file, written_lines(read_text(path, mistakes, file=file))) for path, file in files.items())
     for file, number, line in ((file, number, line) for file, lines in read for number, line in lines):
         _read_start_url(line, file, number, found, mistakes)
         if len(found) > MAX_START_URLS or len(mistakes) >= MAX_MISTAKES:
@@ -201,19 +200,6 @@ def _named_files(folder: Path, name: str) -> list[str]:
     if not matching:
         raise SettingError(f"{_FILES} has {quoted(name)}, which matches no file in {folder}; write one, or correct the pattern")
     return matching
-
-
-def _written_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and text of the lines that are neither blank nor comments."""
-    number = start = 0
-    while start <= len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        number += 1
-        first = _FIRST.match(text, start, end)
-        if first is not None and first[1] != "#":
-            yield number, text[start:end]
-        start = end + 1
 
 
 def _read_start_url(line: str, file: str, number: int, found: dict[tuple[str, str], StartUrl], mistakes: list[Mistake]) -> None:

@@ -219,11 +219,11 @@ def as_text(name: str) -> Translate:
     return lambda values, defaults: setting(defaults, name, one_value(values))
 
 
-def always(*, usual: bool, same: str, otherwise: str) -> Translate:
+def always(*, usual: bool, same: str, otherwise: str = "") -> Translate:
     """Return a translation of a switch without a setting here: equal in one position, lost in the other."""
 
     def translate(values: Sequence[str], _: Defaults) -> Translation:
-        return Translation(Fate.DEFAULT, same) if yes_or_no(values) is usual else lost(otherwise)
+        return Translation(Fate.DEFAULT, same) if yes_or_no(values) is usual else lost(otherwise or same)
 
     return translate
 

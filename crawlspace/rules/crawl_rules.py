@@ -217,25 +217,29 @@ def _lines(text: str, file: str, mistakes: list[Mistake]) -> Iterator[_Line]:
         message = f"this is the {MAX_RULES + 1:,}st rule, and {MAX_RULES:,} is the most of a file; a * in a rule can take the place of many"
         mistakes.append(Mistake(file, text.count("\n", 0, too_many.start(1)) + 1, 1, message, ""))
         return
-    number = start = 0
-    while start <= len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        number += 1
-        first = _FIRST.match(text, start, end)
-        if first is None or first[1] == "#":
-            pass
-        elif end - start > MAX_LINE:
-            message = f"the line has {end - start:,} characters, and {MAX_LINE:,} is the most"
-            mistakes.append(Mistake(file, number, 1, message, text[start : start + MAX_LINE]))
+    for number, line in written_lines(text):
+        if len(line) > MAX_LINE:
+            message = f"the line has {len(line):,} characters, and {MAX_LINE:,} is the most"
+            mistakes.append(Mistake(file, number, 1, message, line[:MAX_LINE]))
         else:
-            line = text[start:end]
             yield _Line(
                 file, number, line, [_Word(found[0], found.start() + 1) for found in islice(_WORD.finditer(line), _WORDS)]
             )
         if len(mistakes) >= MAX_MISTAKES:
             mistakes.append(Mistake(file, number, 1, f"reading ends here, after {len(mistakes):,} mistakes", ""))
             return
+
+
+def written_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and text of the lines that are neither blank nor comments."""
+    number = start = 0
+    while start <= len(text):
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        number += 1
+        first = _FIRST.match(text, start, end)
+        if first is not None and first[1] != "#":
+            yield number, text[start:end]
         start = end + 1
 
 

@@ -128,9 +128,7 @@ OPTIONS: Mapping[str, Translate] = {
     "nearDuplicateDetector": planned(
         same="only equal pages are duplicates", otherwise="near duplicates are planned; equal pages are found"
     ),
-    "patternsDetector": always(
-        usual=False, same="no patterns are looked for in pages", otherwise="no patterns are looked for in pages"
-    ),
+    "patternsDetector": always(usual=False, same="no patterns are looked for in pages"),
     "crawlSitemaps": planned(same="sitemaps are not read", otherwise="sitemaps are planned"),
     "disableConditionalGet": always(
         usual=False,
@@ -140,14 +138,10 @@ OPTIONS: Mapping[str, Translate] = {
     "defaultAccept": as_switch("CRAWLSPACE_DEFAULT_ACCEPT"),
     "defaultIndex": as_switch("CRAWLSPACE_DEFAULT_INDEX"),
     "defaultFollow": as_switch("CRAWLSPACE_DEFAULT_FOLLOW"),
-    "indexRedirectSources": always(
-        usual=False,
-        same="a URL that redirects is not indexed, but its target",
-        otherwise="a URL that redirects is not indexed, but its target",
-    ),
+    "indexRedirectSources": always(usual=False, same="a URL that redirects is not indexed, but its target"),
     "smartRefresh": _smart_refresh,
-    "enableSimpleSiteCollapsing": always(usual=False, same=_COLLAPSING, otherwise=_COLLAPSING),
-    "siteCollapsing": always(usual=False, same=_COLLAPSING, otherwise=_COLLAPSING),
+    "enableSimpleSiteCollapsing": always(usual=False, same=_COLLAPSING),
+    "siteCollapsing": always(usual=False, same=_COLLAPSING),
     "simpleSiteCollapsingDepth": lambda values, _: lost(_COLLAPSING) if whole(values) else Translation(Fate.DEFAULT, _COLLAPSING),
     "userAgent": as_text("USER_AGENT"),
     "verbose": _verbose,

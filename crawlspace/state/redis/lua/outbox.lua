@@ -64,6 +64,16 @@ function reads.orders(args)
   return found
 end
 
+-- Remove orders of a sink, each with its number and URL, and the texts that nothing needs any more; `ids` are those of the URLs.
+function outbox.remove(sink, orders, ids)
+  prefetch(ids)
+  for _, id in ipairs(ids) do
+    if get(id) and rows[id][CHECKSUM] then groups.entry_of(rows[id][CHECKSUM]) end
+  end
+  for _, order in ipairs(orders) do outbox.strike_out(sink, order[2], order[1]) end
+  groups.drop_texts(ids)
+end
+
 function writes.acknowledge(args)
   local ids, done = {}, {}
   for _, order in ipairs(args.orders) do
@@ -74,12 +84,7 @@ function writes.acknowledge(args)
       done[#done + 1] = order
     end
   end
-  prefetch(ids)
-  for _, id in ipairs(ids) do
-    if get(id) and rows[id][CHECKSUM] then groups.entry_of(rows[id][CHECKSUM]) end
-  end
-  for _, order in ipairs(done) do outbox.strike_out(args.sink, order[2], order[1]) end
-  groups.drop_texts(ids)
+  outbox.remove(args.sink, done, ids)
 end
 
 -- Remove the pushes of a sink, parked ones too; with `deletes` all of its orders.
@@ -91,16 +96,11 @@ function writes.withdraw(args)
       if not op then error("the order " .. number .. " is damaged") end
       if args.deletes or op == "0" then
         ids[#ids + 1] = tonumber(id)
-        struck[#struck + 1] = {url, number}
+        struck[#struck + 1] = {number, url}
       end
     end
   end
-  prefetch(ids)
-  for _, id in ipairs(ids) do
-    if get(id) and rows[id][CHECKSUM] then groups.entry_of(rows[id][CHECKSUM]) end
-  end
-  for _, order in ipairs(struck) do outbox.strike_out(args.sink, order[1], order[2]) end
-  groups.drop_texts(ids)
+  outbox.remove(args.sink, struck, ids)
 end
 
 -- For each URL: 1 where its order is parked, 0 where it waits, -1 where there is none.
