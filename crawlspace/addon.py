@@ -2,7 +2,7 @@
 
     ADDONS = {"crawlspace.addon.CrawlSpaceRules": 500}
 
-Nothing of the project is replaced: two downloader middlewares and a spider middleware come beside its own, the settings of the crawl space
+Nothing of the project is replaced: two downloader middlewares and a spider middleware are added to its own, the settings of the crawl space
 get their defaults, and our download handler takes the place of Scrapy's, so that the address rules hold for connections.
 """
 
@@ -61,7 +61,7 @@ class CrawlSpaceRules(HasRules):
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Have names looked up by a resolver that asks the address rules, where there are any and the project has not chosen its own.
+        """Install a resolver that applies the address rules, if there are any and the project has not chosen its own.
 
         The resolver belongs to the process, so this comes before any spider is known.
         """
@@ -168,7 +168,7 @@ def _has_asyncio(settings: BaseSettings) -> bool:
 
 
 def _is_of_a_scrapy_command(spider: Spider) -> bool:
-    """`scrapy fetch`, `parse` and `check` put a start of their own into the class: they ask for what a person names."""
+    """`scrapy fetch`, `parse` and `check` replace the start of the class: they request the URLs named by a person."""
     return str(getattr(type(spider).start, "__module__", "")).startswith("scrapy.commands.")
 
 

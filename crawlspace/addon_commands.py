@@ -55,7 +55,7 @@ class ExplainUrl(AddonCommand):
     def long_desc(self) -> str:
         return (
             "Explain what the rules of crawlspace's add-on decide about a URL: each check in order with its result, and the rule that decided with its "
-            "line. Without a spider, the rules for all spiders are asked, or those of the only one. Makes no network requests. "
+            "line. Without a spider, the rules for all spiders apply, or those of the only one. Makes no network requests. "
             "Exit status: 0 answered, whatever the answer; 1 the rules or settings have a fault; 2 wrong use."
         )
 

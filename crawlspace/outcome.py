@@ -47,7 +47,7 @@ class Outcome:
     retry_after_s: float | None = None
     reason: Reason | None = None
     detail: str = ""
-    """What is known of an error beside its status, as a sentence."""
+    """Details of an error in addition to its status, as a sentence."""
     document: Document | None = None
     index: bool = True
     """Whether rules and robots directives allow the document in the index."""

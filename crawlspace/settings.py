@@ -49,11 +49,11 @@ class PlacesSection(Section, frozen=True):
     """Folder in which each collection gets a folder for its store and index. The environment variable of that name sets it."""
     CRAWLSPACE_GLOBAL_RULES: str = ""
     """File of the [global crawl space](rules.md#the-global-crawl-space). Empty: `global.rules` in the collection's folder,
-    else the one beside the collections, else none."""
+    else the one in their parent folder, else none."""
     CRAWLSPACE_START_URLS: Listed = ()
-    """Start URLs beside those of the files, as a list or separated by commas. A spider class's `start_urls` come in here."""
+    """Start URLs in addition to those of the files, as a list or separated by commas. A spider class's `start_urls` come in here."""
     CRAWLSPACE_START_URL_FILES: Listed = ()
-    """[Files of start URLs](collections.md#start-urls) beside `start_urls.txt`, by name or pattern, as a list or separated by
+    """[Files of start URLs](collections.md#start-urls) in addition to `start_urls.txt`, by name or pattern, as a list or separated by
     commas: `["partners.txt", "lists/*.txt"]`. A relative name counts from the collection's folder."""
 
 
@@ -151,7 +151,7 @@ class SitesSection(Section, frozen=True):
     CRAWLSPACE_ROBOTS_TTL: Annotated[float, seconds(60)] = 86_400.0
     """How long a robots.txt that was read is believed."""
     CRAWLSPACE_ROBOTS_DELAY_MAX: Annotated[float, seconds(0)] = 60.0
-    """The longest delay that a robots.txt may ask for (`Crawl-delay`, `Request-rate`). 0: what it asks for is not heeded."""
+    """The longest delay that a robots.txt may ask for (`Crawl-delay`, `Request-rate`). 0: its request is ignored."""
     CRAWLSPACE_VARIABLE_DELAY: object = field(default_factory=dict)
     """Delays by the time of the week; see [politeness](politeness.md)."""
     CRAWLSPACE_TIMEZONE: object = ""
@@ -256,7 +256,7 @@ class LifecycleSection(Section, frozen=True):
     archived pages are judged again without a request. `False`: each waits for its own time."""
     CRAWLSPACE_CONTINUOUS: bool = False
     """`True`: the crawl goes on when nothing is left to do, and waits for what is due next. `False`: it ends then, and fetches
-    each URL once, however soon it is due again; only retries, URLs that a person asks for, and pages whose link depth or
+    each URL once, however soon it is due again; only retries, URLs that a person requests, and pages whose link depth or
     inherited metadata changed after they were fetched are fetched again."""
     CRAWLSPACE_SMART_REFRESH: bool = True
     """`False`: a page that was fetched is not due by its age; see [smart refresh](#smart-refresh)."""
@@ -593,5 +593,5 @@ globals().update(
 
 
 def __getattr__(name: str) -> object:
-    """Tell type checkers that there are names beside those that are written here. Raises AttributeError."""
+    """Tell type checkers that there are other names than those written here. Raises AttributeError."""
     raise AttributeError(name)

@@ -1,4 +1,4 @@
-"""The status codes of the crawler, beside those of HTTP: their words, and what follows from them."""
+"""The status codes of the crawler, in addition to those of HTTP: their sentences and groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 
 class Status(IntEnum):
-    """The crawler's own status codes, beside those of HTTP."""
+    """The crawler's own status codes, in addition to those of HTTP."""
 
     READ_ERROR = 611
     CONNECT_ERROR = 612

@@ -3,7 +3,7 @@
 Parsing and joining follow the WHATWG URL standard (ada-url), as browsers do; on top of that escapes are
 brought to the form of RFC 3986 section 6.2.2, and an empty query is dropped, as is the fragment, unless it is a route that is
 followed (`CRAWLSPACE_HASH_ROUTES`).
-The host as written in the link is kept beside the normal form, because domain rules can be case sensitive.
+The host as written in the link is kept in addition to the normal form, because domain rules can be case sensitive.
 """
 
 from __future__ import annotations

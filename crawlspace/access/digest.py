@@ -18,7 +18,7 @@ _STRENGTH = tuple(_ALGORITHMS)
 Challenge = Mapping[str, str]
 """The values of a challenge that can be answered."""
 _REMEMBERED = 100
-_APART = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
+_COMMAS = re.compile(r',(?=(?:[^"]*"[^"]*")*[^"]*$)')
 """A comma that is in no quotes."""
 _SCHEME = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+)(?:[ \t]+.*)?", re.DOTALL)
 """A scheme, with its first parameter or token if it has one (RFC 9110, 11.3); a further parameter has no blank before its `=`."""
@@ -49,66 +49,66 @@ class DigestLogin:
         Where one was answered, the log-in is wrong, unless the server wants another number (`stale`), which a request follows once:
         `is_last` when it has. The number of a challenge is the request's own until the server has taken it: it may be good only once.
         """
-        found = [asked for one in challenges if (asked := _read(one)) is not None]
+        found = [challenge for one in challenges if (challenge := _read(one)) is not None]
         if not found or is_last:
             return None
-        asked = max(found, key=lambda one: _STRENGTH.index(_algorithm(one)))
-        if answered and asked.get("stale", "").lower() != "true" and self._taken.get("nonce", answered) == answered:
+        challenge = max(found, key=lambda one: _STRENGTH.index(_algorithm(one)))
+        if answered and challenge.get("stale", "").lower() != "true" and self._taken.get("nonce", answered) == answered:
             return None  # else another request has a newer one, which was right
-        self._given.put(asked["nonce"], asked)
-        return asked
+        self._given.put(challenge["nonce"], challenge)
+        return challenge
 
     def taken(self, nonce: str) -> None:
         """The answer with that number was taken."""
         self._taken = self._given.get(nonce) or self._taken
 
-    def authorization(self, method: str, url: str, asked: Challenge) -> str:
+    def authorization(self, method: str, url: str, challenge: Challenge) -> str:
         """Return the header for a request, which answers that challenge."""
-        name = _algorithm(asked)
+        name = _algorithm(challenge)
 
         def hashed(text: str) -> str:
             return str(_ALGORITHMS[name](text.encode()).hexdigest())
 
         parts = urlsplit(url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        realm, nonce, client_nonce = asked.get("realm", ""), asked["nonce"], token_hex(16)
+        realm, nonce, client_nonce = challenge.get("realm", ""), challenge["nonce"], token_hex(16)
         secret = hashed(f"{self._user}:{realm}:{self._password}")
-        if asked.get("algorithm", "").lower().endswith("-sess"):
+        if challenge.get("algorithm", "").lower().endswith("-sess"):
             secret = hashed(f"{secret}:{nonce}:{client_nonce}")
         times = (self._counts.get(nonce) or 0) + 1
         self._counts.put(nonce, times)
         count = f"{times:08x}"
         what = hashed(f"{method}:{target}")
         fields = {**_user(self._user), "realm": _quoted(realm), "nonce": _quoted(nonce), "uri": _quoted(target)}
-        if "qop" in asked:
+        if "qop" in challenge:
             answer = hashed(f"{secret}:{nonce}:{count}:{client_nonce}:auth:{what}")
             fields.update({"qop": "auth", "nc": count, "cnonce": _quoted(client_nonce)})
         else:  # RFC 2069
             answer = hashed(f"{secret}:{nonce}:{what}")
         fields["response"] = _quoted(answer)
-        if "algorithm" in asked:
-            fields["algorithm"] = asked["algorithm"]
-        if "opaque" in asked:
-            fields["opaque"] = _quoted(asked["opaque"])
+        if "algorithm" in challenge:
+            fields["algorithm"] = challenge["algorithm"]
+        if "opaque" in challenge:
+            fields["opaque"] = _quoted(challenge["opaque"])
         return "Digest " + ", ".join(f"{key}={value}" for key, value in fields.items())
 
 
-def _read(challenge: str) -> Challenge | None:
+def _read(header: str) -> Challenge | None:
     """Return the values of a challenge that can be answered."""
-    scheme, _, rest = challenge.strip().partition(" ")
+    scheme, _, rest = header.strip().partition(" ")
     if scheme.lower() != "digest":
         return None
     try:
-        asked = {key.strip().lower(): value for key, value in parse_keqv_list(parse_http_list(rest)).items()}
+        challenge = {key.strip().lower(): value for key, value in parse_keqv_list(parse_http_list(rest)).items()}
     except (ValueError, IndexError):
         return None
-    qop = asked.get("qop")
+    qop = challenge.get("qop")
     knows_qop = qop is None or "auth" in [one.strip().lower() for one in qop.split(",")]
-    return asked if asked.get("nonce") and knows_qop and _algorithm(asked) in _ALGORITHMS else None
+    return challenge if challenge.get("nonce") and knows_qop and _algorithm(challenge) in _ALGORITHMS else None
 
 
-def _algorithm(asked: Challenge) -> str:
-    return asked.get("algorithm", "md5").lower().removesuffix("-sess")
+def _algorithm(challenge: Challenge) -> str:
+    return challenge.get("algorithm", "md5").lower().removesuffix("-sess")
 
 
 def _user(name: str) -> dict[str, str]:
@@ -122,6 +122,6 @@ def _quoted(value: str) -> str:
 
 def schemes(values: Iterable[bytes]) -> list[str]:
     """Return the schemes of log-ins that the values of WWW-Authenticate offer, as ["Negotiate", "NTLM", "Basic"]."""
-    parts = [part.strip() for value in values for part in _APART.split(value.decode("latin-1"))]
+    parts = [part.strip() for value in values for part in _COMMAS.split(value.decode("latin-1"))]
     names = [match[1] for part in parts if (match := _SCHEME.fullmatch(part))]
     return list(dict.fromkeys(name[:_LONGEST_SCHEME] for name in names))[:_MOST_SCHEMES]

@@ -209,7 +209,7 @@ class Logins:
         return seconds > 0
 
     def note_logged_out(self, site: str, why: str, frontier: Frontier) -> bool:
-        """Note that a page was not shown because nobody is logged in; return whether its site is paused for that."""
+        """Note that a page was not shown because the session is missing; return whether its site is paused for that."""
         if self.logs_in(site) and not self.wait_s(site):
             self.note_refused(site, why)
         return self.pause(site, frontier)

@@ -118,12 +118,12 @@ class Extraction(Reindexing):
         self._next.append(_PendingPage(states, self.making.begin(list(states.values()))))
 
     def _changes(
-        self, asked: Mapping[int, UrlState], rebuilt: Mapping[int, RebuiltDocument]
+        self, before: Mapping[int, UrlState], rebuilt: Mapping[int, RebuiltDocument]
     ) -> dict[int, tuple[UrlState, Change]]:
         """Return the changes by id, each with the state before."""
         changes = {}
         for state in self.store.get_by_ids(list(rebuilt)):
-            if state.archived == asked[state.id].archived and state.lease_until is None:
+            if state.archived == before[state.id].archived and state.lease_until is None:
                 changes[state.id] = state, self._change(state, rebuilt[state.id])
         return changes
 

@@ -257,8 +257,8 @@ class UrlChanges:
         with closing(self._progress):
             for first in range(0, len(ids), _BATCH):
                 outcomes: dict[int, Change | NotChanged | None] = {}
-                ask = partial(self._outcome, change, even_fetched, outcomes)
-                self._store.revise(ids[first : first + _BATCH], ask, now=self._now)
+                change_or_none = partial(self._outcome, change, even_fetched, outcomes)
+                self._store.revise(ids[first : first + _BATCH], change_or_none, now=self._now)
                 for outcome in outcomes.values():
                     made.count(outcome)
                 self._progress(f"{counted(min(first + _BATCH, len(ids)), 'URL')} so far")

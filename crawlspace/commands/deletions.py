@@ -13,7 +13,7 @@ from crawlspace.admin.url_changes import NotChanged
 from crawlspace.clock import SystemClock, iso, local_time
 from crawlspace.errors import UsageError
 from crawlspace.model import Held, UrlState
-from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, url_changes
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, hanging, print_json, url_changes
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.text import counted
 
@@ -74,7 +74,7 @@ def _list(paths: CollectionPaths, reason: Held | None, *, as_json: bool) -> None
         return
     print(f"\n{counted(found.total(), 'deletion is', 'deletions are')} held:", file=sys.stderr)
     for held, count in sorted(found.items()):
-        print(beside(f"  {held.label:<6}{count:>10,}  ", held.sentence), file=sys.stderr)
+        print(hanging(f"  {held.label:<6}{count:>10,}  ", held.sentence), file=sys.stderr)
 
 
 def _decide(paths: CollectionPaths, reason: Held | None, *, approve: bool, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
 from crawlspace.errors import UsageError
 from crawlspace.rules.space import CrawlSpace
-from crawlspace.runtime.components.command import CollectionCommand, beside, print_json
+from crawlspace.runtime.components.command import CollectionCommand, hanging, print_json
 from crawlspace.state.store import Store
 from crawlspace.text import counted, printable
 
@@ -120,7 +120,7 @@ def _head(answer: LinkAnswer) -> Iterator[str]:
     decision, state = answer.subject.decision, answer.subject.state
     yield answer.subject.printable
     sentence = decision.reason.sentence if decision.admitted else f"{decision.reason.sentence} ({decision.reason})"
-    yield beside(f"{'admitted' if decision.admitted else 'refused':<12} ", sentence)
+    yield hanging(f"{'admitted' if decision.admitted else 'refused':<12} ", sentence)
     if decision.rule is not None:
         yield f"{'by':<12} {decision.rule}: {printable(decision.rule.text)}"
     if decision.reason is Reason.MALFORMED and "//" not in answer.subject.text:

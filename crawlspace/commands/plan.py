@@ -24,7 +24,7 @@ from crawlspace.crawl.startup import (
     metadata_changed,
 )
 from crawlspace.decision import RuleRef
-from crawlspace.runtime.components.command import WIDTH, CollectionCommand, beside, exactly_one, print_json, shortened
+from crawlspace.runtime.components.command import WIDTH, CollectionCommand, exactly_one, hanging, print_json, shortened
 from crawlspace.runtime.components.loader import CollectionLoader, spider_code
 from crawlspace.runtime.session.paths import CollectionPaths
 from crawlspace.state.sqlite.file import IN_MEMORY
@@ -81,13 +81,13 @@ class Command(CollectionCommand):
         else:
             print("\n".join(_lines(shown, collection, found.left)))
             if found.fields_changed:
-                print(beside("", _FIELDS))
+                print(hanging("", _FIELDS))
             if found.content_changed:
-                print(beside("", _CONTENT))
+                print(hanging("", _CONTENT))
             if unknown:
                 print("\n".join(_without_addresses(unknown)))
             for line in found.of_refresh:
-                print(beside("", line))
+                print(hanging("", line))
         return 1 if shown.held else 0
 
 
@@ -149,10 +149,10 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
         return
     if not shown.changed and shown.returned:
         yield f"the rules of {name} are those of its last start, and hosts have room again (CRAWLSPACE_MAX_URLS_PER_HOST), or a run was killed"
-    beside_them = f", and {left:,} left for another collection ({int(Status.EXCLUDED_HERE)})" if left else ""
-    yield beside("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}{beside_them}")
+    left_text = f", and {left:,} left for another collection ({int(Status.EXCLUDED_HERE)})" if left else ""
+    yield hanging("", f"{name}: {shown.sentence()}; the index has {counted(shown.indexed, 'document')}{left_text}")
     if shown.held:
-        yield beside(
+        yield hanging(
             "",
             f"held: {counted(shown.held, 'deletion')}, more than {collection.max_deletions:,} and more than "
             f"{collection.max_deletions_percent} % of the index: a start would delete nothing, and the documents would stay. If the change "
@@ -170,7 +170,7 @@ def _lines(shown: Plan, collection: Collection, left: int) -> Iterator[str]:
 def _without_addresses(hosts: Sequence[str]) -> Iterator[str]:
     number = f"the address of {hosts[0]} is" if len(hosts) == 1 else f"the addresses of {len(hosts):,} hosts are"
     yield ""
-    yield beside("", f"{number} not known yet: the address rules are applied when a page is fetched, which may exclude more.")
+    yield hanging("", f"{number} not known yet: the address rules are applied when a page is fetched, which may exclude more.")
     yield from (f"  {host}" for host in hosts[:_ROWS])
     if len(hosts) > _ROWS:
         yield f"  and {len(hosts) - _ROWS:,} more"

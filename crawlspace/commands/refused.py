@@ -9,7 +9,7 @@ from crawlspace.admin.refused import REASONS, RefusedForReason, SeenLink, refuse
 from crawlspace.config.collection import load_collection
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Reason
-from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, hanging, print_json
 from crawlspace.state.refused_links import HOSTS_OF_REASON, LINKS_OF_HOST
 from crawlspace.text import counted, quoted
 from crawlspace.urls import MalformedUrl, parse
@@ -74,7 +74,7 @@ def _host(text: str) -> str:
 
 def _lines(of_reason: RefusedForReason) -> Iterator[str]:
     total = "" if of_reason.total is None else f"{of_reason.total:,}"
-    yield beside(f"{of_reason.reason:<20}{total:>12}   ", of_reason.reason.sentence)
+    yield hanging(f"{of_reason.reason:<20}{total:>12}   ", of_reason.reason.sentence)
     for link in of_reason.links:
         yield _line(link)
     if of_reason.links and of_reason.others:

@@ -34,7 +34,7 @@ class Command(CollectionCommand):
         "now; a page without a document by now leaves the index. "
         "When it is stopped or killed, the next call continues. Works while the collection is crawled, except with --extract. "
         "--parked sends only what sinks have refused. "
-        "--rebuild makes a new index on a search server beside the one that is searched, compares it with the stored state, and switches to "
+        "--rebuild makes a new index on a search server in addition to the one that is searched, compares it with the stored state, and switches to "
         "it; all that is ordered meanwhile goes to both. "
         "Exit status: 0 all were sent; 1 a document has no record, could not be rebuilt or is refused again, there was no switch, the "
         "collection was never crawled, or store or index have a fault; 2 wrong use; 130 stopped by Ctrl-C."
@@ -49,7 +49,7 @@ class Command(CollectionCommand):
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--parked", action="store_true", help="send only what sinks have refused")
         what.add_argument(
-            "--rebuild", action="store_true", help="build a new index beside the one that is searched, and switch to it"
+            "--rebuild", action="store_true", help="build a new index while the old one is searched, and switch to it"
         )
         what.add_argument(
             "--rollback", action="store_true", help="bring the index of before the last switch up to date, and switch to it"

@@ -34,7 +34,7 @@ from crawlspace.decision import OF_PAGES, Reason
 from crawlspace.errors import CrawlspaceError
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import Agreement
-from crawlspace.runtime.components.command import CollectionCommand, beside, exactly_one, print_json, shortened
+from crawlspace.runtime.components.command import CollectionCommand, exactly_one, hanging, print_json, shortened
 from crawlspace.runtime.session.paths import CollectionPaths, lost_documents
 from crawlspace.state.store import Store
 from crawlspace.state.views import Crawler, Share
@@ -150,7 +150,7 @@ def _lines(numbers: Report) -> Iterator[str]:
     if numbers.unreachable:
         yield from ("", "Sites that cannot be reached")
         for site in numbers.unreachable[:SITES_SHOWN]:
-            yield beside(f"  {site.row.site}   ", site.sentence)
+            yield hanging(f"  {site.row.site}   ", site.sentence)
         if len(numbers.unreachable) > SITES_SHOWN:
             yield f"  and {len(numbers.unreachable) - SITES_SHOWN:,} more"
     yield from _of_findings(numbers)
@@ -184,27 +184,27 @@ def _of_statuses(numbers: Report) -> Iterator[str]:
     for code, count in sorted(numbers.status.items()):
         yield from _table([(str(code), count, status_sentence(code))])
         for example in [one for one in numbers.errors if one.status == code]:
-            yield beside("      ", example.sentence)
+            yield hanging("      ", example.sentence)
 
 
 def _of_findings(numbers: Report) -> Iterator[str]:
     if numbers.traps:
         yield from ("", "URLs that grow without new documents")
         for trap in numbers.traps:
-            yield beside("  ", trap.sentence)
+            yield hanging("  ", trap.sentence)
     if numbers.routes:
         yield from ("", "Routes behind # that are not fetched; CRAWLSPACE_HASH_ROUTES has them followed where pages are rendered")
         for site, routes in list(numbers.routes.items())[:SITES_SHOWN]:
             number = f"{counted(routes.count, 'link')}{' or more' if routes.count >= MOST_ROUTES else ''}"
-            yield beside(f"  {site}   ", f"{number} such as {printable(routes.example)}")
+            yield hanging(f"  {site}   ", f"{number} such as {printable(routes.example)}")
 
 
 def _of_rendering(rendering: RenderingReport | None) -> Iterator[str]:
     if rendering is not None:
         yield from ("", "Rendering in a browser, in all runs")
-        yield beside("  ", counts_sentence(rendering.counts))
+        yield hanging("  ", counts_sentence(rendering.counts))
         if rendering.needing:
-            yield beside(
+            yield hanging(
                 "  ", f"{counted(rendering.needing, 'folder')} with pages that need it (scrapy explain shows it for a URL)"
             )
 
@@ -313,7 +313,7 @@ def _of_the_index(paths: CollectionPaths, store: Store) -> str:
 
 def _table(rows: Iterable[tuple[str, int, str]]) -> Iterator[str]:
     for label, count, meaning in rows:
-        yield beside(f"  {label:<18}{count:>12,}   ", meaning)
+        yield hanging(f"  {label:<18}{count:>12,}   ", meaning)
 
 
 def _sentence(reason: str) -> str:

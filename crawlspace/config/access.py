@@ -168,7 +168,7 @@ class SessionLogin(Login, frozen=True):
 
     @property
     def hosts(self) -> frozenset[Host]:
-        """Hosts that the log-in may lead to, beside those of the entry and that of `url`."""
+        """Hosts that the log-in may lead to, besides those of the entry and that of `url`."""
         return frozenset()
 
     @property

@@ -56,7 +56,7 @@ class ContentSettings:
 
 
 def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> ContentSettings:
-    """Return the settings of content; meta robots are obeyed as robots.txt is, unless they are set apart. Raises SettingError."""
+    """Return the settings of content; meta robots are obeyed as robots.txt is, unless set separately. Raises SettingError."""
     given, meta_robots = read(ContentSection, settings), read(SitesSection, settings).CRAWLSPACE_META_ROBOTS
     tags, pairs = _link_tags(given, follows_refreshes=read(OfScrapySection, settings).METAREFRESH_ENABLED)
     return ContentSettings(

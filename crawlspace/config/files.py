@@ -167,8 +167,8 @@ def read_start_urls(folder: Path, settings: Mapping[str, object]) -> tuple[Start
     if mistakes:
         raise RuleFileError(mistakes)
     if not starts:
-        beside = f", or into {', '.join(own.values())}" if own else ""
-        raise ConfigError(f"collection {quoted(folder.name)} has no start URL: write one a line into {usual}{beside}")
+        own_files = f", or into {', '.join(own.values())}" if own else ""
+        raise ConfigError(f"collection {quoted(folder.name)} has no start URL: write one a line into {usual}{own_files}")
     return starts
 
 

@@ -71,7 +71,7 @@ def _name(word: str) -> str:
 
 
 def read_limits(settings: Mapping[str, object]) -> Limits:
-    """Return the limits of a collection, those of single sites apart. Raises SettingError."""
+    """Return the limits of a collection, without those of single sites. Raises SettingError."""
     limits, bounds = read(SpaceLimitsSection, settings), read(UrlBoundsSection, settings)
     types = [*map(str.lower, limits.CRAWLSPACE_MIME_TYPES), *read_converters(settings.get(CONVERTERS))]
     return Limits(

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _OFF = (None, False, 0, "", "0", "False", "false")
-"""Values that ask for nothing, and so lack nothing."""
+"""Values that request nothing, and so lack nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutEffect:
-    """`instead`: what does it in a collection. `unreported`: the values that ask for what happens anyway."""
+    """`instead`: the equivalent in a collection. `unreported`: values that equal the behaviour anyway."""
 
     instead: str
     unreported: tuple[object, ...] = ()
@@ -59,7 +59,7 @@ WITHOUT_EFFECT: Mapping[str, WithoutEffect] = {
     "REFERRER_POLICY": WithoutEffect(_REFERER),
     "RETRY_EXCEPTIONS": WithoutEffect('the classes "net", "ttl" and "int" of CRAWLSPACE_HTTP_ERRORS stand for exceptions'),
     "RETRY_GIVE_UP_LOG_LEVEL": WithoutEffect("`scrapy urls NAME --state failed` lists what failed after all retries"),
-    "RETRY_PRIORITY_ADJUST": WithoutEffect("a retry has its turn after CRAWLSPACE_RETRY_WAIT"),
+    "RETRY_PRIORITY_ADJUST": WithoutEffect("a retry is made after CRAWLSPACE_RETRY_WAIT"),
     "ROBOTSTXT_PARSER": WithoutEffect("robots.txt is read with Protego", ("scrapy.robotstxt.ProtegoRobotParser",)),
     "SCHEDULER_DEBUG": WithoutEffect("`scrapy status NAME` counts what is pending", _OFF),
     "SCHEDULER_DISK_QUEUE": _QUEUES,
@@ -79,7 +79,7 @@ WITH_DIFFERENCES: Mapping[str, str] = {
     "DEPTH_LIMIT": "The depth is that of the shortest way from a start URL, over all runs.",
     "DOWNLOADER": "Ours has no queue of pages, because the frontier keeps the delays; with another one a page takes longer.",
     "DOWNLOAD_DELAY": "For each host and port, over all processes that crawl the collection.",
-    "DOWNLOAD_HANDLERS": "Another handler for `http` or `https` does not report when a request was sent, and the delay of a site counts from its turn. Address rules hold for its look-ups only.",
+    "DOWNLOAD_HANDLERS": "Another handler for `http` or `https` does not report when a request was sent, and the delay of a site counts from its slot. Address rules hold for its look-ups only.",
     "FEEDS": "An export that cannot be written ends the crawl with a sentence.",
     "HTTPCACHE_ENABLED": "A page from the cache keeps the delay of its site, and is read like one that was fetched.",
     "ITEM_PIPELINES": "Adds to ours.",

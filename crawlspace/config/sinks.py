@@ -41,7 +41,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 @dataclass(slots=True)
 class SinkOptions:
-    """The options of one sink, as they are written in the settings; each is read once by whoever makes the sink."""
+    """The options of one sink, as they are written in the settings; each is read once by the creator of the sink."""
 
     name: str
     type: str
@@ -116,7 +116,7 @@ class SinkOptions:
         return value.rstrip("/")
 
     def refuse_others(self) -> None:
-        """Raise SettingError for an option that nobody has read."""
+        """Raise SettingError for an unused option."""
         for key in self.given:
             if key not in self._read:
                 close = get_close_matches(key, self._read, n=1)
@@ -254,12 +254,12 @@ def tells_what_it_has(options: SinkOptions) -> bool:
 
 
 def is_rebuildable(options: SinkOptions) -> bool:
-    """Return whether the index of a sink can be rebuilt beside the present one. Raises SettingError as `class_of`."""
+    """Return whether a new index can be built for a sink while the present one is used. Raises SettingError as `class_of`."""
     return options.type != SQLITE and issubclass(class_of(options), Rebuildable)
 
 
 def check_options(sinks: SinkSettings) -> None:
-    """Raise SettingError for options that a sink does not know or cannot use. No server is asked."""
+    """Raise SettingError for options that a sink does not know or cannot use. No server is contacted."""
     for one in sinks.servers:
         made(one).close()
 

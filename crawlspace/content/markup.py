@@ -63,7 +63,7 @@ _PLAIN_VALUE = rf"""=(?:"[^"<]*+"|[{_SPACE}]*+(?:"[^"<]*+"|'[^'<]*+'|[^{_SPACE}<
 _PLAIN_ATTRIBUTES = rf"[^=<>]*+(?:{_PLAIN_VALUE}[^=<>]*+)*+"
 _PLAIN_TAG = re.compile(rf"<(/?[a-zA-Z][^{_SPACE}/<>]*+|!(?:script)?(?=>))((?=>)|{_PLAIN_ATTRIBUTES})>")
 _END = rf"(?=[{_SPACE}/>])"
-_SET_APART = re.compile(
+_SPLIT = re.compile(
     r"<(?:!--(?:-?>|[^-]*+(?:-(?!-!?>)[^-]*+)*+(?:--!?>|\Z))|[!?](?!--)[^<>]*+>|[sS](?:"
     rf"(?i:cript){_END}{_PLAIN_ATTRIBUTES}>[^<]*+(?:<(?!!--|/(?i:script){_END})[^<]*+)*+|"
     rf"(?i:tyle){_END}{_PLAIN_ATTRIBUTES}>[^<]*+(?:<(?!/(?i:style){_END})[^<]*+)*+)(<!--|))"
@@ -103,7 +103,7 @@ def plain_tags(html: str) -> Tags | None:
     Comments, scripts and styles are replaced by `<!…>` first. If one of them was inside an attribute or a title, that tag is no
     longer plain: if any `<` does not begin a plain tag, the result is None.
     """
-    pieces: list[str | None] = list(_SET_APART.split(html))
+    pieces: list[str | None] = list(_SPLIT.split(html))
     marks = pieces[1::2]
     if "<!--" in marks:
         return None

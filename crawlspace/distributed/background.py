@@ -1,4 +1,4 @@
-"""Runs the calls of a server on a background thread: one after the other, and again until the server answers."""
+"""Run the calls of a server on a background thread: sequentially, and repeated until the server answers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PAUSE_S = 1.0
-PATIENCE_AT_THE_END_S = 10.0
-"""Seconds that a crawl waits for an unreachable server when a person ends it."""
-PATIENCE_WHEN_DONE_S = 60.0
-"""Seconds that it waits when it has come to its end: longer than another server usually takes to take over."""
+MAX_WAIT_WHEN_STOPPED_S = 10.0
+"""Seconds that a crawl waits for an unreachable server when a person stops it."""
+MAX_WAIT_WHEN_DONE_S = 60.0
+"""Seconds that it waits when it is complete: longer than a failover usually takes."""
 
 
 class ServerThread:
@@ -41,7 +41,7 @@ class ServerThread:
         self._failed: Callable[[BaseException], None] | None = None
 
     def begin(self, failed: Callable[[BaseException], None]) -> None:
-        """Have the running event loop take results from now on; `failed` is called with each error that repeating the call does not help against.
+        """Let the running event loop take results from now on; `failed` is called with each permanent error.
 
         Before, `settle` takes the results and raises the errors.
         """
@@ -53,16 +53,16 @@ class ServerThread:
         future = self._executor.submit(self._persistently, job)
         future.add_done_callback(partial(self._is_done, done))
 
-    def hurry(self, patience_s: float = PATIENCE_AT_THE_END_S) -> None:
-        """Wait for an unreachable server only so long from now on, because the crawl ends."""
+    def hurry(self, patience_s: float = MAX_WAIT_WHEN_STOPPED_S) -> None:
+        """Limit the wait for an unreachable server to `patience_s` from now on, because the crawl ends."""
         if not self._ends.is_set():
             self._patience_s, self._ends_since = patience_s, monotonic()
             self._ends.set()
 
     def tries_again(self, began: float) -> bool:
-        """Wait for a moment, and return whether a call is to be repeated that began then on the crawl's thread: see `RedisServer.tries_again`.
+        """Wait for a moment, and return whether to repeat a call that began at `began` on the crawl's thread: see `RedisServer.tries_again`.
 
-        Once an absence was too long, none is repeated any more.
+        After too long an outage, no call is repeated any more.
         """
         if self._has_given_up or not self._ends.is_set():
             return False
@@ -72,7 +72,7 @@ class ServerThread:
         return not self._has_given_up
 
     def finish(self) -> None:
-        """Wait for all jobs, those included that follow from their results, and end the thread."""
+        """Wait for all jobs, including those that follow from their results, and end the thread."""
         self.hurry()
         while True:
             waiting = self._executor.submit(lambda: None)
@@ -83,14 +83,14 @@ class ServerThread:
         self._executor.shutdown()
 
     def settle(self) -> None:
-        """Wait for all jobs so far and take their results. On the crawl's thread, where that may wait."""
+        """Wait for all jobs so far and take their results. On the crawl's thread, when it may block."""
         self._executor.submit(lambda: None).result()
         self._take_results()
 
     def _persistently(self, job: Callable[[], T]) -> T:
         while True:
             if isinstance(self._failure, StoreAway) and self._is_patience_over:
-                raise self._failure  # each further call would wait as long again
+                raise self._failure  # each further call would wait as long
             try:
                 result = job()
             except (StoreAway, StoreFull) as error:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ANSWER_S = 10
-"""So long a server may take to answer a worker."""
+"""Timeout of a server's reply to a worker."""
 
 
 def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bool = False) -> redis.Redis:
     """Return a client for the server that CRAWLSPACE_STORE_URL names. Raises SettingError, StoreAway or StoreError.
 
-    `crawls`: for a worker, which repeats calls without an answer itself, logs that, and can be stopped meanwhile. A worker, and a
-    command that `fills` the store, are refused by a server that would lose what it is given; what it should not be like is logged.
+    `crawls`: for a worker, which repeats unanswered calls itself, logs that, and can be stopped meanwhile. A worker, or a command that `fills`
+    the store, refuses a server that would lose data; minor faults are logged.
     """
     from scrapy.settings import Settings  # noqa: PLC0415 - half a second that only those pay who share a collection
 
@@ -54,7 +54,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bo
             refuse_old(server)
         if crawls or fills:
             _refuse_or_warn(servers, by_sentinels=url.startswith("sentinel://"))
-    except (TypeError, AttributeError, LookupError) as error:  # options of the URL, which the client looks at when it connects
+    except (TypeError, AttributeError, LookupError) as error:  # options of the URL, which the client reads when it connects
         client.close()
         raise _wrong_settings(_wrong_option(error)) from None
     except StoreAway as error:
@@ -67,7 +67,7 @@ def connected(settings: Mapping[str, object], *, crawls: bool = False, fills: bo
 
 
 def server_faults(settings: Mapping[str, object]) -> list[ServerFault]:
-    """Return what is wrong with the server of a collection. Raises as `connected`."""
+    """Return the faults of a collection's server. Raises as `connected`."""
     from crawlspace.state.redis.server import redis_errors  # noqa: PLC0415 - as above
 
     with closing(connected(settings)) as client, redis_errors():
@@ -77,7 +77,7 @@ def server_faults(settings: Mapping[str, object]) -> list[ServerFault]:
 
 def _refuse_or_warn(servers: Sequence[ServerReport], *, by_sentinels: bool) -> None:
     for fault in dict.fromkeys(fault for server in servers for fault in faults(server)):
-        if fault.code == REPLICA and by_sentinels:  # they are about to name another one
+        if fault.code == REPLICA and by_sentinels:  # they are about to fail over
             raise StoreAway(fault.message)
         if fault.level == "error":
             raise StoreError(fault.message)
@@ -91,7 +91,7 @@ def _wrong_settings(fault: str) -> SettingError:
 
 
 def _wrong_option(error: Exception) -> str:
-    """What is wrong with an option; its value, which may be a secret, is not shown."""
+    """Return what is wrong with an option; its value, which may be a secret, is not shown."""
     named = re.search(r"unexpected keyword argument '(\w+)'", str(error))
     if named:
         return f"there is no option {printable(named[1])!r}"
@@ -99,13 +99,13 @@ def _wrong_option(error: Exception) -> str:
 
 
 def _without_parts_of_the_url(error: Exception) -> str:
-    """Return the message of a client about settings without its quotations: it takes the beginning of a password with a slash for a port."""
+    """Return a client's message about settings without its quotations: it mistakes the beginning of a password with a slash for a port."""
     cited = re.compile(r"""'[^']*'|"[^"]*"|Port could not be cast.*""")
     return cited.sub(HIDDEN, str(error)) if isinstance(error, ValueError) else str(error)
 
 
 def _impatience(settings: Settings) -> dict[str, object]:
-    """Return the client options of a worker where REDIS_PARAMS has no others: the client does not repeat calls without an answer."""
+    """Return the default client options of a worker: the client does not repeat unanswered calls."""
     options: dict[str, object] = {"socket_timeout": ANSWER_S, "socket_connect_timeout": ANSWER_S, "retry_on_timeout": False}
     if "redis_cls" not in settings.getdict("REDIS_PARAMS"):  # a cluster tries its other nodes
         options["retry"] = _once_more()
@@ -113,7 +113,7 @@ def _impatience(settings: Settings) -> dict[str, object]:
 
 
 def _once_more() -> Retry:
-    """Have a call repeated once, at once, where the connection is closed: it may have been idle for too long."""
+    """Return a retry policy: repeat a call once, at once, if the connection is closed, perhaps after an idle timeout."""
     import redis  # noqa: PLC0415 - as above
     from redis.backoff import NoBackoff  # noqa: PLC0415
     from redis.retry import Retry  # noqa: PLC0415
@@ -129,10 +129,10 @@ def _by_settings(settings: Settings) -> redis.Redis:
 
 
 def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
-    """Return a client for the server that Sentinels call the master of a service. Raises ValueError.
+    """Return a client for the master of a service by Sentinels. Raises ValueError.
 
-    The URL is `sentinel://:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/DB`; user and password are the server's, all but hosts and service may be
-    left out. Those of the Sentinels are in REDIS_PARAMS, under `sentinel_kwargs`.
+    The URL is `sentinel://:PASSWORD@HOST:PORT,HOST:PORT/SERVICE/DB`; user and password are the server's; all but hosts
+    and service are optional. Those of the Sentinels are in REDIS_PARAMS, under `sentinel_kwargs`.
     """
     from redis.sentinel import Sentinel  # noqa: PLC0415 - as above
     from scrapy_redis.defaults import REDIS_PARAMS  # noqa: PLC0415
@@ -142,13 +142,13 @@ def _by_sentinels(url: str, settings: Settings) -> redis.Redis:
     service, _, db = parts.path.strip("/").partition("/")
     named = [place.rpartition(":") if ":" in place else (place, "", "26379") for place in places.split(",")]
     if not (service and all(host and port.isdigit() for host, _, port in named) and (db or "0").isdigit()):
-        raise ValueError("the URL is to name Sentinels and a service, as in sentinel://one:26379,two:26379/mymaster/0")
+        raise ValueError("the URL must name Sentinels and a service, as in sentinel://one:26379,two:26379/mymaster/0")
     sentinels = [(host, int(port)) for host, _, port in named]
     params = {**REDIS_PARAMS, **settings.getdict("REDIS_PARAMS"), "db": int(db or 0)}
     if who:
         user, _, password = map(unquote, who.partition(":"))
         params |= {"username": user or None, "password": password}
     options = {name: value for name, value in params.items() if name.startswith("socket_")}
-    of_sentinels = {**options, "retry": _once_more(), **(params.pop("sentinel_kwargs", None) or {})}  # there are others to ask
+    of_sentinels = {**options, "retry": _once_more(), **(params.pop("sentinel_kwargs", None) or {})}  # there are others to try
     client: redis.Redis = Sentinel(sentinels, sentinel_kwargs=of_sentinels, **params).master_for(service)
     return client

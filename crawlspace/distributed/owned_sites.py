@@ -1,6 +1,6 @@
-"""The sites that a worker owns, with the URLs of each that it has leased ahead of need: the frontier of a worker leases from here.
+"""The sites that a worker owns, with prefetched URLs of each: the frontier of a worker leases from here.
 
-No method waits for the server: what it has to learn is sent to it on a background thread.
+No method waits for the server: changes are sent to it on a background thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from crawlspace.state.views import Site
 T = TypeVar("T")
 
 MAX_LOST_SITES = 50_000
-"""Sites that are remembered as lost."""
+"""Maximal sites remembered as lost."""
 
 
 class Background(Protocol):
@@ -39,9 +39,9 @@ class OwnedSites:
         self.buffered = 0
         """URLs in all buffers."""
         self.wanted: dict[str, int] = {}
-        """Sites of which more URLs are to be leased, and how many of each source."""
+        """Sites that need more URLs, and how many of each source."""
         self.leaving: dict[str, float] = {}
-        """Sites that are to be released to other workers, and when that was decided; none of their URLs is leased to the frontier."""
+        """Sites that will be released to other workers, and when that was decided; none of their URLs is leased to the frontier."""
 
     def __contains__(self, site: object) -> bool:
         return site in self._buffers
@@ -62,7 +62,7 @@ class OwnedSites:
         return iter(())
 
     def lease(self, site: str, limit: int, *, now: int, until: int, queue: Queue | None = None) -> list[UrlState]:
-        """Take up to `limit` buffered URLs of a queue; when its source has none left, more of the site are wanted."""
+        """Take up to `limit` buffered URLs of a queue; when its source runs out, more are wanted."""
         if queue is None or site not in self._buffers or site in self.leaving:
             return []
         taken = self._take(site, queue.queue_index, limit)
@@ -79,7 +79,7 @@ class OwnedSites:
         return {}
 
     def due(self, site: str) -> list[tuple[Queue, int]]:
-        """Return nothing: the server leases what has become due."""
+        """Return nothing: the server leases due URLs."""
         return []
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
@@ -94,11 +94,11 @@ class OwnedSites:
     # --- what is acquired and released ----------------------------------------------------------------------------
 
     def holds(self, site: str) -> bool:
-        """Whether this worker may send a request to the site that is not for a leased URL."""
+        """Return whether this worker may send a request to the site other than for a leased URL."""
         return site in self._buffers and site not in self.leaving
 
     def put(self, site: str, states: Iterable[UrlState]) -> list[Queue]:
-        """Own a site from now on, with more buffered URLs. Return the queues that have any."""
+        """Add an owned site, or more buffered URLs of one. Return the queues that have any."""
         self._lost.drop(site)
         buffers = self._buffers.setdefault(site, {})
         for state in states:
@@ -107,27 +107,27 @@ class OwnedSites:
         return list(map(Queue.of_index, buffers))
 
     def has_buffered(self, site: str, source: Source | None = None) -> bool:
-        """Whether URLs of the site are buffered, of that source if one is given."""
+        """Return whether URLs of the site are buffered, optionally of one source."""
         buffers = self._buffers[site]
         return bool(buffers) if source is None else any(queue_index in buffers for queue_index in indexes_of(source))
 
     def missing_sources(self, sites: Iterable[str]) -> dict[str, list[Source]]:
-        """Return by site the sources of which no URL is buffered."""
+        """Return by site the sources without buffered URLs."""
         return {site: [one for one in Source if site not in self or not self.has_buffered(site, one)] for site in sites}
 
     def leave(self, site: str, now: float) -> None:
-        """Have a site be released as soon as no request to it is in flight; give its buffered URLs back."""
+        """Mark a site to be released as soon as no request to it is in flight, and release its buffered URLs."""
         self.leaving[site] = now
         self.wanted.pop(site, None)
         self.release(self._clear(site))
 
     def stay(self, site: str, wanted: int) -> None:
-        """Keep a site that was to be released."""
+        """Keep a site that was marked to be released."""
         del self.leaving[site]
         self.wanted[site] = wanted
 
     def drop(self, site: str) -> list[int]:
-        """Own a site no more; return the ids of its buffered URLs."""
+        """Remove a site; return the ids of its buffered URLs."""
         ids = self._clear(site)
         del self._buffers[site]
         self.wanted.pop(site, None)
@@ -135,7 +135,7 @@ class OwnedSites:
         return ids
 
     def lose_all(self) -> None:
-        """Own nothing any more: the server gave all sites to other workers."""
+        """Remove all sites: the server gave them to other workers."""
         for site in self:
             self.drop(site)
             self._lost.put(site, site)
@@ -143,7 +143,7 @@ class OwnedSites:
         self.leaving.clear()
 
     def has_lost(self, site: str) -> bool:
-        """Whether the site was given to other workers and was not acquired again since."""
+        """Return whether the site was given to other workers and not acquired again."""
         return self._lost.get(site) is not None
 
     def _take(self, site: str, queue_index: int, limit: int) -> list[UrlState]:

@@ -1,7 +1,7 @@
-"""Acquires sites for a worker and leases their URLs ahead of need, so that its frontier never waits for the server.
+"""Acquire sites for a worker and prefetch their URLs, so that its frontier never waits for the server.
 
-The server gives out whole sites with some of their URLs, and more URLs in one call for all sites. A site is released when no URL of it is
-left, when it must pause for long, or when other workers own less than their share, as soon as no request to it is in flight.
+The server assigns whole sites with some of their URLs, and more URLs in one call for all sites. A site is released when it has no URLs left,
+when it must pause for long, or when other workers own less than their share, as soon as no request to it is in flight.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ T = TypeVar("T")
 NEW_SITES = 64
 """Sites acquired by one call."""
 NEW_SITE_URLS = 16
-"""URLs of each source that are leased of a new site."""
+"""URLs of each source leased of a new site."""
 MAX_BUFFERED = 8_000
-"""Buffered URLs of all sites; beyond that no new sites are acquired."""
+"""Maximal buffered URLs of all sites; beyond that no new sites are acquired."""
 HEARTBEAT_S, FIRST_IDLE_HEARTBEAT_S = 1.5, 0.2
-"""Seconds between heartbeats; a worker that has just run out of work sends them sooner, to learn whether more is left, then less often."""
+"""Seconds between heartbeats; a worker that has just run out of work sends them sooner, to find more, then less often."""
 MARGIN_S = 1.0
-"""Seconds before the server may expire this worker in which it sends nothing more."""
+"""Seconds before its possible expiry in which this worker sends no requests."""
 LEAVING_S, STAYING_S = 15.0, 60.0
-"""Seconds after which a leaving site that still has a request in flight stays, and in which it is then not chosen again."""
+"""Seconds after which a leaving site with a request in flight is kept, and for which it is then not chosen again."""
 CLAIM_PAUSE_S = 0.4
 """Seconds between two calls that claim sites from other workers."""
 SWEEP_PAUSE_S = 0.3
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 1.0
-"""Seconds between two calls for new sites of which the first one brought none."""
+"""Seconds until the next call for new sites after one that returned none."""
 
 
 class Crawl(Protocol):
@@ -48,41 +48,41 @@ class Crawl(Protocol):
     def frontier(self) -> Frontier: ...
 
     def is_idle(self) -> bool:
-        """Whether nothing is in flight, pending or unrecorded here."""
+        """Return whether nothing is in flight, pending or unrecorded here."""
 
     def leased_again(self, state: UrlState) -> bool:
-        """Take a URL that was leased as it is now, if this worker is fetching it; return whether it is."""
+        """Update a URL that was leased again while this worker is fetching it; return whether it is."""
 
     def site_acquired(self, one: AcquiredSite) -> None:
-        """Take what the server knows of a site, before the frontier gets its URLs."""
+        """Take over the state of an acquired site, before the frontier gets its URLs."""
 
     def store_changed(self) -> None:
-        """Forget which URLs are known: some may have been removed."""
+        """Clear the cache of known URLs: some may have been removed."""
 
     def wake(self) -> None:
-        """Look for the next request: there may be one."""
+        """Check for the next request."""
 
     def report(self) -> str:
-        """Return what other commands show of this worker."""
+        """Return the report on this worker for commands."""
 
     def deletions(self) -> int:
-        """Return how many documents this worker has deleted in this run."""
+        """Return the number of documents that this worker has deleted in this run."""
 
 
 class OtherRequests(Protocol):
-    """Requests to sites that are not for leased URLs, as for a robots.txt that was redirected."""
+    """Requests to sites other than for leased URLs, such as for a redirected robots.txt."""
 
     def waiting(self) -> Collection[str]:
         """Return the sites that such requests wait for, or are in flight to."""
 
     def is_requesting(self, site: str) -> bool:
-        """Whether such a request to the site is in flight."""
+        """Return whether such a request to the site is in flight."""
 
     def begin(self, site: str) -> None:
         """Note that the site was acquired."""
 
     def has_requested(self, site: str) -> bool:
-        """Whether such a request was sent since the site was acquired."""
+        """Return whether such a request was sent since the site was acquired."""
 
 
 class Prefetch:
@@ -101,7 +101,7 @@ class Prefetch:
         lease_s: int,
         max_sites: int | None = None,
     ) -> None:
-        """`join_again` has this worker join the others after it expired."""
+        """`join_again` makes this worker join the others after it expired."""
         self._crawl = crawl
         self._sites = sites
         self._worker = worker
@@ -113,7 +113,7 @@ class Prefetch:
         self._max_sites = max_sites
         self._needed: Collection[str] = ()
         self._staying: dict[str, float] = {}
-        """Sites that were to be released and stayed, and until when."""
+        """Sites that were kept instead of being released, and until when."""
         self._is_leasing = self._is_beating = self._is_joining = self._is_claiming = self._is_closed = False
         self._pause_s = 0.0
         self.incarnation = 0
@@ -121,24 +121,24 @@ class Prefetch:
         self._safe_until = clock.monotonic() + worker.timeout_s - MARGIN_S
         self._next_lease = self._next_heartbeat = self._next_sweep = self._next_claim = 0.0
         self.cluster: Cluster | None = None
-        """As of the last heartbeat."""
+        """State of the crawl at the last heartbeat."""
         self._idle_s = 0.0
-        """Seconds to the next heartbeat of a worker that has nothing to do; 0.0 where it has."""
+        """Seconds to the next heartbeat of an idle worker; 0.0 if busy."""
         self._was_nothing_left = False
         self.is_over = False
-        """Nothing is left to do in this run, for any worker."""
+        """Whether the run is complete, for all workers."""
 
     @property
     def may_be_expired(self) -> bool:
-        """The server has not answered for so long that it may have given the owned sites to other workers."""
+        """Whether the server has not answered for so long that this worker may have expired."""
         return self._clock.monotonic() >= self._safe_until
 
     def owned_for_s(self, site: str) -> float:
-        """Return for how many seconds nobody else can own a site that was acquired; 0.0 where somebody may."""
+        """Return for how many seconds no other worker can own an acquired site; 0.0 if one may."""
         return 0.0 if self._sites.has_lost(site) else max(0.0, self._safe_until - self._clock.monotonic())
 
     def tick(self) -> None:
-        """Lease, release and report as needed. To be called several times a second."""
+        """Lease, release and report as needed. Call it several times a second."""
         now = self._clock.monotonic()
         self._needed = self._others.waiting()
         self._release_leaving(now)
@@ -158,7 +158,7 @@ class Prefetch:
             self._background.do(self._heartbeat, self._beaten)
 
     def refill(self) -> None:
-        """Lease more of the sites whose buffers ran empty, and of new ones, unless that is being done."""
+        """Lease more URLs of sites with empty buffers, and of new sites, unless a call is in flight."""
         if self._is_leasing or self._is_closed:
             return
         wanted, new = self._sites.wanted, self._wanted_new()
@@ -175,18 +175,18 @@ class Prefetch:
         self._background.do(lambda: _unless_expired(take), lambda acquired: self._acquired(acquired, wanted_new=new > 0))
 
     def expect_more(self) -> None:
-        """The run is not over after all: URLs were entered."""
+        """Note that the run is not complete, because URLs were inserted."""
         self.is_over = False
 
     def close(self) -> None:
-        """Give back all that is owned."""
+        """Release all owned sites."""
         self._is_closed = True
         self._background.do(self._worker.leave)
 
     # --- acquiring ------------------------------------------------------------------------------------------------
 
     def _wanted_new(self) -> int:
-        is_any_free = self.cluster is not None and self.cluster.free > 0  # it must get its turn, even if all workers are busy
+        is_any_free = self.cluster is not None and self.cluster.free > 0  # it must be crawled, even if all workers are busy
         has_enough = self._crawl.frontier.wake_in() == 0.0 and not is_any_free
         if has_enough or self._clock.monotonic() < self._next_lease or self._sites.buffered >= MAX_BUFFERED:
             return 0
@@ -203,9 +203,7 @@ class Prefetch:
                 self._sites.release([state.id for state in one.states])
                 continue
             if one.site not in self._sites:
-                self._crawl.frontier.given_up_sites.discard(
-                    one.site
-                )  # the server gives out none that was given up, and knows better
+                self._crawl.frontier.given_up_sites.discard(one.site)  # the server assigns no given-up sites, and has newer state
             new += self._own(one)
         if wanted_new:
             self._pause_s = 0.0 if new else min(max(SHORTEST_PAUSE_S, 2 * self._pause_s), LONGEST_PAUSE_S)
@@ -217,11 +215,11 @@ class Prefetch:
             self._crawl.wake()
 
     def _own(self, one: AcquiredSite) -> bool:
-        """Own a site from now on, or have more URLs of it. Return whether it was not owned before."""
+        """Add an acquired site, or more URLs of an owned one. Return whether it is new."""
         is_new = one.site not in self._sites
         if is_new:
             self._others.begin(one.site)
-        # A request that was in flight when this worker expired counts for its URL, which is leased again, as it has become meanwhile.
+        # A request in flight when this worker expired counts for its URL, which is leased again, in its present state.
         queues = self._sites.put(one.site, [state for state in one.states if not self._crawl.leased_again(state)])
         last_request_ago_s, wait_s = None, 0.0
         if one.known is not None:
@@ -246,14 +244,14 @@ class Prefetch:
             return
         for one in acquired:
             if self._own(one):
-                self._sites.wanted[one.site] = NEW_SITE_URLS  # nobody else can crawl it meanwhile
+                self._sites.wanted[one.site] = NEW_SITE_URLS  # no other worker can crawl it meanwhile
                 self._crawl.wake()
         self._release_leaving(self._clock.monotonic())
 
     # --- heartbeats -----------------------------------------------------------------------------------------------
 
     def _heartbeat(self) -> tuple[float, Cluster | None]:
-        began = self._clock.monotonic()  # of this attempt: the answer to the one before may have been lost
+        began = self._clock.monotonic()  # of this attempt: the reply to the previous one may have been lost
         return began, _unless_expired(lambda: self._worker.heartbeat(self._crawl.report(), deleted=self._crawl.deletions()))
 
     def _beaten(self, answer: tuple[float, Cluster | None]) -> None:
@@ -287,7 +285,7 @@ class Prefetch:
         if self.is_over:
             self._crawl.wake()
         elif is_nothing_left:
-            self._next_heartbeat = 0.0  # what was recorded just before may have led to more
+            self._next_heartbeat = 0.0  # the last outcomes may have found more
         elif not cluster.free:
             self._share(cluster.fair_share)
 
@@ -306,12 +304,12 @@ class Prefetch:
 
     def _joined(self, _: None) -> None:
         self._is_joining = False
-        self._crawl.store_changed()  # what was found meanwhile was not stored, nor were the pages on which it was found
+        self._crawl.store_changed()  # URLs found meanwhile were not stored, nor were their pages
 
     # --- releasing ------------------------------------------------------------------------------------------------
 
     def _share(self, fair: int) -> None:
-        """Release sites beyond a fair share to other workers: those first that have the fewest URLs in flight or buffered."""
+        """Release sites beyond a fair share to other workers, those with the fewest URLs in flight or buffered first."""
         surplus = len(self._sites) - len(self._sites.leaving) - fair
         if surplus <= 0:
             return
@@ -328,10 +326,10 @@ class Prefetch:
         self._sites.leave(site, now)
 
     def _release_leaving(self, now: float) -> None:
-        """Release the leaving sites that have no request in flight; keep those that answer too late."""
+        """Release the leaving sites without requests in flight; keep those that answer too late."""
         leaving = self._sites.leaving
         if self._is_leasing or self._is_claiming or not leaving or self._is_closed:
-            return  # an answer may bring more of them
+            return  # an answer may find more of them
         self._release(
             [site for site in leaving if not (self._crawl.frontier.open_requests(site) or self._others.is_requesting(site))]
         )
@@ -364,7 +362,7 @@ class Prefetch:
 
 
 def _unless_expired(call: Callable[[], T]) -> T | None:
-    """Return the result of the call; None where this worker has expired."""
+    """Return the result of the call; None if this worker has expired."""
     try:
         return call()
     except WorkerExpired:

@@ -1,6 +1,6 @@
-"""Checks that a Redis server keeps what it is given: it evicts nothing, is no replica, and writes to its disk.
+"""Check that a Redis server is durable: it evicts nothing, is no replica, and writes to its disk.
 
-Managed servers may refuse CONFIG, and some a part of INFO: what a server doesn't report is not held against it.
+Managed servers may refuse CONFIG, and some a part of INFO: unreported values are no faults.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ REPLICA = "redis-replica"
 
 
 class ServerFault(NamedTuple):
-    """Something that a server must not be like (an error) or should not be like (a warning); `code` is that of lint."""
+    """A fault of a server: an error or a warning; `code` is that of lint."""
 
     level: Literal["error", "warning"]
     code: str
@@ -27,18 +27,18 @@ class ServerFault(NamedTuple):
 
 
 class ServerReport(NamedTuple):
-    """What one server reports of itself. `save` are its times for snapshots: empty for none, None where it doesn't tell."""
+    """The report of a server. `save` are its times for snapshots: empty for none, None if unreported."""
 
     info: Mapping[str, object]
     save: str | None
 
 
 def read_servers(client: redis.Redis) -> list[ServerReport]:
-    """Return what the server reports, of a cluster each of its primaries. Raises the client's errors where it can't be reached."""
+    """Return the report of the server, or of each primary of a cluster. Raises the client's errors if it can't be reached."""
     primaries = getattr(client, "get_primaries", None)
     if primaries is None:
         return [_read(client)]
-    client.ping()  # a cluster finds its nodes with the first call
+    client.ping()  # a cluster finds its nodes on the first call
     return [_read(client, target_nodes=node) for node in primaries()]
 
 
@@ -53,7 +53,7 @@ def _read(client: redis.Redis, **of_node: object) -> ServerReport:
     try:
         found = {_text(name): _text(value) for name, value in client.config_get("save", **of_node).items()}
         save = found.get("save")
-    except ResponseError:  # NoPermissionError is one, too
+    except ResponseError:  # also NoPermissionError
         pass
     return ServerReport(info, save)
 
@@ -69,7 +69,7 @@ def refuse_old(server: ServerReport) -> None:
 
 
 def faults(server: ServerReport) -> Iterator[ServerFault]:
-    """Yield what is wrong with a server that is to keep a collection."""
+    """Yield the faults of a server for a collection."""
     info, policy = server.info, _text(server.info.get("maxmemory_policy", ""))
     if _text(info.get("role", "")) in ("slave", "replica"):
         master = f"{printable(_text(info.get('master_host', '?')))}:{printable(_text(info.get('master_port', '?')))}"
@@ -77,16 +77,18 @@ def faults(server: ServerReport) -> Iterator[ServerFault]:
         yield ServerFault("error", REPLICA, message)
     if policy not in ("", "noeviction") and _number(info.get("maxmemory")):
         message = (
-            f"Redis throws records away when its memory is full (maxmemory-policy {printable(policy)}): set it to noeviction, with"
+            f"Redis evicts records when its memory is full (maxmemory-policy {printable(policy)}): set it to noeviction, with"
             " `CONFIG SET maxmemory-policy noeviction` and in its configuration"
         )
         yield ServerFault("error", "redis-evicts", message)
     if not {"maxmemory_policy", "role", "aof_enabled"} & info.keys():
-        message = "Redis does not tell whether it evicts records, is a replica or writes to its disk (INFO); see docs/machines.md"
+        message = (
+            "Redis does not report whether it evicts records, is a replica or writes to its disk (INFO); see docs/machines.md"
+        )
         yield ServerFault("warning", "redis-not-known", message)
     elif "aof_enabled" in info and not (_number(info["aof_enabled"]) or _writes_snapshots(server)):
         how = "Redis keeps no append-only file"
-        how += ", and does not tell whether it writes snapshots" if server.save is None else " and writes no snapshots"
+        how += ", and does not report whether it writes snapshots" if server.save is None else " and writes no snapshots"
         message = f"{how}: after a restart the collection is lost; set `appendonly yes`, see docs/machines.md"
         yield ServerFault("warning", "redis-persists-nothing", message)
 

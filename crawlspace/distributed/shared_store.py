@@ -1,4 +1,4 @@
-"""The store of a collection in Redis, as one of the workers that crawl it uses it: without waiting for the server at each page."""
+"""The store of a collection in Redis as used by one of its workers: without waiting for the server at each page."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MAX_ROBOTS_CHARACTERS = 8_000_000
 class _CachedSite:
     health: Health
     schemes: set[str]
-    """Those for which the server has a robots.txt, or will have it."""
+    """The schemes for which the server has a robots.txt, or will have it."""
 
 
 class WorkerStore:
     """The store as one worker of a running crawl uses it for each page.
 
-    What is known of the sites that this worker owns is cached; what is only noted is written on a background thread. All else a crawl
-    reads from the store itself.
+    The state of owned sites is cached; writes that need no reply are made on a background thread. Everything else is read from the store
+    itself.
     """
 
     def __init__(self, store: RedisStore, worker: Worker, background: Background) -> None:
@@ -48,7 +48,7 @@ class WorkerStore:
         """The changes of the last call of `record`, and the number of that call."""
 
     def learn(self, site: str, known: SiteKnowledge) -> None:
-        """Cache what the server knows of a site that was acquired."""
+        """Cache the state of an acquired site."""
         self._known.put(site, _CachedSite(known.health or NEW_SITE, {entry.scheme for entry in known.robots}))
         for entry in known.robots:
             self._robots.put((entry.site, entry.scheme), entry)
@@ -61,13 +61,13 @@ class WorkerStore:
             self.worker.begin_run(at)
 
     def version(self) -> int:
-        """Return always the same: what other workers wrote is learned with the sites."""
+        """Return always the same: writes of other workers become known with the sites."""
         return 0
 
     def record(self, changes: Sequence[Change], *, now: int, health: Mapping[str, Health] | None = None) -> Effects:
         """Record changes of URLs that this worker has leased.
 
-        The same list again is the same call again, because the answer to the first one may have been lost.
+        Passing the same list again repeats the same call, because the reply to the first one may have been lost.
         """
         if self._written is None or self._written[0] is not changes:
             self._written = changes, self.worker.next_number()
@@ -109,13 +109,13 @@ _MARK = "born"
 
 
 class CollectionMark:
-    """Notices that a server has lost a collection, as when it is restarted without having saved anything: a random value that is stored with the collection when it is made, and must be found there from then on."""
+    """Detects that a server has lost a collection, as after a restart without persistence, by a random value that is stored with the collection."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
         stored = store.get_meta(_MARK)
         self.is_new = stored is None and not store.scan(0, 1)
-        """The server had nothing of the collection."""
+        """Whether the server had no data of the collection."""
         self._value = stored or token_hex(8)
 
     def save(self) -> None:
@@ -125,7 +125,7 @@ class CollectionMark:
         """Raise StoreError if the server has lost the collection since."""
         if self._store.get_meta(_MARK) != self._value:
             raise StoreError(
-                "Redis has lost this collection, as when it is restarted without having kept anything: nothing is deleted from the index;"
+                "Redis has lost this collection, as after a restart without persistence: nothing is deleted from the index;"
                 " put a copy of its data back, or move the index away too and crawl again"
             )
 
@@ -135,7 +135,7 @@ class SharedStore:
     store: RedisStore
     worker: Worker
     view: WorkerStore
-    """How the running crawl uses the store."""
+    """The store as the running crawl uses it."""
     mark: CollectionMark
 
     @classmethod
@@ -149,7 +149,7 @@ class SharedStore:
         timeout_s: float,
         sources: Iterable[Source] = tuple(Source),
     ) -> SharedStore:
-        """`sources` are those that are not paused; a worker that the server does not hear of for `timeout_s` expires. Raises StoreError."""
+        """`sources` are those that are not paused; a worker that does not report for `timeout_s` expires. Raises StoreError."""
         store = RedisStore(client, collection, sinks=sinks, crawls=True)
         worker = Worker(store, timeout_s=timeout_s, sources=sources)
         return cls(store, worker, WorkerStore(store, worker, background), CollectionMark(store))

@@ -1,6 +1,6 @@
-"""Start URLs that are fed to a shared crawl while it runs, by way of scrapy-redis's key: `LPUSH demo:start_urls '{"url": "http://…"}'`.
+"""Start URLs that are added to a running shared crawl through scrapy-redis's key: `LPUSH demo:start_urls '{"url": "http://…"}'`.
 
-A message stays where it is until its URL is in the store, so none is lost with a worker; that two workers read one does no harm.
+A message stays in the key until its URL is in the store, so none is lost with a worker; it is harmless if two workers read one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_KEY = "%(name)s:start_urls"
 SHOWN = 200
-"""Characters of a message that is no URL."""
+"""Maximal shown characters of a message that is no URL."""
 
 
 class StartKey:
-    """The key of one collection: a list, a set or a sorted set, as scrapy-redis's settings say."""
+    """The key of one collection: a list, a set or a sorted set, by scrapy-redis's settings."""
 
     def __init__(self, client: redis.Redis, name: str, settings: Mapping[str, object]) -> None:
         """Raises SettingError."""
@@ -40,7 +40,7 @@ class StartKey:
         self._batch = integer("REDIS_START_URLS_BATCH_SIZE", settings.get("REDIS_START_URLS_BATCH_SIZE") or 100, low=1)
 
     def read(self) -> list[bytes]:
-        """Return the next messages; they stay where they are. Raises StoreError and its kinds."""
+        """Return the next messages, without removing them. Raises StoreError and its subclasses."""
         read: Mapping[str, tuple[object, ...]] = {
             "list": ("LRANGE", self.key, 0, self._batch - 1),
             "set": ("SRANDMEMBER", self.key, self._batch),
@@ -51,7 +51,7 @@ class StartKey:
         return found
 
     def remove(self, messages: Sequence[bytes]) -> None:
-        """Take messages out that are dealt with. Raises as `read`."""
+        """Remove processed messages. Raises as `read`."""
         with redis_errors():
             for message in messages:
                 if self._kind == "list":
@@ -61,7 +61,7 @@ class StartKey:
 
 
 def admitted(messages: Sequence[bytes], engine: Engine, *, key: str) -> list[NewUrl]:
-    """Return what is to be entered for messages; for each of the others it is logged why not."""
+    """Return the URLs to insert for messages; log why the others are left out."""
     candidates = []
     for message in messages:
         url = _url_of(message)
@@ -77,7 +77,7 @@ def admitted(messages: Sequence[bytes], engine: Engine, *, key: str) -> list[New
 
 
 def _url_of(message: bytes) -> str | None:
-    """The URL of a message: an object with `url`, or a URL alone."""
+    """Return the URL of a message: an object with `url`, or a URL alone."""
     try:
         text = message.decode()
     except UnicodeDecodeError:

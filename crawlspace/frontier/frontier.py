@@ -122,7 +122,7 @@ class Frontier:
         self._settle(self._queue_of(state.site))
 
     def put_back(self, state: UrlState, *, wait_s: float = 0.0) -> None:
-        """Take back a URL that was not requested, and return its turn to the site, which waits so long, and the source."""
+        """Take back a URL that was not requested, and return its slot to the site, which waits `wait_s`, and the source."""
         site_queue = self._sites[state.site]
         site_queue.not_before = max(site_queue.not_before, self._clock.monotonic() + wait_s)
         self._leases.put_back(site_queue, state)
@@ -130,7 +130,7 @@ class Frontier:
         self.skip(state)
 
     def skip(self, state: UrlState) -> None:
-        """End the turn of a URL that needed no request; the site gets it back, but not the source, which could block all others."""
+        """End the slot of a URL that needed no request; the site gets it back, but not the source, which could block all others."""
         site_queue = self._sites[state.site]
         site_queue.last_request_at = site_queue.previous_request_at
         self._over(site_queue)
@@ -177,7 +177,7 @@ class Frontier:
         return 0.0 if (site_queue := self._sites.get(site)) is None else max(0.0, site_queue.next_turn - self._clock.monotonic())
 
     def record_other_request(self, site: str, *, sent_ago_s: float = 0.0) -> None:
-        """Record a request to the site outside its turns: its delay counts from then."""
+        """Record a request to the site outside its slots: its delay counts from then."""
         site_queue = self._queue_of(site)
         self._set_pace(site_queue)
         site_queue.last_request_at = max(site_queue.last_request_at, self._clock.monotonic() - sent_ago_s)
@@ -203,7 +203,7 @@ class Frontier:
         site_queue, now = self._queue_of(site), self._clock.monotonic()
         if last_request_ago_s is not None:
             site_queue.last_request_at = max(site_queue.last_request_at, now - last_request_ago_s)
-            self._set_pace(site_queue)  # `record_other_request` may come before its first turn
+            self._set_pace(site_queue)  # `record_other_request` may come before its first slot
         if wait_s > 0:
             site_queue.not_before = max(site_queue.not_before, now + wait_s)
         if site not in self.given_up_sites:
@@ -313,13 +313,13 @@ class Frontier:
         self._settle(site_queue)
 
     def _settle(self, site_queue: SiteQueue) -> None:
-        """Update the position of a site after a change; a turn of its address group that it can't use goes to another site."""
+        """Update the position of a site after a change; a slot of its address group that it can't use goes to another site."""
         candidate: SiteQueue | None = site_queue
         while candidate is not None and not self._place(candidate):
             candidate = self._address_groups.pass_on(candidate)
 
     def _place(self, site_queue: SiteQueue) -> bool:
-        """Update the position of a site. Returns whether it can use a turn."""
+        """Update the position of a site. Return whether it can use a slot."""
         works = site_queue.site not in self.given_up_sites and bool(site_queue.buffered or site_queue.more & self._running)
         if works != site_queue.works:
             site_queue.works = works
@@ -384,7 +384,7 @@ class Frontier:
         while line:
             site_queue = line.popleft()
             site_queue.lined_up &= ~(1 << queue_index)
-            if not site_queue.paced:  # at its first turn: there may be very many sites
+            if not site_queue.paced:  # at its first slot: there may be very many sites
                 self._set_pace(site_queue)
                 if site_queue.next_turn > now or not site_queue.has_room:
                     self._settle(site_queue)

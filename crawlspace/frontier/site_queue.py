@@ -92,7 +92,7 @@ class Failures(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class AddressGroup:
-    """The sites at one address. One site at a time has the turn, for one request; the others wait in line."""
+    """The sites at one address. One site at a time has the slot, for one request; the others wait in line."""
 
     address: str
     holder: SiteQueue | None = None

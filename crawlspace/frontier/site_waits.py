@@ -1,4 +1,4 @@
-"""What sites wait for: a time, the first due URL, one of the sites that may be crawled at once, and the turn of their address."""
+"""What sites wait for: a time, the first due URL, the limit of concurrent sites, and the slot of their address."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class AddressGroups:
                 self._left.put(address_group.address, address_group)
 
     def next_request_at(self, site_queue: SiteQueue) -> float | None:
-        """Return when a site that is ready by itself may be requested; None if it must wait in line for its group's turn."""
+        """Return when a site that is ready by itself may be requested; None if it must wait in line for its group's slot."""
         address_group = site_queue.address_group
         if address_group is None or not site_queue.pace.delay_s:
             return -inf
@@ -174,7 +174,7 @@ class AddressGroups:
         return address_group.holder is site_queue and not (site_queue.in_flight and address_group.line)
 
     def pass_on(self, site_queue: SiteQueue) -> SiteQueue | None:
-        """End the turn of a site, if it has it and no request is in flight; return the next site."""
+        """End the slot of a site, if it has it and no request is in flight; return the next site."""
         address_group = site_queue.address_group
         if address_group is None or address_group.holder is not site_queue or site_queue.in_flight:
             return None

@@ -48,7 +48,7 @@ def read_weights(value: object) -> Mapping[Source, int]:
 
 
 class WeightedSources:
-    """Orders the sources by turn. A weight of 0 pauses a source."""
+    """Orders the sources by weighted round robin. A weight of 0 pauses a source."""
 
     def __init__(self, weights: Mapping[Source, int]) -> None:
         self._strides = {source: 1 / weights[source] for source in Source if weights.get(source, 0) > 0}
@@ -62,7 +62,7 @@ class WeightedSources:
         return frozenset(self._strides)
 
     def order(self) -> list[Source]:
-        """Return the sources that are not paused, in the order of their turns; where those are equal, in the order of `Source`."""
+        """Return the sources that are not paused, in the order of their next slots; of equal ones, in the order of `Source`."""
         return sorted(self._positions, key=self._position_of)
 
     def picked(self, source: Source) -> None:

@@ -121,11 +121,11 @@ def separated(text: str) -> str:
     for at in range(1, len(parts), 2):
         run, before = parts[at], _without_hidden(parts[at - 1])
         if run[0] < "\u3000" or "\uaa60" <= run[0] < "\uaa80":
-            is_apart, words = before[-1:].isspace(), SEPARATOR.join(_CLUSTERS.findall(run)).translate(_AS_LETTERS)
+            is_separate, words = before[-1:].isspace(), SEPARATOR.join(_CLUSTERS.findall(run)).translate(_AS_LETTERS)
         else:
-            is_apart, words = "\uac00" <= run[0] <= "\ud7ff" and not (at > 1 and not before), SEPARATOR.join(run)
-        is_apart = is_apart or (before not in _GAPS and _ends_in_punctuation(before))
-        parts[at] = f"{_MARKED if is_apart else SEPARATOR}{words}{SEPARATOR}"
+            is_separate, words = "\uac00" <= run[0] <= "\ud7ff" and not (at > 1 and not before), SEPARATOR.join(run)
+        is_separate = is_separate or (before not in _GAPS and _ends_in_punctuation(before))
+        parts[at] = f"{_MARKED if is_separate else SEPARATOR}{words}{SEPARATOR}"
     return "".join(parts)
 
 

@@ -84,7 +84,7 @@ class Inventory(Protocol):
     """An index that can list its documents. All methods raise IndexUnavailable."""
 
     def look_up(self, urls: Sequence[str]) -> Mapping[str, Entry]:
-        """Return the entries of those URLs that have a document, whoever owns it, as they are at this moment."""
+        """Return the present entries of those URLs that have a document, of any owner."""
 
     def entries(self, *, owner: str) -> Iterator[Sequence[Entry]]:
         """Yield the entries of a collection, a page at a time, in bounded memory.

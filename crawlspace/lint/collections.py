@@ -210,12 +210,12 @@ def _start_urls_twice(found: Sequence[CollectionHosts], reported: set[tuple[str,
 
 
 def _differing_copies(spaces: Sequence[_Space]) -> Iterator[Finding]:
-    """Yield copies of global.rules in the collections' folders, or beside these, whose rules differ from the first one's."""
+    """Yield copies of global.rules in the collections' folders, or their parent, whose rules differ from the first one's."""
     copies: dict[Path, _Space] = {}
     for space in spaces:
         if space.global_file is not None and _is_copy(space.found.collection):
             copies.setdefault(space.global_file, space)
-    # the one beside the collections is the original
+    # the one in the parent of the collections is the original
     ordered = sorted(copies.values(), key=lambda one: "/" in one.global_place(None).file)
     for space in ordered[1:]:
         first = ordered[0]
@@ -233,7 +233,7 @@ def _differing_copies(spaces: Sequence[_Space]) -> Iterator[Finding]:
 
 
 def _is_copy(collection: Collection) -> bool:
-    """Return whether its global rules were found by the file's name, in its folder or beside it."""
+    """Return whether its global rules were found by the file's name, in its folder or the parent."""
     file, folder = collection.global_file, real_path(collection.folder)
     return file is not None and file.name == GLOBAL_RULES and real_path(file.parent) in {folder, folder.parent}
 
@@ -365,6 +365,6 @@ def _place_of(name: str, start: StartUrl) -> _Place:
 
 
 def _shown(global_file: Path, folder: Path) -> str:
-    """Return the name of a global.rules: with its collection if it belongs to one, alone if it is beside the collections."""
+    """Return the name of a global.rules: with its collection if it belongs to one, alone if it is in their parent."""
     base, where = real_path(folder.parent), real_path(global_file.parent) / global_file.name
     return where.relative_to(base).as_posix() if where.is_relative_to(base) else str(global_file)

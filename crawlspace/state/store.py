@@ -48,7 +48,7 @@ class LeaseStore(Protocol):
         """Lease up to `limit` URLs of a site until the deadline, in order of source, shift, discovery.
 
         In a queue first the pending ones, then known ones whose `next_fetch` has come, earliest due first. A known URL waits in its own
-        source while a retry is outstanding, in source user if a person asked for it, and in source refresh otherwise. With `queue`,
+        source while a retry is outstanding, in source user if a person requested it, and in source refresh otherwise. With `queue`,
         only URLs that wait in that one.
         """
 

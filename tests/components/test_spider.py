@@ -19,7 +19,7 @@ from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.items import Fetched
 from crawlspace.runtime.components.one_outcome import OneOutcome
 from crawlspace.runtime.components.requests import robots_request
-from crawlspace.runtime.http.errors import KeptConnectionClosed, NotAsked
+from crawlspace.runtime.http.errors import KeptConnectionClosed, NotSent
 from crawlspace.status import Status
 from spiders.collection import CollectionSpider
 from tests.components.conftest import MakeCrawl
@@ -168,7 +168,7 @@ def test_a_failed_download_is_one_outcome(open_crawl: MakeCrawl) -> None:
     assert (fetched.outcome.kind, fetched.outcome.status) == (OutcomeKind.FAILED, Status.TIMEOUT)
 
 
-@pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
+@pytest.mark.parametrize("error", [NotSent(), KeptConnectionClosed()])
 def test_a_page_that_was_not_requested_has_no_outcome_and_is_fetched_later(open_crawl: MakeCrawl, error: Exception) -> None:
     crawl = open_crawl(START)
     request = crawl.request()
@@ -177,7 +177,7 @@ def test_a_page_that_was_not_requested_has_no_outcome_and_is_fetched_later(open_
     assert crawl.request().url == request.url
 
 
-@pytest.mark.parametrize("error", [NotAsked(), KeptConnectionClosed()])
+@pytest.mark.parametrize("error", [NotSent(), KeptConnectionClosed()])
 def test_a_robots_txt_that_was_not_requested_is_fetched_later(open_crawl: MakeCrawl, error: Exception) -> None:
     crawl = open_crawl(START, ROBOTSTXT_OBEY=True)
     assert crawl.engine.next_fetch() == ROBOTS_OF_SHOP

@@ -21,7 +21,7 @@ from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.access.login_kinds import LogIn, LogInFailedError
 from crawlspace.runtime.access.middleware import SiteAccessMiddleware
 from crawlspace.runtime.components.requests import STATE, LeasedRequest
-from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.errors import LoggedOutError, NotSent
 from crawlspace.status import Status
 from tests.histories.reading import body_of, headers_of
 from tests.histories.web import Answer, Login, Page, Site, Web, host_of, path_of
@@ -106,7 +106,7 @@ class LoggingIn:
         """Return the answer to a request, or what it ends in where it is not shown; None where it was not sent."""
         state, sent = fetch.state, self._sent.pop(fetch.state.id)
         for _ in range(_MOST_TRIES):
-            if isinstance(sent, NotAsked):
+            if isinstance(sent, NotSent):
                 return None
             if isinstance(sent, LoggedOutError):
                 return _logged_out(fetch, sent)
@@ -116,7 +116,7 @@ class LoggingIn:
                 return answer
             try:
                 found = _finished(self._middleware.process_response(sent, response_of(sent, answer)))
-            except (NotAsked, LoggedOutError) as error:
+            except (NotSent, LoggedOutError) as error:
                 sent = error
                 continue
             if isinstance(found, Response):
@@ -138,7 +138,7 @@ class LoggingIn:
     def _carried(self, request: Request) -> Request | Exception:
         try:
             _finished(self._middleware.process_request(request))
-        except (NotAsked, LoggedOutError) as error:
+        except (NotSent, LoggedOutError) as error:
             return error
         return request
 

@@ -226,13 +226,13 @@ def test_a_log_in_goes_through_the_proxy(project: MakeProject) -> None:
 FAULTS: list[tuple[str, bytes, str]] = [
     # scheme of the site, what the proxy answers, what is told
     ("http",  refusal(407, {}),                                         "asks for a log-in (407): set or correct the user and password of CRAWLSPACE_PROXY"),
-    ("http",  refusal(403, {"X-Squid-Error": "ERR_ACCESS_DENIED 0"}),   "(CRAWLSPACE_PROXY) refuses what is asked of {site} (403): have it allow the site"),
-    ("http",  refusal(404, {"Proxy-Status": "p; error=destination_not_found"}), "(CRAWLSPACE_PROXY) refuses what is asked of {site} (404)"),
+    ("http",  refusal(403, {"X-Squid-Error": "ERR_ACCESS_DENIED 0"}),   "(CRAWLSPACE_PROXY) refuses requests to {site} (403): have it allow the site"),
+    ("http",  refusal(404, {"Proxy-Status": "p; error=destination_not_found"}), "(CRAWLSPACE_PROXY) refuses requests to {site} (404)"),
     ("http",  refusal(502, {}),                                         "(CRAWLSPACE_PROXY) does not reach {site} (502)"),
     ("http",  CUT,                                                      "(CRAWLSPACE_PROXY) has cut the connection"),
     ("http",  b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n<p>",      "(CRAWLSPACE_PROXY) has cut the connection"),
     ("https", refusal(407, {}),                                         "asks for a log-in (407): set or correct the user and password of CRAWLSPACE_PROXY"),
-    ("https", refusal(403, {}),                                         "(CRAWLSPACE_PROXY) refuses what is asked of {site} (403): have it allow the site"),
+    ("https", refusal(403, {}),                                         "(CRAWLSPACE_PROXY) refuses requests to {site} (403): have it allow the site"),
     ("https", refusal(503, {}),                                         "(CRAWLSPACE_PROXY) does not reach {site} (503)"),
     ("https", b"SSH-2.0-OpenSSH\r\n\r\n",                               "does not answer as one: correct CRAWLSPACE_PROXY"),
     ("https", CUT,                                                      "cannot be reached (the connection was lost): start it, or correct CRAWLSPACE_PROXY"),

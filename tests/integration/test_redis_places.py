@@ -128,7 +128,7 @@ def test_a_cluster(project: MakeProject, site: Server, tmp_path: Path) -> None:
 EVICTS = ("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")
 UNFIT = [
     # options of a server, exit status of a crawl, what it and lint say
-    (EVICTS, 1, "Redis throws records away when its memory is full (maxmemory-policy allkeys-lru)"),
+    (EVICTS, 1, "Redis evicts records when its memory is full (maxmemory-policy allkeys-lru)"),
     (("--replicaof", "127.0.0.1 1"), 1, "Redis is a replica of 127.0.0.1:1"),
     (("--save", ""), 0, "Redis keeps no append-only file and writes no snapshots"),
 ]

@@ -59,9 +59,9 @@ def test_an_emptied_server_is_no_emptied_web(team: MakeTeam, four: list[Server])
     [
         ("redis://127.0.0.1:1/0", "Redis cannot be reached"),
         ("sentinel://127.0.0.1:1/here", "Redis cannot be reached: No master found for the service"),
-        ("sentinel://127.0.0.1:1", "the URL is to name Sentinels and a service, as in sentinel://"),
-        ("sentinel://127.0.0.1:x/here/0", "the URL is to name Sentinels and a service, as in sentinel://"),
-        ("sentinel://127.0.0.1:1/here/x", "the URL is to name Sentinels and a service, as in sentinel://"),
+        ("sentinel://127.0.0.1:1", "the URL must name Sentinels and a service, as in sentinel://"),
+        ("sentinel://127.0.0.1:x/here/0", "the URL must name Sentinels and a service, as in sentinel://"),
+        ("sentinel://127.0.0.1:1/here/x", "the URL must name Sentinels and a service, as in sentinel://"),
         ("redis://:wrong@127.0.0.1:{port}/0", "Redis refuses the user or the password"),
         ("redis://127.0.0.1:{port}/0", "Redis refuses the user or the password"),
         ("http://127.0.0.1/", "CRAWLSPACE_STORE_URL is 'http://127.0.0.1/'"),

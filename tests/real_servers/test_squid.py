@@ -83,7 +83,7 @@ def test_what_it_refuses_deletes_nothing(project: MakeProject, tmp_path: Path, m
         assert [found.get(url, found.get("/")) for url in starts] == [200, 200, 618, 618, 618, 618]
         assert len(indexed(made)) == 2
         named = f"the proxy {proxy.url} (CRAWLSPACE_PROXY)"
-        for url, sentence in zip(refused, ["refuses what is asked of"] * 2 + ["does not reach"] * 2, strict=True):
+        for url, sentence in zip(refused, ["refuses requests to"] * 2 + ["does not reach"] * 2, strict=True):
             assert f"{named} {sentence} {url.split('/')[2]} (" in run.stderr, run.stderr
         monkeypatch.setenv("SQUID_PASSWORD", "wrong")
         make_due(made)

@@ -195,7 +195,7 @@ class PendingImport:
         outcomes: dict[int, _Result] = {}
 
         def change(state: UrlState) -> Change | None:
-            """Return the change of a URL; a store asks again about one that was changed meanwhile."""
+            """Return the change of a URL; called again if it was changed meanwhile."""
             outcomes[state.id], change = self._change(state, wanted[state.id], before[state.id].indexed_at)
             return change
 

@@ -140,7 +140,7 @@ class ActionRule:
 
 
 class NotRead(NamedTuple):
-    """An element of an exported configuration around or beside the rules; `text` is its line."""
+    """An element of an exported configuration around or next to the rules; `text` is its line."""
 
     line: int
     column: int
@@ -154,7 +154,7 @@ class ActionRuleSet:
     rules: tuple[ActionRule, ...] = ()
     around: tuple[NotRead, ...] = ()
     """The elements that enclose the rules of an exported configuration."""
-    beside: tuple[NotRead, ...] = ()
+    siblings: tuple[NotRead, ...] = ()
     """The topmost elements of one that contain no rules."""
     syntax: RegexSyntax = RegexSyntax.ESCAPED
     """How the values were read."""

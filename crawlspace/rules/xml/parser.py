@@ -73,8 +73,8 @@ class _Open:
     group: str = ""
     key: str = ""
     leads_to_rules: bool = False
-    beside: int = 0
-    """Number of elements beside the rules before it."""
+    siblings: int = 0
+    """Number of elements next to the rules before it."""
 
 
 class _Reading:
@@ -93,7 +93,7 @@ class _Reading:
         self._open: list[_Open] = []
         self._rules: list[ActionRule] = []
         self._around: list[NotRead] = []
-        self._beside: list[NotRead] = []
+        self._siblings: list[NotRead] = []
         self._crawlers: list[Element] = []
         self._found_rules = False
         self._almost_rules: Element | None = None
@@ -106,7 +106,7 @@ class _Reading:
         self._check_crawlers()
         if self._mistakes:
             raise self._mistakes.error()
-        return ActionRuleSet(tuple(self._rules), tuple(self._around), tuple(self._beside), self._syntax)
+        return ActionRuleSet(tuple(self._rules), tuple(self._around), tuple(self._siblings), self._syntax)
 
     # --- handlers of the parser --------------------------------------------------------------------------------------
 
@@ -142,8 +142,8 @@ class _Reading:
         elif ended.role is _Role.OUTSIDE and ended.leads_to_rules:
             self._around.append(self._not_read(element))
         elif ended.role is _Role.OUTSIDE:
-            del self._beside[ended.beside :]
-            self._beside.append(self._not_read(element))
+            del self._siblings[ended.siblings :]
+            self._siblings.append(self._not_read(element))
         if not self._open and not self._found_rules and ended.role is _Role.OUTSIDE:
             self._mistakes.at(element, _WITHOUT_RULES if element.name in _OF_RULES else _no_rules(self._almost_rules))
 
@@ -174,7 +174,7 @@ class _Reading:
             return _Open(element, _Role.SKIPPED)
         if element.name.lower() == "rules":
             self._almost_rules = element
-        return _Open(element, _Role.OUTSIDE, beside=len(self._beside))
+        return _Open(element, _Role.OUTSIDE, siblings=len(self._siblings))
 
     def _not_read(self, element: Element) -> NotRead:
         attributes = tuple((name, value) for name, value in element.attributes.items() if " " not in name)
@@ -315,7 +315,7 @@ def narrowing(rules: ActionRuleSet, own: CrawlRules, settings: Mapping[str, obje
         if found.get("mimeTypes", "").strip() and tuple(words(_TYPES, types)) == Limits().mime_types:
             what = f"mimeTypes={quoted(found['mimeTypes'])} of {wrapper.element} has no effect here"
             yield _mistake(wrapper, file, what, f"set {_TYPES}")
-    roots = [one for one in rules.beside if one.element == "Root"]
+    roots = [one for one in rules.siblings if one.element == "Root"]
     is_site_only = roots and not any(dict(root.attributes).get("site", "").strip().lower() in _OFF for root in roots)
     if is_site_only and not _keeps_to_hosts(own, settings):
         what = f"the roots of this export ({len(roots):,}) keep the crawl to their sites, and that has no effect here"
@@ -326,7 +326,7 @@ def what_is_not_read(rules: ActionRuleSet) -> str:
     """Return a sentence that names what of an export is not read; empty for a file with nothing but rules."""
     names = [f"{name} of {one.element}" for one in rules.around for name, _ in one.attributes if name != "name"]
     names += [
-        name if count == 1 else f"{name} ({count:,})" for name, count in Counter(one.element for one in rules.beside).items()
+        name if count == 1 else f"{name} ({count:,})" for name, count in Counter(one.element for one in rules.siblings).items()
     ]
     if not names:
         return ""
@@ -337,7 +337,7 @@ def what_is_not_read(rules: ActionRuleSet) -> str:
 
 def first_not_read(rules: ActionRuleSet) -> NotRead:
     """Return the first thing that is not read; there is one wherever `what_is_not_read` returns a sentence."""
-    return min((*(one for one in rules.around if one.attributes), *rules.beside), key=lambda one: (one.line, one.column))
+    return min((*(one for one in rules.around if one.attributes), *rules.siblings), key=lambda one: (one.line, one.column))
 
 
 def _keeps_to_hosts(own: CrawlRules, settings: Mapping[str, object]) -> bool:

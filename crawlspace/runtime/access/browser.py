@@ -159,7 +159,7 @@ class LoginPages:
         self._failed = ""
         """Which request of the last step failed through no fault of the log-in, and why."""
         self._refused: list[str] = []
-        """Hosts that the pages have asked for, and that are none of the log-in."""
+        """Hosts requested by the pages that don't belong to the log-in."""
         context.on("request", self._asked)
         context.on("response", self._answered)
         context.on("requestfinished", self._ended)

@@ -99,8 +99,8 @@ class LogIn:
             response = await self._fetched(request, cookies)
         if is_passing(response.status):
             raise self._not_as_expected(response)
-        signs, asked = LoggedOut(login), response.request
-        is_page = asked is not None and asked.method == "GET" and not signs.is_login_address(response.url)
+        signs, last = LoggedOut(login), response.request
+        is_page = last is not None and last.method == "GET" and not signs.is_login_address(response.url)
         sign = signs.sign(response)
         # A page that the log-in leads to may be forbidden to this user. Whether the log-in has worked is seen by other pages then.
         if sign and not (is_page and response.status in login.statuses):

@@ -42,7 +42,7 @@ from crawlspace.runtime.components.requests import (
     set_access,
     site_of,
 )
-from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.errors import LoggedOutError, NotSent
 from crawlspace.runtime.http.tls import TlsOptions
 from crawlspace.urls import Url, parse
 
@@ -54,8 +54,8 @@ ANONYMOUS = 0
 
 
 async def _not_in_a_crawl(_: object) -> Any:
-    """Raise NotAsked, where there is no crawl that could send a request."""
-    raise NotAsked
+    """Raise NotSent, because there is no crawl that could send a request."""
+    raise NotSent
 
 
 class SiteAccessMiddleware:
@@ -141,7 +141,7 @@ class SiteAccessMiddleware:
             return None
         carried = self._logins.sessions.current(access)
         if CHECK in request.meta and (carried is None or carried.number != request.meta[CHECK]):
-            raise NotAsked
+            raise NotSent
         if carried is None:
             return self._wait(request, access, site)
         self._carry(request, access, carried)
@@ -180,7 +180,7 @@ class SiteAccessMiddleware:
             raise LoggedOutError(f"{request.url} is the page of the log-in")
         is_alive = await self._check.is_alive(access, number, url=request.url, sent=sent_at)
         if is_alive is None and self._is_stopping():
-            raise NotAsked
+            raise NotSent
         what_follows = sessions.next_step(access, page, number, is_alive=is_alive)
         if what_follows is NextStep.AGAIN:
             return _again(request)
@@ -202,7 +202,7 @@ class SiteAccessMiddleware:
         return of_page.is_own and access is not None and access is self._logins.access(parse(of_page.url).site)
 
     def _challenged(self, request: Request, response: Response) -> Request | None:
-        """Return the request that answers what a site with a digest log-in asks for; None if it does not, or was answered already."""
+        """Return the request that answers the challenge of a site with a digest log-in; None without one, or if it was answered already."""
         found = site_of(request)
         access = None if found is None else self._logins.access(found[0])
         if found is None or access is None or access.kind != "digest" or not access.carries(found[1]):
@@ -212,11 +212,11 @@ class SiteAccessMiddleware:
         if response.status != HTTPStatus.UNAUTHORIZED:
             digest.taken(answered)
             return None
-        asks = [value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")]
-        asked = digest.take(asks, answered=answered, is_last=request.meta.get(STALE, False))
-        if asked is None:
+        challenges = [value.decode("latin-1") for value in response.headers.getlist(b"WWW-Authenticate")]
+        challenge = digest.take(challenges, answered=answered, is_last=request.meta.get(STALE, False))
+        if challenge is None:
             return None
-        self._challenges.put((found[0], request_id(request)), (asked, bool(answered)))
+        self._challenges.put((found[0], request_id(request)), (challenge, bool(answered)))
         return _again(request)
 
     def _digest(self, access: SiteAccess, site: str) -> DigestLogin:
@@ -227,12 +227,12 @@ class SiteAccessMiddleware:
         return digest
 
     def _prove(self, request: Request, digest: DigestLogin, site: str) -> None:
-        asked, is_stale = self._challenges.get((site, request_id(request))) or (digest.known, False)
+        challenge, is_stale = self._challenges.get((site, request_id(request))) or (digest.known, False)
         self._challenges.drop((site, request_id(request)))
-        if asked:
+        if challenge:
             request.meta[STALE] = is_stale
-            request.headers["Authorization"] = digest.authorization(request.method, request.url, asked)
-            request.meta[NONCE] = asked["nonce"]
+            request.headers["Authorization"] = digest.authorization(request.method, request.url, challenge)
+            request.meta[NONCE] = challenge["nonce"]
             set_access(request, [*request.meta.get(CARRIED, ()), "Authorization"])
 
     async def _wait(self, request: Request, access: SiteAccess, site: str) -> None:

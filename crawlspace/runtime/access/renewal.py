@@ -21,7 +21,7 @@ from crawlspace.runtime.access.cookies import SessionCookies
 from crawlspace.runtime.access.login_kinds import LoggedIn, LogInFailedError, LogInStoppedError
 from crawlspace.runtime.access.pages import LoggedOut
 from crawlspace.runtime.components.requests import CHECK, SLOT
-from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.errors import LoggedOutError, NotSent
 from crawlspace.text import printable
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Renewal:
         return cookies
 
     async def session(self, access: SiteAccess, site: str) -> Carried:
-        """Return a session, after logging in if there is none. Raises NotAsked where that fails for now, and LoggedOutError for good."""
+        """Return a session, after logging in if there is none. Raises NotSent where that fails for now, and LoggedOutError for good."""
         for _ in range(_RECHECKS):
             async with self._locks[access.pattern]:
                 if (carried := self._sessions.current(access)) is not None:
@@ -70,9 +70,9 @@ class Renewal:
                 if self._logins.is_paused(site):
                     raise LoggedOutError(f"nobody can log in to {site}")
                 if self._logins.wait_s(site) or self._is_stopping():
-                    raise NotAsked
+                    raise NotSent
                 await self._renew(access, site)
-        raise NotAsked
+        raise NotSent
 
     async def _renew(self, access: SiteAccess, site: str) -> None:
         sessions, logins = self._sessions, self._logins

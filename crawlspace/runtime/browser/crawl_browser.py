@@ -62,7 +62,7 @@ class CrawlBrowser:
         self._certificate = make_certificate()
         self._verifies = crawler.settings.getbool("DOWNLOAD_VERIFY_CERTIFICATES")
         self._dead_end = ForwardProxy(self._resources, self._certificate.context)
-        """Of the browser itself, which has nothing to ask for."""
+        """Requests of the browser itself, which needs none."""
         self._robots = OtherRobots(session, crawler)
         self._address = ""
         self._renderer = Renderer(
@@ -83,7 +83,7 @@ class CrawlBrowser:
         return self._renderer.why_away
 
     async def render(self, request: Request, response: Response, records: list[Loads], *, stays: bool) -> Dom:
-        """Return a page as the browser shows it; `records` gets the loads of each attempt. Raises NotRenderedError and NotAsked."""
+        """Return a page as the browser shows it; `records` gets the loads of each attempt. Raises NotRenderedError and NotSent."""
         state = request.meta[STATE]
         host, _, port = state.site.rpartition(":")
         job = PageJob(

@@ -3,7 +3,7 @@
 The browser itself does what belongs to browsers: it applies the same-origin policy, makes preflights, follows redirects, and keeps and sends
 cookies. So it sees every answer with the server's own headers. (Answers given by Playwright's `route.fulfill` get CORS headers that their
 server never sent, preflights are answered by Playwright, and redirects are not seen.) Connections by TLS end here, with a certificate that
-the browser knows. One proxy is for one tab, so that it is known which page asks.
+the browser knows. One proxy is for one tab, so that the requesting page is known.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _TLS = b"\x16"
 _SOCKETS = Path("/proc/net/tcp")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NO_ANSWER = b"HTTP/1.1 502 -\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n"
-"""What every browser takes for a network error, and asks for no second time (RFC 9112, 6.3): a closed connection it would try again."""
+"""What every browser treats as a network error without a retry (RFC 9112, 6.3); after a closed connection it would retry."""
 
 
 class Answers(Protocol):
-    """Answers what a page asks for."""
+    """Answers the requests of a page."""
 
     async def answer(self, request: BrowserRequest, page: str, loads: Loads) -> Resource | None:
         """Return the answer to a request; None where it is refused, or there is none."""
@@ -163,7 +163,7 @@ class ForwardProxy(LoopbackProxy):
 def is_of_this_user(writer: asyncio.StreamWriter) -> bool:
     """Return whether the other end of a connection on the loopback belongs to a process of this user, where the system tells.
 
-    What a page asks for carries the log-in of its site, which is nobody else's on this machine.
+    Requests of a page carry the log-in of its site, which no other user of this machine must use.
     """
     (host, port), (own_host, own_port) = (writer.get_extra_info(name)[:2] for name in ("peername", "sockname"))
     try:

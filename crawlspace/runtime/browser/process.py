@@ -50,7 +50,7 @@ _NOTHING_BY_ITSELF = (
     "--mute-audio",
     "--disable-gpu",
 )
-"""The browser's only way out is its proxy; it asks for nothing of its own, and no picture, font or sound is loaded."""
+"""The browser's only connection is its proxy; it makes no requests of its own, and loads no picture, font or sound."""
 _NO_NAMES = "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"
 """Names are looked up by the proxy only."""
 _KEPT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH")

@@ -12,7 +12,7 @@ from playwright.async_api import Error as PlaywrightError
 
 from crawlspace.runtime.browser.process import BrowserError, BrowserProcess
 from crawlspace.runtime.browser.tab import Dom, PageJob, Tab
-from crawlspace.runtime.http.errors import BrowserCrashedError, NotAsked, NotRenderedError
+from crawlspace.runtime.http.errors import BrowserCrashedError, NotRenderedError, NotSent
 from crawlspace.settings import BrowserSettings
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ NEARLY = 0.8
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 30.0, 600.0
 """Between two attempts to start a browser."""
 LONGEST_WAIT_S = 200.0
-"""For a turn, so that no lease ends meanwhile."""
+"""Longest wait for a slot, so that no lease ends meanwhile."""
 TRIES = 2
 """Of a page on which the browser crashed: it may have been another page's doing."""
 
@@ -72,19 +72,19 @@ class Renderer:
         return bool(self.why_away) and monotonic() < self._pause_until
 
     async def render(self, job: PageJob, loads: Callable[[], Loads]) -> Dom:
-        """Return a rendered page; `loads` makes the record of each attempt. Raises NotRenderedError, and NotAsked where it had no turn."""
+        """Return a rendered page; `loads` makes the record of each attempt. Raises NotRenderedError, and NotSent if it got no slot."""
         try:
             async with asyncio.timeout(LONGEST_WAIT_S):
                 await self._semaphore.acquire()
         except TimeoutError:
-            raise NotAsked from None
+            raise NotSent from None
         try:
             for last in (*[False] * (TRIES - 1), True):
                 try:
                     return await self._rendered(job, loads())
                 except NotRenderedError as error:
                     if self._is_stopping():
-                        raise NotAsked from None
+                        raise NotSent from None
                     if last or (self._runs and not isinstance(error, BrowserCrashedError)):
                         raise
             raise AssertionError

@@ -26,7 +26,7 @@ from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, STA
 from crawlspace.runtime.components.responses import HTML_TYPES, PageReader
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED
-from crawlspace.runtime.http.errors import NotAsked, NotRenderedError
+from crawlspace.runtime.http.errors import NotRenderedError, NotSent
 from crawlspace.runtime.http.headers import declared_type
 from crawlspace.state.render_learning import RenderDecision, Rendered
 
@@ -93,7 +93,7 @@ class RenderingMiddleware:
         try:
             dom = await self._browser.render(request, response, records, stays=plain.meta_refresh is not None)
             return self._taken(request, response, dom, plain, records)
-        except NotAsked:
+        except NotSent:
             self._rendering.skipped(url)
             raise
         except NotRenderedError as error:

@@ -129,7 +129,7 @@ class Resources:
         if request.initiator is Initiator.OTHER:
             headers.pop("cookie", None)
         of_page = self._of_page(request, page)
-        asked = Request(
+        scrapy_request = Request(
             request.url,
             method=request.method,
             headers=headers,
@@ -139,20 +139,20 @@ class Resources:
             meta={RESOURCE: of_page, "download_slot": SLOT} | ({} if of_page.is_own else {"dont_merge_cookies": True}),
         )
         if request.method != "GET" or "authorization" in headers or "range" in headers:
-            return await self._loaded(asked, request, loads)
+            return await self._loaded(scrapy_request, request, loads)
         differing = sorted((name, value) for name, value in headers.items() if name not in _OF_NO_ANSWER)
         return await self._cached.get(
-            f"{parse_site(page)} {request.url} {differing}", lambda: self._loaded(asked, request, loads)
+            f"{parse_site(page)} {request.url} {differing}", lambda: self._loaded(scrapy_request, request, loads)
         )
 
-    async def _loaded(self, asked: Request, request: BrowserRequest, loads: Loads) -> Resource | None:
+    async def _loaded(self, scrapy_request: Request, request: BrowserRequest, loads: Loads) -> Resource | None:
         """Download something; None where that is refused, or fails."""
-        async with self._turn(request.url):
+        async with self._slot(request.url):
             if loads.is_over:
                 return None
             try:
                 loads.requests += 1
-                response = await self._download(asked)
+                response = await self._download(scrapy_request)
             except IgnoreRequest as refused:
                 loads.requests -= 1
                 loads.refuse(_host(request), printable(str(refused)))
@@ -165,8 +165,8 @@ class Resources:
             loads.fail(f"{_shown(request.url)} answers {response.status}")
         return Resource(response.status, headers_given(response, without=_NOT_GIVEN), response.body)
 
-    def _turn(self, url: str) -> _SiteSlots:
-        """Return what is held while a site is asked, so that it never gets more requests at a time than it may, nor faster."""
+    def _slot(self, url: str) -> _SiteSlots:
+        """Return the slot to hold during a request to a site, which limits its concurrency and rate."""
         site = parse_site(url)
         slots = self._slots.get(site)
         if slots is None:
@@ -246,7 +246,7 @@ _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
 class Initiator(Enum):
-    """The document that a request is made for, as seen from the host that is asked."""
+    """The document that a request is made for, as seen from the requested host."""
 
     OWN = "same-origin"
     """One of the same origin."""
@@ -274,12 +274,12 @@ class BrowserRequest:
         named = self.header("sec-fetch-site")
         if named:
             return next((one for one in Initiator if one.value == named), Initiator.OTHER)
-        asking, asked = _origin(self.header("origin") or self.header("referer")), _origin(self.url)
-        if asking is None or asked is None:
+        source, target = _origin(self.header("origin") or self.header("referer")), _origin(self.url)
+        if source is None or target is None:
             return Initiator.OTHER
-        if asking == asked:
+        if source == target:
             return Initiator.OWN
-        return Initiator.SAME_SITE if (asking[0], _site(asking[1])) == (asked[0], _site(asked[1])) else Initiator.OTHER
+        return Initiator.SAME_SITE if (source[0], _site(source[1])) == (target[0], _site(target[1])) else Initiator.OTHER
 
     @property
     def may_be_read_elsewhere(self) -> bool:
@@ -363,7 +363,7 @@ class Resource(NamedTuple):
 
 
 class CachedResources:
-    """Answers by key, of `most_bytes` together; who asks for what is being loaded waits for it."""
+    """A cache of responses, of `most_bytes` together; a request for one in flight waits for it."""
 
     def __init__(self, most_bytes: int, clock: Callable[[], float] = monotonic) -> None:
         self._most_bytes = most_bytes
@@ -423,7 +423,7 @@ def fresh_for_s(answer: Resource) -> float:
 
 
 MOST_REQUESTS = 500
-"""Requests of one page; it is ended where it asks for more."""
+"""Maximal requests of one page, which is ended beyond that."""
 MOST_REFUSED = 20
 """Hosts that are named."""
 QUIET_S, LONG_QUIET_S = 0.4, 3.0
@@ -441,12 +441,12 @@ class Loads:
     """On the monotonic clock, in seconds."""
     requests: int = 0
     """Sent to servers: what was loaded for another page before is not among them."""
-    asked: int = 0
+    started: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     """Hosts, with why they may not be requested."""
     failed: str = ""
     """The first script or data that could not be loaded because of its server, and why."""
-    under_way: int = 0
+    in_flight: int = 0
     """Requests that are being answered."""
     seen: int = 0
     """Requests that the browser has begun, those that it answers from its own cache too."""
@@ -454,17 +454,17 @@ class Loads:
     """Of these, those that have not ended."""
     is_over: bool = False
     too_many: asyncio.Event = field(default_factory=asyncio.Event)
-    """The page has asked for more than it may."""
+    """Set when the page has made too many requests."""
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self) -> bool:
-        """The page asks for something; return whether it may go on asking."""
-        self.asked += 1
-        self.under_way += 1
+        """Count a request of the page; return whether it is allowed."""
+        self.started += 1
+        self.in_flight += 1
         self._changed.set()
-        if self.asked > MOST_REQUESTS:
+        if self.started > MOST_REQUESTS:
             self.too_many.set()
-        return self.asked <= MOST_REQUESTS
+        return self.started <= MOST_REQUESTS
 
     def browser_begins(self) -> None:
         """The browser begins a request, which may come here, or not."""
@@ -484,8 +484,8 @@ class Loads:
         self._changed.set()
 
     def end(self) -> None:
-        """What it asked for is there, or never comes."""
-        self.under_way -= 1
+        """Note that a request of the page is complete, or failed."""
+        self.in_flight -= 1
         self._changed.set()
 
     def refuse(self, host: str, why: str) -> None:
@@ -505,7 +505,7 @@ class Loads:
         while not self.is_over:
             self._changed.clear()
             try:
-                async with asyncio.timeout(None if self.under_way else LONG_QUIET_S if self.unfinished > 0 else QUIET_S):
+                async with asyncio.timeout(None if self.in_flight else LONG_QUIET_S if self.unfinished > 0 else QUIET_S):
                     await self._changed.wait()
             except TimeoutError:
                 return

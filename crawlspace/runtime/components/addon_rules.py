@@ -76,7 +76,7 @@ class AddonRules(RequestRules):
         return super().refuse(request, decision, checked=checked)
 
     def is_robots_txt(self, request: Request) -> bool:
-        """Return whether Scrapy asks for a robots.txt, where it or a permitted redirect of it is."""
+        """Return whether Scrapy requests a robots.txt, where it or a permitted redirect of it is."""
         if request.callback is not NO_CALLBACK or not request.meta.get("dont_obey_robotstxt"):
             return False
         chain = request.meta.get("redirect_urls") or [request.url]
@@ -283,7 +283,7 @@ class LinksWithinRules(BaseSpiderMiddleware):
 class SharedResolver(GuardedResolver):
     """A resolver for all spiders of a process: an address that the address rules of one of them forbid is reached by none.
 
-    Here it is not known which of them asks. Beyond address rules, as for private networks, one spider that allows an address is enough.
+    Here the requesting spider is unknown. Beyond address rules, as for private networks, one spider that allows an address is enough.
     """
 
     def decide(self, host: str, port: int, address: str) -> Decision:

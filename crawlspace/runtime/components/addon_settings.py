@@ -105,10 +105,10 @@ def read_addon_limits(values: Mapping[str, object]) -> AddonLimits:
 
 
 def rules_folder(settings: BaseSettings) -> Path:
-    """Return the folder CRAWLSPACE_RULES_DIR, else `rules`, beside scrapy.cfg or else in the working directory."""
+    """Return the folder CRAWLSPACE_RULES_DIR, else `rules`, next to scrapy.cfg or else in the working directory."""
     scrapy_cfg = closest_scrapy_cfg()
-    beside = Path(scrapy_cfg).parent if scrapy_cfg else Path.cwd()
-    return beside / str(settings.get(RULES_DIR) or "rules")
+    folder = Path(scrapy_cfg).parent if scrapy_cfg else Path.cwd()
+    return folder / str(settings.get(RULES_DIR) or "rules")
 
 
 def folder_of_spider(name: str, folder: Path) -> Path:

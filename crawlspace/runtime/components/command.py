@@ -101,7 +101,7 @@ class CollectionCommand(ScrapyCommand):
         return collection_paths(name, folder, collection_settings(settings, name))
 
     def _log(self) -> None:
-        """Log if the command line asks for it."""
+        """Log if the command line requests it."""
         settings = self.project_settings()
         if settings.getbool("LOG_ENABLED"):
             configure_logging(settings)
@@ -186,14 +186,14 @@ def shortened(text: str, width: int) -> str:
     return cut(text, width)
 
 
-def beside(head: str, text: str) -> str:
-    """Return a sentence behind its head; what is too long for a line goes on below, in the same column."""
+def hanging(head: str, text: str) -> str:
+    """Return a sentence after its head, wrapped with a hanging indent."""
     lines = textwrap.wrap(text, max(WIDTH - len(head), 20), break_long_words=False, break_on_hyphens=False)
     return f"\n{' ' * len(head)}".join([head + "".join(lines[:1]), *lines[1:]]).rstrip()
 
 
 def url_changes(opened: OpenStore) -> UrlChanges:
-    """Return what changes URLs of a store for a person, who sees the progress."""
+    """Return the UrlChanges of a store for a command, with a progress display."""
     clock = SystemClock()
     progress = ProgressDisplay(sys.stderr, clock)
     return UrlChanges(opened.store, clock=clock, crawled=bool(opened.crawlers()), progress=progress)

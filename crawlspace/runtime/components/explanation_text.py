@@ -12,7 +12,7 @@ from crawlspace.clock import local_time
 from crawlspace.decision import Decision, Reason, Step
 from crawlspace.model import State, priority
 from crawlspace.rules.limits import changes_of_built_in
-from crawlspace.runtime.components.command import WIDTH, beside, shortened
+from crawlspace.runtime.components.command import WIDTH, hanging, shortened
 from crawlspace.state.lifecycle import is_imported_error
 from crawlspace.text import MESSAGE, counted, printable
 
@@ -163,4 +163,4 @@ def _known(known: UrlReport, refreshing: Refreshing | None) -> Iterator[str]:
 
 
 def _row(label: str, text: str) -> str:
-    return beside(f"{label:<12} ", text)
+    return hanging(f"{label:<12} ", text)

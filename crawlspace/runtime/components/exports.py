@@ -98,7 +98,7 @@ class Exports(ExportHook, FeedExporter):
             logger.exception("an item could not be exported")
 
     def discard(self) -> None:
-        """End without an export: what was written beside a file that was to be replaced is removed."""
+        """End without an export: the temporary file of a file to be replaced is removed."""
         logging.getLogger(_SCRAPYS_LOGGER).removeFilter(self._one_sentence)
         for slot in self.slots:
             if isinstance(slot.storage, FeedFile):

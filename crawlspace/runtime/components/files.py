@@ -250,7 +250,7 @@ class FileProcesses:
         except (OSError, EOFError, TimeoutError) as error:
             return self._not_started(job, error)
         try:
-            return await asyncio.wait_for(process.ask(job), job.timeout_s)
+            return await asyncio.wait_for(process.run(job), job.timeout_s)
         except TimeoutError:
             return _unread(job, TextStatus.TIMED_OUT, f"after {job.timeout_s:g} s")
         except (OSError, EOFError, MsgspecError):
@@ -306,7 +306,7 @@ class _Process:
             if await self._streams[0].readexactly(len(HELLO)) != HELLO:
                 raise EOFError
 
-    async def ask(self, job: FileJob) -> FileContents:
+    async def run(self, job: FileJob) -> FileContents:
         """Return the answer. Raises OSError, EOFError or MsgspecError if there is none."""
         assert self._streams is not None
         reader, writer = self._streams

@@ -1,4 +1,4 @@
-"""Makes each collection a spider: `scrapy list`, `scrapy crawl <collection>` and everything that asks Scrapy for spiders see collections."""
+"""Makes each collection a spider: `scrapy list`, `scrapy crawl <collection>` and all other users of Scrapy's spider loader see collections."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def add_start_urls(settings: BaseSettings, spider: type[Spider] | None) -> None:
 
 
 def default_values() -> dict[str, object]:
-    """Return every setting as it is where nobody sets it."""
+    """Return the default of every setting."""
     return {**Settings().copy_to_dict(), **{name: value for name, value in vars(defaults).items() if name.isupper()}}
 
 

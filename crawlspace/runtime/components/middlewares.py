@@ -63,7 +63,7 @@ class DefaultHeaders:
 
 
 def has_host_of(url: str, page: str) -> bool:
-    """Return whether two URLs have one host: another site's page must not ask for something with our credentials."""
+    """Return whether two URLs have one host: another site's page must not cause requests with our credentials."""
     return urlsplit(url).hostname == urlsplit(page).hostname
 
 

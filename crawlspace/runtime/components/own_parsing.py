@@ -32,7 +32,7 @@ from crawlspace.runtime.components.requests import LATER, OWN, PREPARED, SLOT, S
 from crawlspace.runtime.components.responses import Responses
 from crawlspace.runtime.components.robots import RobotsUnavailable
 from crawlspace.runtime.components.scrapy_internals import run_soon
-from crawlspace.runtime.http.errors import NotAsked
+from crawlspace.runtime.http.errors import NotSent
 from crawlspace.text import printable
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class OwnParsing:
         own: Own = request.meta[OWN]
         self.requests.ended(own)
         page, error = own.page, failure.value
-        if isinstance(error, NotAsked) and page is not None:  # other workers may have its site, and fetch the page
+        if isinstance(error, NotSent) and page is not None:  # other workers may have its site, and fetch the page
             self._close(page)
             self._engine.not_sent(page.state.id)
             return
@@ -289,7 +289,7 @@ class OwnParsing:
     def _prepare(self, request: Request, page: OpenPage | None) -> None:
         takes_along = bool(request.cb_kwargs or request.meta)
         request.meta[OWN] = Own(page, request.callback, request.errback, takes_along)
-        request.meta["download_slot"] = SLOT  # the turns of its site are kept in `own_requests`
+        request.meta["download_slot"] = SLOT  # the slots of its site are kept in `own_requests`
         request.callback, request.errback = self._answered, self.failed
         self.inc_value("crawlspace/own_requests/yielded")
         if page is None:

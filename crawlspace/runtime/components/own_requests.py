@@ -245,7 +245,7 @@ class OwnAnswers:
 
 
 MOST = 10
-"""Requests in a row for one page. Scrapy has no limit of its own, and a middleware may always ask for another."""
+"""Requests in a row for one page. Scrapy has no limit of its own, and a middleware may always return another."""
 
 
 class RepeatedRequests:

@@ -155,7 +155,7 @@ def request_id(request: Request) -> int | str:
 
 
 def is_conditional(request: Request | None) -> bool:
-    """Return whether a request was conditional, whoever added its validators."""
+    """Return whether a request was conditional, even by validators added elsewhere."""
     return request is not None and (b"If-None-Match" in request.headers or b"If-Modified-Since" in request.headers)
 
 

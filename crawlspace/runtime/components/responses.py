@@ -42,7 +42,7 @@ from crawlspace.runtime.components.requests import CONTENTS, EXCHANGE, FILE, ROB
 from crawlspace.runtime.components.robots import robots_body
 from crawlspace.runtime.components.rule_middleware import document_type
 from crawlspace.runtime.components.scrapy_internals import STOPPED
-from crawlspace.runtime.http.errors import LoggedOutError, NotAsked
+from crawlspace.runtime.http.errors import LoggedOutError, NotSent
 from crawlspace.runtime.http.failures import Meaning, detail_of, meaning_of
 from crawlspace.runtime.http.file_body import FileBody
 from crawlspace.runtime.http.headers import header_values, location_of
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 IMMEDIATE_S = 1.0
-"""A refresh after so many seconds at most is one that nobody is meant to read the page before."""
+"""A refresh after at most this many seconds is a redirect: the page is not meant to be read."""
 
 
 class DocumentSpider(Protocol):
@@ -385,7 +385,7 @@ logger = logging.getLogger(__name__)
 
 
 def fetched_of_failure(failure: Failure, session: Session, *, logger: LoggerAdapter[Any]) -> Fetched | None:
-    """Return the outcome of a page that could not be downloaded; None where its URL has another turn instead."""
+    """Return the outcome of a page that could not be downloaded; None if its URL is tried again instead."""
     state: UrlState = failure.request.meta[STATE]  # type: ignore[attr-defined]
     if has_another_turn(failure, session):
         session.engine.not_sent(state.id)
@@ -429,7 +429,7 @@ def lost(state: UrlState, detail: str) -> Outcome:
 def has_another_turn(failure: Failure, session: Session) -> bool:
     """Return whether a request was not sent, or only to a kept connection that was being closed."""
     request = failure.request  # type: ignore[attr-defined]
-    return isinstance(failure.value, NotAsked) or session.second_attempts.may_retry(request_id(request), failure.value)
+    return isinstance(failure.value, NotSent) or session.second_attempts.may_retry(request_id(request), failure.value)
 
 
 def meaning_of_failure(failure: Failure, session: Session, *, url: str) -> Meaning:
@@ -463,7 +463,7 @@ def take_robots_failure(failure: Failure, session: Session, *, stop: Stop) -> No
     request = failure.request  # type: ignore[attr-defined]
     fetch = request.meta[ROBOTS]
     if has_another_turn(failure, session):
-        session.engine.robots_not_sent(fetch)  # it comes again with the site's next turn
+        session.engine.robots_not_sent(fetch)  # it is requested again with the site's next slot
         return
     if isinstance(failure.value, LoggedOutError):
         _note_login_failure(failure, session, fetch.target_site)

@@ -173,7 +173,7 @@ class RobotsSlots:
         """Return the seconds until `take` may return a request; None where none waits."""
         return max(0.0, self._next[0][0] - now) if self._next else None
 
-    # --- what Prefetch asks: OtherRequests ----------------------------------------------------------------------
+    # --- for Prefetch: OtherRequests ----------------------------------------------------------------------------
     def waiting(self) -> Collection[str]:
         for site in [site for site in self._in_flight if not self._slots.is_blocked(site)]:
             self._end(site)

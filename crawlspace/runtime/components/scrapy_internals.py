@@ -20,14 +20,14 @@ STOPPED = "download_stopped"
 
 
 def wake(crawler: Crawler) -> None:
-    """Have Scrapy ask for the next request soon. The engine has no public way to be woken before its 5 s heartbeat."""
+    """Make Scrapy fetch the next request soon. The engine has no public way to be woken before its 5 s heartbeat."""
     slot = getattr(crawler.engine, "_slot", None)
     if slot is not None:
         slot.nextcall.schedule()
 
 
 def is_busy(crawler: Crawler) -> bool:
-    """Return whether Scrapy downloads or reads anything. Its engine has a public method that asks the scheduler as well."""
+    """Return whether Scrapy downloads or reads anything. Its engine has a public method that includes the scheduler."""
     downloader, scraper = getattr(crawler.engine, "downloader", None), getattr(crawler.engine, "scraper", None)
     if downloader is None or scraper is None or scraper.slot is None:
         return True

@@ -55,7 +55,7 @@ _PERMITTED = Permission()
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """What came of a request, beside its body. `error`: the body is not complete, because of that."""
+    """The result of a request, without its body. `error`: why the body is incomplete."""
 
     head: AnswerHead
     address: IPv4Address | IPv6Address | None

@@ -35,7 +35,7 @@ class Ended:
     has_answer: bool = False
     """The status line has come."""
     wants_certificate: bool = False
-    """The server has asked for a certificate of ours."""
+    """The server has requested a client certificate."""
     verify_result: int = 0
     """OpenSSL's result for the certificate."""
     certificates: tuple[str, ...] = field(default=(), repr=False)

@@ -18,7 +18,7 @@ from scrapy.exceptions import DownloadCancelledError, DownloadFailedError, Downl
 from crawlspace.runtime.http.causes import NO_CERTIFICATE, Cause, Certificate, sentence
 
 
-class NotAsked(Exception):
+class NotSent(Exception):
     """A request was not sent, through no fault of its site: its URL is as before it was leased."""
 
     def __init__(self) -> None:

@@ -117,7 +117,7 @@ def _unresolved(url: str, resolver: GuardedResolver | None) -> Meaning:
 
 
 def detail_of(error: BaseException, status: Status) -> str:
-    """Return what is known of a failed download beside its status, as a sentence; empty where the status says it all."""
+    """Return details of a failed download in addition to its status, as a sentence; empty if the status is sufficient."""
     if status is Status.UNEXPECTED:
         return f"{type(error).__name__}: {error}"
     if isinstance(error, AnswerFailed | AnswerTooLarge) or status not in _OF_DOWNLOADS:

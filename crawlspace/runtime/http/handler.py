@@ -1,4 +1,4 @@
-"""Scrapy's download handler over libcurl: what a request's settings and `meta` ask for, and the response that Scrapy gets."""
+"""Scrapy's download handler over libcurl: applies a request's settings and `meta`, and returns Scrapy's response."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ def look_up(resolver: NameResolver, host: str, port: int, answered: Answered) ->
     """Call `answered` with the address of a host: at once if the host is an address, otherwise when the resolver has answered.
 
     None where it has none that may be connected to, and, not `certain`, where the look-up gave no answer: a later one may.
-    Of several addresses it is the smallest, IPv4 first, so that hosts with the same ones get the same. The resolver is asked as for a
+    Of several addresses it is the smallest, IPv4 first, so that hosts with the same ones get the same. The resolver is called as for a
     connection to the port, so that its guard leaves out what is never connected to: otherwise a host could name the address of another
-    one, beside its own, and share its delay. Answers are remembered there.
+    one, in addition to its own, and share its delay. Answers are remembered there.
     """
     literal = _address(host.strip("[]"))
     if literal is not None:

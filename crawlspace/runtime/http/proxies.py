@@ -173,7 +173,7 @@ def refusal(request: Request, status: int, *, reported: str | None = None) -> st
         return f"the proxy {proxy} ({where}) does not reach {site}{reported}: see whether its machine does, or have the site requested directly"
     if not status:
         return f"the proxy {proxy} does not answer as one: correct {where}"
-    return f"the proxy {proxy} ({where}) refuses what is asked of {site}{reported}: have it allow the site, or have the site requested directly"
+    return f"the proxy {proxy} ({where}) refuses requests to {site}{reported}: have it allow the site, or have the site requested directly"
 
 
 def _of_socks(request: Request, code: int) -> str:

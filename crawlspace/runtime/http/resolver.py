@@ -75,7 +75,7 @@ class HostNames:
         size = max(0, settings.getint("DNSCACHE_SIZE")) if settings.getbool("DNSCACHE_ENABLED") else 0
         return cls(reactor, cache_size=size, timeout_s=settings.getfloat("DNS_TIMEOUT"))
 
-    def ask(self, host: str, callback: Callable[[Answer], None]) -> None:
+    def look_up(self, host: str, callback: Callable[[Answer], None]) -> None:
         """Have `callback` called with the answer: at once if it is cached."""
         now = self.reactor.seconds()
         known = self.cached(host)
@@ -113,7 +113,7 @@ class HostNames:
     async def answer(self, host: str) -> Answer:
         """Return the answer for a host, after looking it up if it is not cached."""
         found: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.ask(host, lambda answer: None if found.done() else found.set_result(answer))
+        self.look_up(host, lambda answer: None if found.done() else found.set_result(answer))
         return await found
 
     def _answered(self, answer: Answer, host: str, waiting: list[Deferred[Answer]], since: float) -> None:
@@ -151,7 +151,7 @@ class LoopNames:
 def as_in_urls(host: str) -> str | None:
     """Return a host as URLs in normal form and rules have it, an IPv6 address without brackets; None for what no URL has as its host.
 
-    A client asks for a host as it is spelt in a link: `127.1`, `0x7f.1`, `LOCALHOST`, `localhost.` or `0:0:0:0:0:0:0:1`.
+    A client looks up a host as it is spelt in a link: `127.1`, `0x7f.1`, `LOCALHOST`, `localhost.` or `0:0:0:0:0:0:0:1`.
     """
     if _PLAIN.fullmatch(host):
         return host
@@ -181,7 +181,7 @@ class _Resolution:
 
 @implementer(IHostnameResolver)
 class GuardedResolver:
-    """Twisted's name resolver. Where it is not known which crawl asks, an address is returned only if every guard allows it."""
+    """Twisted's name resolver. If the crawl is unknown, an address is returned only if every guard allows it."""
 
     def __init__(self, names: HostNames | LoopNames, *, of_process: GuardedResolver | None = None) -> None:
         """`of_process`: the resolver of the process, which clients without a crawl use."""
@@ -237,7 +237,7 @@ class GuardedResolver:
         """Why no address of the host was allowed at the last look-up, if that was so."""
         refused = self._refused.get((host, port))
         if refused is None and self._errors.get(host) is None and self._of_process is not None:
-            return self._of_process.why_refused(host, port)  # asked by a download handler in the place of ours
+            return self._of_process.why_refused(host, port)  # called by a download handler that replaces ours
         return refused
 
     def does_not_exist(self, host: str) -> bool:
@@ -266,7 +266,7 @@ class GuardedResolver:
         resolution = _Resolution(hostName)
         resolutionReceiver.resolutionBegan(resolution)
         assert isinstance(self._names, HostNames)
-        self._names.ask(hostName, lambda answer: self._tell(resolutionReceiver, hostName, portNumber, answer))
+        self._names.look_up(hostName, lambda answer: self._tell(resolutionReceiver, hostName, portNumber, answer))
         return resolution
 
     def _tell(self, receiver: Any, host: str, port: int, answer: Answer) -> None:

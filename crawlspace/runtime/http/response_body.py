@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def is_heard(manager: SignalManager, signal: object) -> bool:
-    """Return whether somebody may listen to a signal. To send one takes ten times as long, and a body comes in many parts."""
+    """Return whether a signal may have receivers. Sending one takes ten times as long, and a body comes in many parts."""
     connections: Mapping[int, Container[object]] = dispatcher.connections
     for key in (id(manager.sender), _ANYONE):
         receivers = connections.get(key, ())

@@ -33,7 +33,7 @@ class SendingTimes:
 
 
 class SecondAttempts:
-    """Which requests have had their one retry. A request is known by the id of its URL, or by the site whose robots.txt it asks for.
+    """Which requests have had their one retry. A request is known by the id of its URL, or by the site of its robots.txt.
 
     Servers close a kept connection after some time or some number of requests, often without saying so beforehand, maybe at the moment
     when a request is written to it. That is not counted as a failure, once: the URL is leased once more, after the site's delay.

@@ -48,7 +48,7 @@ class TlsOptions:
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> TlsOptions:
-        """Return the options that Scrapy's settings ask for. Raises SettingError for a value that they cannot have."""
+        """Return the options by Scrapy's settings. Raises SettingError for an invalid value."""
         least, most = (_version(settings, name) for name in ("DOWNLOAD_TLS_MIN_VERSION", "DOWNLOAD_TLS_MAX_VERSION"))
         method = str(settings["DOWNLOADER_CLIENT_TLS_METHOD"] or "TLS")
         if least is None and most is None and method in _VERSIONS:

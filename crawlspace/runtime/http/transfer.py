@@ -16,7 +16,7 @@ import pycurl
 from scrapy.exceptions import CannotResolveHostError
 from scrapy.http import Headers
 
-from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, NotAsked
+from crawlspace.runtime.http.errors import HeadersTooLarge, KeptConnectionClosed, NotSent
 from crawlspace.text import printable
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class RequestOrigin(NamedTuple):
 class Permission(NamedTuple):
     """When requests may be sent, and who notes that one is.
 
-    `owned_for_s` returns for how long a site is still this worker's: a request to a site that is not is not sent, and fails with NotAsked;
+    `owned_for_s` returns for how long a site is still this worker's: a request to a site that is not is not sent, and fails with NotSent;
     neither is one of an earlier `incarnation` of the worker.
 
     The system must not send the data after that time either: in a network failure it repeats the sending, and the site would get the
@@ -192,7 +192,7 @@ class Transfer:
         self.is_reused = False
         self.has_status_line = False
         self.wants_certificate = False
-        """The server has asked for one, as far as its handshake was traced (pycurl.VERBOSE)."""
+        """Whether the server has requested one, as far as its handshake was traced (pycurl.VERBOSE)."""
         self.is_shared = False
         """Its connection carries several requests at a time (HTTP/2)."""
         self._socket = -1
@@ -279,7 +279,7 @@ class Transfer:
         self._connection = connection
         owned_for_s = self._owned_for_s()
         if not owned_for_s:
-            self.error = NotAsked()
+            self.error = NotSent()
             return False
         if not self._is_allowed(connection[0]):
             return False

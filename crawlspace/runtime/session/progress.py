@@ -129,7 +129,7 @@ class Progress:
         logger.info("%s: nothing to fetch until %s: %s %s%s", name, f"{at:%H:%M:%S}", wait.site, wait.why, others)
 
     def _collect_stats(self, reason: str) -> None:
-        """Scrapy's stats, for whoever reads them (scrapyd, monitors): those of its CoreStats, and ours (docs/stats.md)."""
+        """Scrapy's stats, for their readers (scrapyd, monitors): those of its CoreStats, and ours (docs/stats.md)."""
         stats = self._crawler.stats
         progress = self._session.progress
         finished = datetime.now(tz=UTC)

@@ -93,7 +93,7 @@ def _wait_for_batch(opened: OpenStore, index: Sink, display: ProgressDisplay) ->
     while opened.store.backlog(index.name) and stored_mark(opened.store, index.name) == before:
         try:
             with opened.alone(index.name, place_of(index)):
-                return  # nobody sends, and whoever does next knows of the new index
+                return  # no process sends, and the next sender knows the new index
         except StoreLocked:
             display("waiting for the crawl to send")
             Event().wait(PAUSE_S)

@@ -18,7 +18,7 @@ from crawlspace.crawl.commits import OneByOne
 from crawlspace.crawl.engine import Engine
 from crawlspace.crawl.run import RunCounters
 from crawlspace.crawl.sinks.deliveries import Deliveries
-from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S, ServerThread
+from crawlspace.distributed.background import MAX_WAIT_WHEN_DONE_S, MAX_WAIT_WHEN_STOPPED_S, ServerThread
 from crawlspace.distributed.prefetch import HEARTBEAT_S, OtherRequests, Prefetch
 from crawlspace.distributed.start_key import StartKey, admitted
 from crawlspace.errors import CrawlspaceError, StoreAway, StoreError, StoreFull
@@ -100,7 +100,7 @@ class Sharing:
         self._loop = create_looping_call(self._tick)
         self._loop.start(TICK_S, now=True)
 
-    # --- what the scheduler and the download handler ask -----------------------------------------------------------
+    # --- for the scheduler and the download handler ----------------------------------------------------------------
 
     @property
     def is_over(self) -> bool:
@@ -123,7 +123,7 @@ class Sharing:
         """Return how often this worker has expired."""
         return self._prefetch.incarnation
 
-    # --- what prefetching asks of the crawl --------------------------------------------------------------------------
+    # --- for Prefetch ------------------------------------------------------------------------------------------------
 
     @property
     def frontier(self) -> Frontier:
@@ -180,7 +180,7 @@ class Sharing:
 
     def hurry(self) -> None:
         """Wait for an unreachable server only a little longer from now on, because the crawl ends."""
-        self._background.hurry(PATIENCE_WHEN_DONE_S if self.is_over else PATIENCE_AT_THE_END_S)
+        self._background.hurry(MAX_WAIT_WHEN_DONE_S if self.is_over else MAX_WAIT_WHEN_STOPPED_S)
         self._shared.store.server.tries_again = self._background.tries_again
 
     def settle(self) -> None:

@@ -1,4 +1,4 @@
-"""The sinks of a collection beside those of its settings: former ones, which keep their place, and new ones, which lack all documents."""
+"""The sinks of a collection besides those of its settings: former ones, which keep their orders, and new ones, which lack all documents."""
 
 from __future__ import annotations
 

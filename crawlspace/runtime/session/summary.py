@@ -272,7 +272,7 @@ logger = logging.getLogger(__name__)
 
 _STDERR = 2
 _GRACE_S = 5
-"""Until what does not end when it is asked to is killed."""
+"""Time after which a process that ignores the request to end is killed."""
 
 
 def run_finish_command(command: FinishCommand, summary: str, *, collection: str) -> None:

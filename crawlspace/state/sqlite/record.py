@@ -211,11 +211,11 @@ class _Batch:
         checksum, canonical = new.checksum, new.canonical
         if checksum is not None and change.document is None:
             checksum, canonical = row.checksum, row.canonical
-        apart = stored_checksum(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
-        if apart != checksum:
-            row.has_left_group = row.has_left_group or apart is not None
-            checksum, canonical = apart, NO_PAGE
-            if apart is None and new.held is Held.MANY:
+        group_checksum = stored_checksum(new, checksum, indexed=bool(row.old_indexed), new=change.document is not None)
+        if group_checksum != checksum:
+            row.has_left_group = row.has_left_group or group_checksum is not None
+            checksum, canonical = group_checksum, NO_PAGE
+            if group_checksum is None and new.held is Held.MANY:
                 new = structs.replace(new, held=None)  # a duplicate: it has nothing in the index
         elif checksum == held_checksum(row.id):
             canonical = NO_PAGE

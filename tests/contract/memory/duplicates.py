@@ -109,15 +109,15 @@ class MemoryDuplicates:
         held = change.state.held
         if checksum is not None and change.document is None:
             checksum, canonical = old.checksum, old.canonical
-        apart = stored_checksum(
+        group_checksum = stored_checksum(
             change.state,
             checksum,
             indexed=self._before(old.id).representative == old.id,
             new=change.document is not None,
         )
-        if apart != checksum:
-            checksum, canonical = apart, NO_PAGE
-            if apart is not None:
+        if group_checksum != checksum:
+            checksum, canonical = group_checksum, NO_PAGE
+            if group_checksum is not None:
                 before.left_group.add(old.id)
             elif held is Held.MANY:
                 held = None  # a duplicate: it has nothing in the index

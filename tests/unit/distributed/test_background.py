@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from crawlspace.distributed import background as module
-from crawlspace.distributed.background import PATIENCE_AT_THE_END_S, PATIENCE_WHEN_DONE_S, ServerThread
+from crawlspace.distributed.background import MAX_WAIT_WHEN_DONE_S, MAX_WAIT_WHEN_STOPPED_S, ServerThread
 from crawlspace.errors import StoreAway, StoreError, StoreFull
 
 
@@ -79,7 +79,7 @@ def test_at_the_end_it_is_waited_for_once_and_not_by_each_call(server: Server) -
     for name in "abc":
         crawl.do(name)
     crawl.thread.finish()
-    assert server.now - PATIENCE_AT_THE_END_S < 4, "the last try began before the patience was over"
+    assert server.now - MAX_WAIT_WHEN_STOPPED_S < 4, "the last try began before the patience was over"
     assert set(server.calls) == {"a"}
     assert [type(error) for error in crawl.failed] == [StoreAway] * 3
     assert not crawl.done
@@ -100,7 +100,7 @@ def test_at_the_end_a_full_server_still_gets_calls_that_need_no_memory(server: S
     crawl = Crawl(server)
     asyncio.run(crawl.begin())
     crawl.thread.hurry()
-    server.now = PATIENCE_AT_THE_END_S
+    server.now = MAX_WAIT_WHEN_STOPPED_S
     server.failures = iter([StoreFull("Redis is full")])
     for name in "ab":
         crawl.do(name)
@@ -115,7 +115,7 @@ def test_calls_on_the_thread_of_a_crawl_that_ends_are_repeated_until_one_absence
     thread.hurry()
     server.now = 200.0
     assert thread.tries_again(200.0)
-    server.now += PATIENCE_AT_THE_END_S - 1
+    server.now += MAX_WAIT_WHEN_STOPPED_S - 1
     assert thread.tries_again(200.0)
     assert thread.tries_again(server.now), "another absence"
     server.now += 1
@@ -126,7 +126,7 @@ def test_calls_on_the_thread_of_a_crawl_that_ends_are_repeated_until_one_absence
 
 def test_a_crawl_that_is_done_waits_longer(server: Server) -> None:
     thread = ServerThread()
-    thread.hurry(PATIENCE_WHEN_DONE_S)
-    server.now = PATIENCE_WHEN_DONE_S - 1
+    thread.hurry(MAX_WAIT_WHEN_DONE_S)
+    server.now = MAX_WAIT_WHEN_DONE_S - 1
     assert thread.tries_again(0.0)
     thread.finish()

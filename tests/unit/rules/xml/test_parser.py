@@ -192,7 +192,7 @@ def test_an_export_is_read_as_it_is() -> None:
     assert shown(rule.condition) == "url prefix http://www.example.com/ none"
     assert rule.ref.text == "Atom url prefix http://www.example.com/ none literal: Index, Follow, Accept"
     assert (rule.ref.line, rule.group, rule.key) == (7, "example", "auto")
-    assert [one[:3] for one in rules.beside] == [(4, 5, "Root"), (5, 5, "KeyValue"), (15, 5, "Fetcher")]
+    assert [one[:3] for one in rules.siblings] == [(4, 5, "Root"), (5, 5, "KeyValue"), (15, 5, "Fetcher")]
     assert [one[:4] for one in rules.around] == [
         (3, 3, "Crawler", (("name", "web"), ("nthreads", "10"))),
         (2, 1, "CrawlConfig", ()),
@@ -224,7 +224,7 @@ def test_a_file_holds(text: str, groups: list[tuple[str, str]]) -> None:
 
 def test_what_is_passed_over_is_listed_once_for_its_topmost_element() -> None:
     text = f"<CrawlConfig><a><b/><Rules>{RULE}</Rules><c><Rules2/><d/></c></a>\n<Crawler name='x'><e/></Crawler><f>x</f></CrawlConfig>"
-    assert [(one.line, one.element) for one in read(text).beside] == [(1, "b"), (1, "c"), (2, "Crawler"), (2, "f")]
+    assert [(one.line, one.element) for one in read(text).siblings] == [(1, "b"), (1, "c"), (2, "Crawler"), (2, "f")]
 
 
 ENCODED = [
@@ -332,11 +332,11 @@ NARROWER: list[tuple[str, str, str, dict[str, object], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("attributes", "beside", "rules", "settings", "refused"), NARROWER)
+@pytest.mark.parametrize(("attributes", "siblings", "rules", "settings", "refused"), NARROWER)
 def test_what_narrows_the_crawl_space_stops_the_start(
-    tmp_path: Path, attributes: str, beside: str, rules: str, settings: dict[str, object], refused: list[str]
+    tmp_path: Path, attributes: str, siblings: str, rules: str, settings: dict[str, object], refused: list[str]
 ) -> None:
-    folder = collection(tmp_path, f"<CrawlConfig>\n<Crawler {attributes}>{beside}{RULES}</Crawler></CrawlConfig>", rules)
+    folder = collection(tmp_path, f"<CrawlConfig>\n<Crawler {attributes}>{siblings}{RULES}</Crawler></CrawlConfig>", rules)
     values = {**DEFAULTS, "CRAWLSPACE_COLLECTIONS_DIR": str(tmp_path), **settings}
     mistakes: list[Mistake] = []
     try:

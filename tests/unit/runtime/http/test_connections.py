@@ -18,7 +18,7 @@ from crawlspace.decision import Reason
 from crawlspace.runtime.components.requests import STATE, request_id
 from crawlspace.runtime.http import transfer as module
 from crawlspace.runtime.http.causes import Cause
-from crawlspace.runtime.http.errors import AnswerFailed, KeptConnectionClosed, NotAsked
+from crawlspace.runtime.http.errors import AnswerFailed, KeptConnectionClosed, NotSent
 from tests.unit.runtime.http.fetching import END, OK, PAGE, RESET, WAIT, Answer, crawling, loopback
 from tests.unit.runtime.http.look_ups import answer_look_ups
 
@@ -227,12 +227,12 @@ async def test_a_proxy_of_the_environment_is_not_for_us_to_choose(monkeypatch: p
 async def test_a_site_that_may_be_another_workers_gets_no_request() -> None:
     async with loopback([PAGE], with_session=True) as (server, crawl):
         crawl.owned_for_s = 0.0
-        with pytest.raises(NotAsked):
+        with pytest.raises(NotSent):
             await crawl.fetch_page(server.url())
         crawl.owned_for_s = 9.0
         await crawl.fetch_page(server.url())
         crawl.owned_for_s = 0.0
-        with pytest.raises(NotAsked):  # nor on the kept connection
+        with pytest.raises(NotSent):  # nor on the kept connection
             await crawl.fetch_page(server.url())
         assert len(server.requests) == 1
         crawl.owned_for_s = 9.0
@@ -254,7 +254,7 @@ async def test_what_was_begun_before_others_had_the_site_is_not_sent_when_it_is_
 
         monkeypatch.setattr(crawl.resolver, "cached", lambda *_, **__: None)
         monkeypatch.setattr(crawl.resolver, "addresses", lose_all)
-        with pytest.raises(NotAsked):
+        with pytest.raises(NotSent):
             await crawl.fetch_page(server.url())
         monkeypatch.setattr(crawl.resolver, "addresses", look_up)
         await crawl.fetch_page(server.url())

@@ -50,16 +50,16 @@ class World:
         reactor: Any = self.reactor
         self.names = HostNames(reactor, cache_size=cache_size, timeout_s=TIMEOUT_S)
 
-    def ask(self, question: str, host: str = "a.example") -> None:
-        self.names.ask(host, lambda answer: self.received.update({question: answer}))
+    def look_up(self, question: str, host: str = "a.example") -> None:
+        self.names.look_up(host, lambda answer: self.received.update({question: answer}))
 
 
 @pytest.mark.parametrize("cache_size", [0, 10])
 def test_questions_in_the_meantime_get_the_same_answer(cache_size: int) -> None:
     world = World(cache_size)
     for number in range(8):
-        world.ask(str(number))
-    world.ask("other", "b.example")
+        world.look_up(str(number))
+    world.look_up("other", "b.example")
     assert (world.reactor.asked, world.received) == (["a.example", "b.example"], {})
     world.reactor.answer(0, FOUND)
     assert world.received == {str(number): Answer(FOUND) for number in range(8)}
@@ -67,33 +67,33 @@ def test_questions_in_the_meantime_get_the_same_answer(cache_size: int) -> None:
 
 def test_a_failure_is_the_answer_to_all_too() -> None:
     world = World()
-    world.ask("first")
-    world.ask("second")
+    world.look_up("first")
+    world.look_up("second")
     world.reactor.answer(0, BUSY)
     assert world.received == {"first": NO_ANSWER, "second": NO_ANSWER}
 
 
 def test_each_question_waits_its_own_time() -> None:
     world = World()
-    world.ask("first")
+    world.look_up("first")
     world.reactor.advance(TIMEOUT_S - 1)
-    world.ask("second")
+    world.look_up("second")
     world.reactor.advance(1)
     assert world.received == {"first": NO_ANSWER}
     world.reactor.advance(TIMEOUT_S - 2)
     world.reactor.answer(0, FOUND)
     assert world.received == {"first": NO_ANSWER, "second": Answer(FOUND)}
     assert world.reactor.asked == ["a.example"]
-    world.ask("third")
+    world.look_up("third")
     assert world.received["third"] == Answer(FOUND), "the answer is kept, and not what the first one got"
     assert world.reactor.getDelayedCalls() == []
 
 
 def test_nobody_waits_for_a_thread_that_hangs() -> None:
     world = World(0)
-    world.ask("first")
+    world.look_up("first")
     world.reactor.advance(TIMEOUT_S)
-    world.ask("second")
+    world.look_up("second")
     assert world.reactor.asked == ["a.example", "a.example"]
     world.reactor.answer(0, FOUND)
     assert world.received == {"first": NO_ANSWER}, "too late for the first; the second has a thread of its own"
@@ -103,12 +103,12 @@ def test_nobody_waits_for_a_thread_that_hangs() -> None:
 
 def test_an_answer_that_comes_too_late_replaces_no_later_one() -> None:
     world = World()
-    world.ask("first")
+    world.look_up("first")
     world.reactor.advance(max(TIMEOUT_S, HostNames.no_answer_ttl_s))
-    world.ask("second")
+    world.look_up("second")
     world.reactor.answer(1, FOUND)
     world.reactor.answer(0, BUSY)
-    world.ask("third")
+    world.look_up("third")
     assert world.received == {"first": NO_ANSWER, "second": Answer(FOUND), "third": Answer(FOUND)}
 
 
@@ -119,9 +119,9 @@ def test_one_that_fails_over_its_answer_leaves_the_others_theirs() -> None:
     def fail(answer: Answer) -> None:
         raise ValueError
 
-    world.names.ask("a.example", fail)
+    world.names.look_up("a.example", fail)
     world.names._in_flight["a.example"][0].addErrback(failed.append)
-    world.ask("second")
+    world.look_up("second")
     world.reactor.answer(0, FOUND)
     assert world.received == {"second": Answer(FOUND)}
     assert len(failed) == 1

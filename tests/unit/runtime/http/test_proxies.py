@@ -125,7 +125,7 @@ async def test_socks(tmp_path: Path, kind: str, *, is_secure: bool) -> None:
 
 REFUSALS = [
     # log-in that the proxy wants, log-in that is sent, what the proxy answers, what is told
-    (None,                  "",    2, "refuses what is asked of"),
+    (None,                  "",    2, "refuses requests to"),
     (None,                  "",    5, "(connection refused)"),
     (None,                  "",    4, "(no route to the host, or no such host)"),
     ((b"crawler", b"x"),    LOGIN, 0, "asks for a log-in: set or correct the user and password of CRAWLSPACE_PROXY"),
@@ -244,7 +244,7 @@ FAILURES: list[tuple[str, BaseException, Reached, str | None]] = [
     (HTTPS, AnswerFailed(Cause.CLOSED),          NOWHERE,     CONNECTION.format("the connection was lost")),
     (HTTPS, AnswerFailed(Cause.CLOSED),          AT_PROXY,    CONNECTION.format("the connection was lost")),
     (HTTPS, FAILED,                              tunnel(407), "asks for a log-in (407): set or correct the user and password of CRAWLSPACE_PROXY"),
-    (HTTPS, FAILED,                              tunnel(403), "(CRAWLSPACE_PROXY) refuses what is asked of a.example (403): have it allow the site"),
+    (HTTPS, FAILED,                              tunnel(403), "(CRAWLSPACE_PROXY) refuses requests to a.example (403): have it allow the site"),
     (HTTPS, FAILED,                              tunnel(504), "(CRAWLSPACE_PROXY) does not reach a.example (504)"),
     (HTTPS, AnswerFailed(Cause.NO_HTTP),         AT_PROXY,    "does not answer as one: correct CRAWLSPACE_PROXY"),
     (HTTPS, AnswerFailed(Cause.RESET),           AT_SITE,     CUT),
@@ -252,7 +252,7 @@ FAILURES: list[tuple[str, BaseException, Reached, str | None]] = [
     (HTTP,  AnswerFailed(Cause.CLOSED),          AT_PROXY,    CUT),
     (HTTP,  FAILED,                              socks(33),   "asks for a log-in: set or correct the user and password of CRAWLSPACE_PROXY"),
     (HTTP,  FAILED,                              socks(19),   "(CRAWLSPACE_PROXY) does not reach a.example (connection refused)"),
-    (HTTP,  FAILED,                              socks(23),   "(CRAWLSPACE_PROXY) refuses what is asked of a.example: have it allow the site"),
+    (HTTP,  FAILED,                              socks(23),   "(CRAWLSPACE_PROXY) refuses requests to a.example: have it allow the site"),
     (HTTP,  FAILED,                              socks(2),    "does not answer as one: correct CRAWLSPACE_PROXY"),
     (HTTPS, AnswerFailed(Cause.NO_HTTP),         AT_SITE,     None),
     (HTTPS, AnswerFailed(Cause.EXPIRED),         AT_SITE,     None),

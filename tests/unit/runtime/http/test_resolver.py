@@ -165,7 +165,7 @@ def test_an_invalid_name_is_refused_before_any_look_up(name: str) -> None:
     """By Python itself, whose look-up is not replaced here."""
     reactor: Any = Reactor()
     answers: list[Answer] = []
-    HostNames(reactor, cache_size=10, timeout_s=5).ask(name, answers.append)
+    HostNames(reactor, cache_size=10, timeout_s=5).look_up(name, answers.append)
     assert answers == [Answer([], socket.EAI_NONAME)]
 
 
