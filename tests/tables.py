@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from crawlspace.config.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
 from crawlspace.outcome import OutcomeKind
+from crawlspace.runtime.components.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
 from crawlspace.settings import (
     ArchiveSection,
     BoundsSection,

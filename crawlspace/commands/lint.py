@@ -17,8 +17,8 @@ from crawlspace.lint.collections import CollectionHosts, collection_hosts, lint_
 from crawlspace.lint.finding import Finding, bounded, findings_of
 from crawlspace.runtime.components.command import CollectionCommand, exactly_one, print_json
 from crawlspace.runtime.components.loader import CollectionLoader, collection_settings, default_values, settings_and_faults
+from crawlspace.runtime.components.scrapy_effects import without_effect
 from crawlspace.runtime.components.setting_kinds import faults
-from crawlspace.runtime.components.without_effect import without_effect
 from crawlspace.runtime.session.paths import collection_paths
 from crawlspace.state.store import Store
 

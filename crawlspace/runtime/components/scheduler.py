@@ -31,8 +31,8 @@ from crawlspace.runtime.components.own_requests import MOST, RepeatedRequests
 from crawlspace.runtime.components.requests import OWN, ROBOTS, STATE, page_request, robots_request
 from crawlspace.runtime.components.responses import lost
 from crawlspace.runtime.components.robots import PATIENCE_S, RobotsSlots
+from crawlspace.runtime.components.scrapy_effects import sentences, without_effect
 from crawlspace.runtime.components.scrapy_internals import is_busy, wake
-from crawlspace.runtime.components.without_effect import sentences, without_effect
 from crawlspace.runtime.session.session import Session
 from crawlspace.text import printable, quoted
 

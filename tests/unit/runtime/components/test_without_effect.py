@@ -9,7 +9,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawlspace import settings as defaults
-from crawlspace.runtime.components.without_effect import without_effect
+from crawlspace.runtime.components.scrapy_effects import without_effect
 from spiders.collection import CollectionSpider
 
 Places = list[tuple[str, int, str]]

@@ -10,7 +10,14 @@ import pytest
 import scrapy
 from scrapy.settings import default_settings
 
-from crawlspace.config.scrapy_effects import AS_IN_SCRAPY, KNOWN, OF_COMPONENTS, OF_THE_PROCESS, WITH_DIFFERENCES, WITHOUT_EFFECT
+from crawlspace.runtime.components.scrapy_effects import (
+    AS_IN_SCRAPY,
+    KNOWN,
+    OF_COMPONENTS,
+    OF_THE_PROCESS,
+    WITH_DIFFERENCES,
+    WITHOUT_EFFECT,
+)
 from tests.conftest import assert_same
 
 _READ = re.compile(r'settings(?:\.get\w*\(|\[)\s*"([A-Z0-9_]+)"')
