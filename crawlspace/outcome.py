@@ -1,4 +1,4 @@
-"""The result of one fetch, and what was sent and received for it."""
+"""The result of one fetch, with its request and response."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Outcome:
     restricts_others: bool = False
     """A 304 has robots directives that are not obeyed, or name another crawler (`crawl/commits.py`)."""
     exchange: Exchange | None = None
-    """What was sent, for the archive; None where there is none, or the response is not complete."""
+    """The exchange for the archive; None without an archive, or if the response is incomplete."""
     sent_ago_s: float = 0.0
     """Seconds since the request was sent, if known."""
     latency_s: float | None = None

@@ -1,4 +1,4 @@
-"""The sessions of log-ins: which one requests carry, and what it means when a page looks as if nobody were logged in.
+"""The sessions of log-ins: which one requests carry, and how a page that looks logged out is interpreted.
 
 Whether the session has ended or the page is not for this user is found out by one request to a page that was shown with a session before, and
 that is not shown without one (`pages_to_check`). If that page is shown, the session is alive, and the answer is about its own page alone. If
@@ -102,12 +102,12 @@ def is_readable(content: str, *, has_token: bool) -> bool:
 
 
 def mark_of(sent: Sequence[str], salt: str) -> str:
-    """Return a hash of all that is sent; nobody who can read it can guess a password by it."""
+    """Return a hash of all that is sent, which does not help to guess a password."""
     return hashlib.scrypt(msgspec.json.encode(sent), salt=bytes.fromhex(salt), n=SCRYPT_COST, r=8, p=1, dklen=16).hex()
 
 
 def kept_sessions(store: MetaStore) -> dict[str, KeptSession]:
-    """Return the sessions by their entries of CRAWLSPACE_SITES. What cannot be read is left out: somebody logs in again."""
+    """Return the sessions by their entries of CRAWLSPACE_SITES. Unreadable ones are left out, which causes a new log-in."""
     found = {}
     try:
         for pattern, one in msgspec.json.decode(store.get_meta(SESSIONS) or "{}", type=dict[str, msgspec.Raw]).items():
@@ -146,14 +146,14 @@ class Carried:
 
 
 class NextStep(Enum):
-    """What follows when a page looks as if nobody were logged in."""
+    """The reaction to a page that looks logged out."""
 
     AGAIN = "again"
     """It is to be requested once more, with the session that there is then."""
     OWN = "own"
-    """It is not for this user, whatever the session."""
+    """The page is not for this user, in any session."""
     LATER = "later"
-    """Whether it is, is to be seen later; nobody logs in for it now."""
+    """Undecided: it is checked later, without a log-in now."""
     REFUSED = "refused"
     """No log-in gives a session."""
 
@@ -164,7 +164,7 @@ class CheckPage:
 
     url: str
     is_private: bool = False
-    """Whether it is known that nobody sees it who is not logged in."""
+    """Whether the page is known to require a log-in."""
     session: int = 0
     """The number of the last session with which it was shown; 0: of none that is known."""
     is_named: bool = False
@@ -190,7 +190,7 @@ class _EntryState:
     public: Recent[str, str] = field(default_factory=lambda: Recent(_MOST_PUBLIC))
     """URLs of pages that are shown to everybody, so that no session is checked by them."""
     out: set[int | str] = field(default_factory=set)
-    """What has looked logged out since a page was shown last, _MOST_OUT at most."""
+    """Pages that have looked logged out since one was shown last, _MOST_OUT at most."""
     recent: tuple[int, ...] = ()
     """When the last log-ins succeeded that count, those of this process at least."""
 
@@ -240,7 +240,7 @@ class Sessions:
         number = max(0 if entry.carried is None else entry.carried.number, 0 if last is None else last.number) + 1
         expires = None if lasts_s is None else now + int(lasts_s)
         entry.unproven += 1
-        is_renewal = entry.carried is not None and not entry.is_lost  # its time is over: nobody has found it ended
+        is_renewal = entry.carried is not None and not entry.is_lost  # it has expired, and no page has shown it to be ended
         entry.recent = (*self._recent(entry, last), *(() if is_renewal else (now,)))[-MOST_LOGINS:]
         salt = token_bytes(16).hex()
         closed, mark = self._seal.closed(content), mark_of(access.sent(), salt)
@@ -279,7 +279,7 @@ class Sessions:
         return entry.carried is not None and entry.carried.number == number and entry.has_shown
 
     def is_current(self, access: SiteAccess, number: int) -> bool:
-        """Return whether requests carry that session, or would if nobody had sent one since."""
+        """Return whether requests carry that session, or would if none had been sent since."""
         entry = self._entry(access)
         return not entry.is_lost and (entry.carried is None or entry.carried.number == number)
 
@@ -333,7 +333,7 @@ class Sessions:
             out.add(page)
 
     def next_step(self, access: SiteAccess, page: int | str, number: int, *, is_alive: bool | None) -> NextStep:
-        """Return what follows for a page that looks as if a request with that session were not logged in.
+        """Return the reaction to a page that looks logged out for a request with that session.
 
         `is_alive`: whether the session is, as another page shows it; None: not known.
         """
@@ -390,7 +390,7 @@ class Sessions:
             if kept.mark != mark_of(access.sent(), kept.salt):
                 return False
             content = self._seal.opened(kept.content)
-        except SettingError:  # a secret that cannot be read any more: whoever logs in gets to know
+        except SettingError:  # a secret that cannot be read any more: the next log-in reports it
             return False
         is_proven = kept.unproven == 0
         for url in kept.pages:

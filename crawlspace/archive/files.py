@@ -207,7 +207,7 @@ class NewFile:
         return False
 
     def flush(self) -> None:
-        """Wait until what was written is on the disk."""
+        """Wait until all writes are on the disk."""
         os.fsync(self._fd)
 
     def write(self, parts: Iterable[bytes]) -> None:

@@ -86,7 +86,7 @@ class ArchiveWriter:
         return ticket
 
     def begin(self, *, patience_s: float) -> None:
-        """Write what was added, and wait that long at most."""
+        """Write added records, and wait for `patience_s` at most."""
         with self._changed:
             self._is_wanted = True
             self._changed.notify_all()

@@ -25,7 +25,7 @@ class Command(ImportCommand):
     summary = "Make collections of a crawl configuration of Exalead"
     explanation = (
         "Translate the crawlers of a crawl configuration of Exalead CloudView (CrawlConfig.xml), or a file with rules only, into collections "
-        "of ours: start_urls.txt, crawl.rules, rules.xml and settings.py, with the line that each entry comes from. What became of each "
+        "of ours: start_urls.txt, crawl.rules, rules.xml and settings.py, with the line that each entry comes from. The fate of each "
         "option is printed, one a line; then what `scrapy lint` finds in the new files. A collection that is there already and would change "
         "is left as it is, and the difference is printed. A collection's name is given where the file has one crawler, or to choose one of "
         "several by its name there; a file with rules only needs one. Exit status: 0 imported, or nothing to change, 1 an option has no "

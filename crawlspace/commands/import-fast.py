@@ -25,7 +25,7 @@ class Command(ImportCommand):
     explanation = (
         "Translate the collections of a crawl configuration of FAST's web crawler (CrawlerConfig, as `crawleradmin --getcollection` "
         "prints it) into collections of ours: start_urls.txt, crawl.rules, rules.xml and settings.py, with the line that each entry comes "
-        "from. What became of each option is printed, one a line; then what `scrapy lint` finds in the new files. A collection that is there "
+        "from. The fate of each option is printed, one a line; then what `scrapy lint` finds in the new files. A collection that is there "
         "already and would change is left as it is, and the difference is printed. Passwords become references to the environment. "
         "A collection's name is given where the file has one collection, or to choose one of several by its name there. Exit status: 0 imported, "
         "or nothing to change, 1 an option has no counterpart, or not yet, the collection is there and differs, the file cannot be read, or "

@@ -23,7 +23,7 @@ class Command(ImportCommand):
     explanation = (
         "Translate the master_config folder of a Web crawler of IBM (OmniFind, Content Analytics, Watson Content Analytics) into a "
         "collection: start_urls.txt, crawl.rules, global.rules where it has one, rules.xml and settings.py, with the lines that each entry "
-        "comes from. What became of each file and entry is printed; then what `scrapy lint` finds in the new files. A collection that is "
+        "comes from. The fate of each file and entry is printed; then what `scrapy lint` finds in the new files. A collection that is "
         "there already and would change is left as it is, and the difference is printed. Passwords and cookies become references to the "
         "environment. Without a name, the collection has that of the folder. Exit status: 0 imported, or nothing to change, 1 something "
         "has no counterpart, or not yet, the collection is there and differs, a file has a mistake or cannot be read, or lint finds an "
@@ -31,7 +31,7 @@ class Command(ImportCommand):
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--start-urls", metavar="FILE", help="the file with the start URLs, whatever its name")
+        parser.add_argument("--start-urls", metavar="FILE", help="the file with the start URLs, under any name")
         parser.add_argument(
             "--logged-out",
             metavar="SITE=TEXT",

@@ -24,12 +24,12 @@ class Command(CollectionCommand):
     explanation = (
         "Log in to a site as CRAWLSPACE_SITES has it, and request one page: its start URL, else its home page, or the URL given. Shows each "
         "step, without secrets, and what the page is like. Where a crawl has found the log-in refused and it is taken now, the next crawl, or "
-        "the one that is running, goes on with the site, and with the session that this has given. "
+        "the one that is running, continues with the site, and with this new session. "
         "Exit status: 0 taken; 1 refused or no answer, or the collection or its store has a fault; 2 wrong use."
     )
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--check", action="store_true", help="only show it: a crawl that waits goes on waiting")
+        parser.add_argument("--check", action="store_true", help="only show it: a crawl that waits keeps waiting")
         parser.add_argument("--json", action="store_true", help="print the answer for a program")
 
     def answer(self, args: Sequence[str], opts: argparse.Namespace) -> int:
@@ -75,7 +75,7 @@ class Command(CollectionCommand):
                     forget_waiting(opened.store, access.pattern)
                 if opened is not None and forget_refused(opened.store, access.pattern) and not opts.json:
                     who = "the running crawl" if opened.crawlers() else "the next crawl"
-                    print(f"             {who} goes on with the site")
+                    print(f"             {who} continues with the site")
         return 0 if is_taken else 1
 
 

@@ -28,7 +28,7 @@ class Command(CollectionCommand):
     def options(self, parser: argparse.ArgumentParser) -> None:
         what = parser.add_mutually_exclusive_group()
         what.add_argument("--fill", metavar="SINK", help="have the crawl send all documents to this sink, from the archive")
-        what.add_argument("--forget", metavar="SINK", help="drop what waits for a sink that the settings do not name any more")
+        what.add_argument("--forget", metavar="SINK", help="drop the orders of a sink that the settings do not name any more")
         what.add_argument("--parked", metavar="SINK", help="list the documents that this sink refuses, with the reason")
         what.add_argument("--json", action="store_true", help="print the numbers for a program")
 

@@ -138,7 +138,7 @@ _RULES = """\
 
 _RULES_XML = r"""<?xml version="1.0" encoding="UTF-8"?>
 <!--
-  What becomes of the URLs that crawl.rules lets in. Every rule is applied, in order, and a later one overrides what an earlier one set.
+  Actions for the URLs that crawl.rules admits. Every rule is applied, in order, and a later one overrides what an earlier one set.
   Without a rule a URL is crawled, its document indexed and its links followed. Take a rule out of its comment to have it.
   In a value, a backslash gives one of ^$.*+?[](){}| its meaning in a regular expression. See docs/rules_xml.md for the rest.
 -->

@@ -26,7 +26,7 @@ class ExtensionChoice:
     taken: tuple[str, ...] = ()
 
     def warnings(self) -> Iterator[str]:
-        """Yield what has no effect: what the built-in list has already, or has not, and what no URL has as its extension."""
+        """Yield entries without effect: already in the built-in list, missing from it, or impossible as an extension."""
         built_in = DEFAULT_EXCLUDED_EXTENSIONS
         for name in self.taken:
             if name not in built_in:

@@ -1,4 +1,4 @@
-"""Read when known pages are fetched again: by their age, in cycles, by a schedule; and what becomes of those that fail or are orphans."""
+"""Read when known pages are fetched again: by age, in cycles, by a schedule; and how failed pages and orphans are treated."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from crawlspace.text import quoted, without_credentials
 
 SINKS = "CRAWLSPACE_SINKS"
 EMBEDDED = "embedded"
-"""The name of the embedded index in the outbox, whatever a user calls it: there is one at most."""
+"""The name of the embedded index in the outbox, independent of the user's name: there is one at most."""
 SQLITE = "sqlite"
 CLASSES: Mapping[str, str] = {
     SQLITE: "",
@@ -152,10 +152,10 @@ class SinkSettings:
     references: ReferenceSettings = ALL_WHOLE
     """Which documents are sent without their text."""
     exclusion: LoginExclusion | None = None
-    """What is left out of the sinks that leave documents out."""
+    """The documents left out of some sinks."""
 
     def exclusion_of(self, sink: str) -> LoginExclusion | None:
-        """Return what is left out of a sink; None for one that gets all documents."""
+        """Return the exclusion of a sink; None for one that gets all documents."""
         return self.exclusion if any(one.name == sink and one.excludes_logins for one in self.options) else None
 
     @property

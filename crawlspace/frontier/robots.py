@@ -35,7 +35,7 @@ hundredths. That is enough for about 2,000 rules, far more than sites have.
 MAX_REDIRECTS = 5
 MOMENT_S = 5.0
 NOT_REQUESTED_S = 3600.0
-"""A robots.txt just read is used for its first decision for at least this long, whatever its time to live."""
+"""Minimal time for which a robots.txt just read is used for its first decision, independent of its time to live."""
 ABSURD_S = 366 * 86_400
 """A longer delay between two requests is a mistake, and ignored."""
 RULES_MEMORY = 64 * 1024 * 1024

@@ -99,7 +99,7 @@ class ImportReport:
         yield f"{len(self._options):,} options: {', '.join(numbers)}"
 
 
-# --- What becomes of one option: settings to write, and the line of the report -------------------------------------
+# --- The translation of one option: settings to write, and the line of the report ----------------------------------
 
 _EXCLUDE_EXTENSIONS = "CRAWLSPACE_EXCLUDE_EXTENSIONS"
 _NO_EXTENSION = re.compile(r"[^\w+~-]")

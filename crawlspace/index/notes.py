@@ -83,7 +83,7 @@ def noted_server(written: str | None) -> Server | None:
 
 
 def noted_standstill(written: str | None) -> Standstill | None:
-    """Return the noted standstill; None if the sink accepts what it is sent."""
+    """Return the noted standstill; None if the sink accepts orders."""
     return _read(written, Standstill)
 
 

@@ -32,7 +32,7 @@ MAX_WAIT_S = 60.0
 MAX_FAULTS = 10
 """Maximal orders of one batch that are parked after unexpected errors. More than that is a failure of the sink."""
 
-LATER_VERSIONS = "it has later versions of what it is sent, which are sent again with larger ones"
+LATER_VERSIONS = "it has later versions of the documents, which are sent again with larger ones"
 
 
 class OrderSource(NoteStore, Protocol):

@@ -61,7 +61,7 @@ def _may_be_standard(atom: Atom, rule: ActionRule) -> bool:
 
 
 def _literal_backslash(rule: ActionRule) -> str:
-    """Return what becomes of backslashes in a literal value. It is read off the rule, for backslashes are not kept in URLs."""
+    """Return how backslashes in a literal value are treated, by the rule itself, because URLs have no backslashes."""
     if not _BEHIND_BACKSLASH.search(rule.ref.text.rpartition(" literal")[0]):
         return ""
     return (

@@ -149,7 +149,7 @@ def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pyt
         server.forget()
         demo.crawl("demo")
         assert server.paths() == []
-        assert demo.scrapy("login", "demo", server.netloc).succeeded().stdout.endswith("the next crawl goes on with the site\n")
+        assert demo.scrapy("login", "demo", server.netloc).succeeded().stdout.endswith("the next crawl continues with the site\n")
         demo.crawl("demo").succeeded()
         assert "/" in server.paths()
     assert_same(indexed(demo), ["/"])

@@ -260,7 +260,7 @@ def test_the_log_in_is_tried_by_a_command(project: MakeProject, monkeypatch: pyt
         )
         monkeypatch.setenv("WIKI_PASSWORD", PASSWORD)
         logins = door.logins
-        assert demo.scrapy("login", "demo", server.netloc).succeeded().stdout.endswith("the next crawl goes on with the site\n")
+        assert demo.scrapy("login", "demo", server.netloc).succeeded().stdout.endswith("the next crawl continues with the site\n")
         demo.crawl("demo").succeeded()
         assert door.logins == logins + 1  # the crawl goes on with the session of the command
         assert_same(indexed(demo), all_pages(3))

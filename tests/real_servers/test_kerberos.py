@@ -257,7 +257,7 @@ def test_a_log_in_that_fails_deletes_nothing(
     made.env = good
     person.fetch("crawler")
     if is_refused:
-        assert "the next crawl goes on with the site" in made.scrapy("login", "demo", url).succeeded().stdout
+        assert "the next crawl continues with the site" in made.scrapy("login", "demo", url).succeeded().stdout
     wiki.apache.answers()
     made.crawl("demo").succeeded()
     assert_same((answer.path for answer in wiki.apache.answers()), ["/index.html", *PAGES[1:]])

@@ -13,7 +13,7 @@ _ADVICE = {
     "index_closed_exception": "open the index again",
     "disk usage exceeded": "free space on the disks of the server",
     "read-only / allow delete": "free space on the disks of the server",
-    "read-only": "end that, and what waits is sent",
+    "read-only": "end that, and waiting orders are sent",
 }
 """What to do, by a part of the server's answer."""
 

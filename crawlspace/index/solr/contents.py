@@ -118,7 +118,7 @@ class SolrContents:
         return self._answered(await self._client.request("POST", f"/{self._index}/select", body=query), part)
 
     def _commit(self) -> None:
-        """Let searches find what was sent before."""
+        """Let searches find documents sent before."""
         self._answered(self._client.run(self._client.request("POST", f"/{self._index}/update", body=_SOFT_COMMIT)))
 
     def _answered(self, reply: Reply, part: str = "responseHeader") -> Mapping[str, object]:

@@ -1,6 +1,6 @@
 """Log-ins in a browser that is started for them, and ended after them; the cookies that it has then are the session.
 
-No error of Playwright is shown or chained: its message has what was filled in.
+No error of Playwright is shown or chained: its message contains the secrets that were filled in.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class BrowserLogIn:
                 await process.close()
         except BrowserError as error:
             raise LogInFailedError(str(error), refused=False) from error
-        except PlaywrightError:  # its message may have what was filled in
+        except PlaywrightError:  # its message may contain secrets
             raise LogInFailedError("the browser has ended", refused=False) from None
         finally:
             await proxy.close()

@@ -29,7 +29,7 @@ class Tried:
     title: str = ""
     failed: str = ""
     sign: str = ""
-    """Why the answer looks as if nobody were logged in."""
+    """Why the response looks logged out."""
     session: LoggedIn | None = None
     asks: tuple[str, ...] = ()
     """The schemes of log-ins that the answer asks for."""

@@ -37,7 +37,7 @@ class LogInFailedError(Exception):
 
 
 class LogInStoppedError(Exception):
-    """The crawl ends, and nobody waits for the log-in any more."""
+    """The crawl ends, and the log-in is not needed any more."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The only way out of a browser in which somebody logs in: a proxy on the loopback that connects to the hosts of the log-in, and to no other.
+"""The proxy of a browser that logs in: it listens on the loopback and connects to the hosts of the log-in only.
 
 A person has named these hosts, so address rules do not apply to them. What is refused or cannot be reached has no answer: the browser would
 show one as if it were the site's.

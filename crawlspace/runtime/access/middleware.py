@@ -1,4 +1,4 @@
-"""Sets the log-in and the headers that CRAWLSPACE_SITES has for a site, and sees where nobody is logged in."""
+"""Set the log-in and the headers of CRAWLSPACE_SITES for a site, and detect logged-out pages."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class SiteAccessMiddleware:
     def process_response(
         self, request: Request, response: Response
     ) -> Request | Response | Coroutine[Any, Any, Request | Response]:
-        """See whether a response was made for somebody who is not logged in. If the session has ended, the request is made once more."""
+        """Check whether a response looks logged out. If the session has ended, the request is repeated."""
         if response.status == HTTPStatus.UNAUTHORIZED or NONCE in request.meta:
             challenged = self._challenged(request, response)
             if challenged is not None:

@@ -1,4 +1,4 @@
-"""The pages of a log-in: where they lead, their forms as a browser sends them, and the signs that nobody is logged in.
+"""The pages of a log-in: their links, their forms as a browser sends them, and the signs of a logged-out page.
 
 Every page of a site may be its log-in page, so each is searched for the form of the log-in. A hostile page must not make that slow: only so
 many of its tags, texts and attributes make a tree (libxml2 needs a minute for a tag with 100,000 attributes).
@@ -211,7 +211,7 @@ def _bounded(html: str) -> Iterator[str]:
             yield f"<{name} {attributes}>"
 
 
-# --- signs that nobody is logged in -----------------------------------------------------------------------------------
+# --- signs of a logged-out page ---------------------------------------------------------------------------------------
 
 
 class LoggedOut:

@@ -1,4 +1,4 @@
-"""The browser: Chromium and the driver of Playwright, processes of their own that are measured, and ended as a whole."""
+"""The browser: Chromium and the driver of Playwright, as separate processes that are measured, and ended together."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class BrowserProcess:
 
     @staticmethod
     async def _undo(driver: asyncio.Future[Any], tree: ProcessTree) -> None:
-        """End what was started of a browser."""
+        """End the started processes of a browser."""
         tree.kill()
         with suppress(Exception):
             async with asyncio.timeout(CLOSE_S):
@@ -243,7 +243,7 @@ def _why(error: Exception) -> str:
 
 
 def without_complaint(work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-    """Begin something that nobody may wait for to its end: whatever it raises, is not logged.
+    """Start a task that may not be awaited: its errors are not logged.
 
     It must not be cancelled: when the browser ends, the driver's answers come as exceptions, and asyncio logs each that nobody has taken.
     """
@@ -253,7 +253,7 @@ def without_complaint(work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
 
 
 async def _quietly(work: Any) -> None:
-    """Wait for what ends something; whatever it raises, it has ended."""
+    """Wait for the end of a process, and ignore errors."""
     with suppress(Exception):
         async with asyncio.timeout(CLOSE_S):
             await asyncio.shield(without_complaint(work))

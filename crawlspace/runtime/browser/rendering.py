@@ -61,7 +61,7 @@ class RenderingMiddleware:
         return middleware
 
     def process_request(self, request: Request) -> None:
-        """Raise NotRenderedError for a page that would be fetched in vain, because there is no browser at present."""
+        """Raise NotRenderedError for a page that would be fetched without a browser to render it."""
         state = request.meta.get(STATE)
         if state is not None and self._browser.is_away and self._rendering.mode(state.url) is Render.ALWAYS:
             raise NotRenderedError(f"there is no browser at present: {self._browser.why_away}")

@@ -427,7 +427,7 @@ MOST_REQUESTS = 500
 MOST_REFUSED = 20
 """Hosts that are named."""
 QUIET_S, LONG_QUIET_S = 0.4, 3.0
-"""Nothing is under way for so long: the network is idle. The page has to rest for a tenth of a second more before it is read.
+"""Time without requests in flight after which the network is idle. The page has to rest for a tenth of a second more before it is read.
 
 It is the longer time while the browser has begun something that has not come to the proxy: it may be about to, or never come.
 """
@@ -440,7 +440,7 @@ class Loads:
     began: float = field(default_factory=monotonic)
     """On the monotonic clock, in seconds."""
     requests: int = 0
-    """Sent to servers: what was loaded for another page before is not among them."""
+    """Requests sent to servers, without resources loaded for another page before."""
     started: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     """Hosts, with why they may not be requested."""
@@ -501,7 +501,7 @@ class Loads:
         self._changed.set()
 
     async def idle(self) -> None:
-        """Wait until nothing has been under way for a moment, or all is over."""
+        """Wait until no request has been in flight for a moment, or the page is ended."""
         while not self.is_over:
             self._changed.clear()
             try:

@@ -239,7 +239,7 @@ class ImportCommand(CollectionCommand):
         parser.add_argument("--json", action="store_true", help="print the report for a program, one object for each collection")
 
     def write(self, name: str, imported: ImportedCollection, opts: argparse.Namespace) -> int:
-        """Write a collection where it is new, or may be overwritten; print what became of it. Return the exit status."""
+        """Write a collection if it is new, or may be overwritten; print the result. Return the exit status."""
         folder = Path(str(self.project_settings()["CRAWLSPACE_COLLECTIONS_DIR"])) / name
         is_new = not folder.exists()
         changed = "" if is_new else difference(folder, imported.files, imported.absent)
@@ -265,7 +265,7 @@ class ImportCommand(CollectionCommand):
         return 1 if imported.report.lost or differs or any(one.level == "error" for one in findings) else 0
 
     def _findings(self, name: str, files: Mapping[str, str]) -> list[Finding]:
-        """Return what lint finds in the files, in a folder of their own."""
+        """Return the findings of lint in the files, in a temporary folder."""
         with TemporaryDirectory(prefix="crawlspace-import-") as base:
             settings = self.project_settings().copy()
             settings.set("CRAWLSPACE_COLLECTIONS_DIR", base, priority="cmdline")
@@ -306,7 +306,7 @@ def _lines(
     done: str,
     opts: argparse.Namespace,
 ) -> Iterator[str]:
-    """Yield the answer for a person; `done` is what became of the folder, if it is as the file wants it."""
+    """Yield the answer for a user; `done` is the result for the folder, if it equals the import."""
     yield f"collection {name}:"
     yield from imported.report.lines()
     if opts.dry_run:

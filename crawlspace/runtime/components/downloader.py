@@ -21,7 +21,7 @@ class FrontierDownloader(Downloader):
     """Sends requests with the slot of the frontier at once, and others as Scrapy does."""
 
     def fetch(self, request: Request, spider: Spider | None = None) -> Deferred[Response | Request]:
-        """Send a request through the downloader middlewares; return what comes of it."""
+        """Send a request through the downloader middlewares; return the result."""
         if request.meta.get(self.DOWNLOAD_SLOT) != SLOT:
             return super().fetch(request)
         self.active.add(request)

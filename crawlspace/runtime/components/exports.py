@@ -124,7 +124,7 @@ class Exports(ExportHook, FeedExporter):
             self._failed(error)
 
     def _may_replace(self, slot: FeedSlot) -> bool:
-        """Return whether what was exported may take the place of the file of an earlier run."""
+        """Return whether the export may replace the file of an earlier run."""
         session: Session | None = getattr(self.crawler.spider, "session", None)
         if self.failure is not None or (session is not None and session.error is not None):
             return False
@@ -213,7 +213,7 @@ class FeedFile(FileFeedStorage):
         return deferred_from_coro(run_in_thread(self._new.put_in_place))
 
     def discard(self) -> None:
-        """Remove what was written; the file that was there stays."""
+        """Remove the export; the existing file stays."""
         if self._new is not None:
             self._new.discard()
 

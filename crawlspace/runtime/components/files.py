@@ -241,7 +241,7 @@ class FileProcesses:
         self._idle.clear()
         for process in self._ending:
             process.is_gone(within_s=END_S)
-        for folder in list(self._folders):  # what waits for them may not be continued any more
+        for folder in list(self._folders):  # tasks that wait for them may not be continued any more
             self._remove(folder)
 
     async def _ask(self, process: _Process, job: FileJob) -> FileContents:

@@ -22,12 +22,12 @@ from crawlspace.status import Status
 
 @dataclass(slots=True)
 class Fetched:
-    """The one item of a fetch. `item` is what goes on to the feeds: the document, or what a spider's own parsing made of it."""
+    """The one item of a fetch. `item` is passed to the feeds: the document, or the item of a spider's own parsing."""
 
     outcome: Outcome
     item: Any = None
     page: Page | None = None
-    """What was read from the response; the document has from it what the item leaves out."""
+    """The content of the response; the document takes from it the fields that the item leaves out."""
     body: bytes | None = None
     """Of the response, as are its type and the Last-Modified header; None where nothing of it was kept."""
     file: FileBody | None = None
@@ -82,7 +82,7 @@ def keep_out(fetched: Fetched) -> Fetched:
 
 
 def dropped(outcome: Outcome, *, why: str) -> Outcome:
-    """Return the outcome of a page whose document an item pipeline dropped: its links count, and what was indexed leaves."""
+    """Return the outcome of a page whose document an item pipeline dropped: its links count, and its indexed document is deleted."""
     return replace(
         outcome,
         kind=OutcomeKind.EXCLUDED,
@@ -123,7 +123,7 @@ _OWN_FIELDS = {field.name for field in fields(Document)} - {"fields", "duplicate
 
 
 def document_of(fetched: Fetched) -> Document:
-    """Return the item of a fetch, whatever its type, as a document.
+    """Return the item of a fetch, of any type, as a document.
 
     Fields of a document's names are its own, all others become its `fields`: text as it is, anything else as JSON. What is missing or
     empty of the document's own is taken from the page.

@@ -73,7 +73,7 @@ class CollectionLoader(SpiderLoader):
         return type("CollectionSpider", (generic,), {"name": spider_name, **of_the_file})
 
     def own_class(self, name: str) -> type[Spider] | None:
-        """Return the class in the project's spiders that has a name, whatever it derives from; None without one."""
+        """Return the class in the project's spiders with a name, whatever its base; None without one."""
         return self._spiders.get(name)
 
     def find_by_request(self, request: Request) -> builtins.list[str]:

@@ -31,7 +31,7 @@ class DefaultHeaders:
     """For pages and robots.txt of a collection. A redirect makes a request of its own, so that its target's host counts."""
 
     def __init__(self, headers: Mapping[str | bytes, object], hosts: CredentialHosts, *, through_proxies: bool) -> None:
-        """`through_proxies`: Scrapy takes Proxy-Authorization out of what goes through none."""
+        """`through_proxies`: Scrapy removes Proxy-Authorization from requests without a proxy."""
         named = [(name.decode("latin-1") if isinstance(name, bytes) else name, value) for name, value in headers.items()]
         secret = {
             name for name, _ in named if is_credential(name) and not (through_proxies and name.lower() == PROXY_AUTHORIZATION)

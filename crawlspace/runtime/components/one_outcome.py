@@ -111,7 +111,7 @@ def showing_items(parse: Callable[..., Any]) -> Callable[..., AsyncIterator[Any]
 
 
 async def with_record(response: Response, result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Yield what has come through the middlewares, and the record of the page with its item as they left it.
+    """Yield the output of the middlewares, and the record of the page with its item.
 
     The item is the one that the page gave, else the first, which has taken its place; others only go on to the feeds. Without one the
     page is kept out of the index. A request of the spider's own that they dropped has ended.

@@ -66,7 +66,7 @@ class OwnParsing:
         """By the id of the URL, while `parse()` runs."""
         self._warned: set[str] = set()
         self._waiting: set[OpenPage] = set()
-        """Pages that wait for requests of their own."""
+        """Pages that wait for their own requests."""
 
     @cached_property
     def _http_errors(self) -> HttpErrorMiddleware:
@@ -203,7 +203,7 @@ class OwnParsing:
         response: Response | None = None,
         raised: BaseException | None = None,
     ) -> AsyncIterator[Any]:
-        """Yield what is to go on of what the spider's code yields, and the page's outcome when that was its last request.
+        """Yield the results of the spider's code to be passed on, and the page's outcome after its last request.
 
         What is yielded for a response goes through spider middlewares; an errback has none.
         """
@@ -232,7 +232,7 @@ class OwnParsing:
             page.fault = page.fault or printable(str(error))
 
     def _taken(self, one: Any, page: OpenPage | None) -> Any:
-        """Process what was yielded; return what is passed on: a request, or an item that is not the page's document."""
+        """Process a result of the spider; return what is passed on: a request, or an item that is not the page's document."""
         if isinstance(one, Request):
             return self._taken_request(detached(one), page)
         if isinstance(one, Fetched):

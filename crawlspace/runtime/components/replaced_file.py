@@ -80,7 +80,7 @@ class ReplacedFile:
             self.file.close()
 
     def _keep_access(self, old: os.stat_result) -> None:
-        """Give the new content the owner and the mode of the old, whatever the umask."""
+        """Give the new content the owner and the mode of the old, independent of the umask."""
         if sys.platform != "win32":
             with suppress(PermissionError):  # the file of somebody else, which only root can make
                 os.chown(self._part, old.st_uid, old.st_gid)

@@ -43,13 +43,13 @@ _QUEUES = WithoutEffect("pending URLs wait in the store; CRAWLSPACE_SOURCE_WEIGH
 _ONCE = "a URL is fetched once a run because the store knows it; CRAWLSPACE_REFRESH_MIN and `scrapy recrawl` fetch it again"
 _META_REFRESH = "a meta refresh is a link like any other; METAREFRESH_ENABLED = False leaves all of them out"
 _REFERER = "no Referer is sent with pages, because a page has no single referrer; DEFAULT_REQUEST_HEADERS may set one"
-_EVERY_STATUS = "every status comes to parse() and ends as an outcome; CRAWLSPACE_HTTP_ERRORS sets what becomes of errors"
+_EVERY_STATUS = "every status comes to parse() and ends as an outcome; CRAWLSPACE_HTTP_ERRORS sets how errors are treated"
 
 WITHOUT_EFFECT: Mapping[str, WithoutEffect] = {
     "CONCURRENT_REQUESTS_PER_IP": WithoutEffect("CRAWLSPACE_SHARE_ADDRESS_DELAY has sites at one address share a delay", _OFF),
     "CRAWLSPIDER_FOLLOW_LINKS": WithoutEffect("rules.xml decides which links are followed", (True,)),
     "DEPTH_PRIORITY": WithoutEffect(
-        "what was found first is fetched first; CRAWLSPACE_SOURCE_WEIGHTS and rules.xml change that", _OFF
+        "URLs are fetched in the order of discovery; CRAWLSPACE_SOURCE_WEIGHTS and rules.xml change that", _OFF
     ),
     "DEPTH_STATS_VERBOSE": WithoutEffect("`scrapy urls NAME` has the link depth of each URL", _OFF),
     "DOWNLOADER_STATS": WithoutEffect("docs/stats.md lists the numbers of a run", (False, True)),
@@ -68,7 +68,7 @@ WITHOUT_EFFECT: Mapping[str, WithoutEffect] = {
     "METAREFRESH_MAXDELAY": WithoutEffect(_META_REFRESH),
     "META_COPY_WARN_SKIP_KEYS": WithoutEffect("requests of a collection inherit no meta", ([],)),
     "RANDOMIZE_DOWNLOAD_DELAY": WithoutEffect("a delay is kept as it is, without a random part", _OFF),
-    "REDIRECT_PRIORITY_ADJUST": WithoutEffect("targets of redirects are a source of their own in CRAWLSPACE_SOURCE_WEIGHTS"),
+    "REDIRECT_PRIORITY_ADJUST": WithoutEffect("targets of redirects are a separate source in CRAWLSPACE_SOURCE_WEIGHTS"),
     "REFERER_ENABLED": WithoutEffect(_REFERER, _OFF),
     "REFERRER_POLICIES": WithoutEffect(_REFERER, ({},)),
     "REFERRER_POLICY": WithoutEffect(_REFERER),

@@ -31,7 +31,7 @@ def exchange_of(request: Request, response: Response) -> Exchange:
 
 
 _PROTOCOLS = {"HTTP/1.0": "HTTP/1.0"}
-"""A record in WARC has the form of HTTP/1.1, also of what came by HTTP/2."""
+"""A record in WARC has the form of HTTP/1.1, even for HTTP/2."""
 
 
 @lru_cache(100)

@@ -1,4 +1,4 @@
-"""The words for a download that failed: one sentence for each cause, with what is known of it, whatever client downloads.
+"""Sentences for failed downloads: one for each cause, with its details, for any download client.
 
 The sentence is the detail of the error (`UrlState.detail`). An administrator must be able to tell from it whom to ask: the site, the one
 who runs the proxy, or the one who set this collection up.

@@ -1,4 +1,4 @@
-"""Sends requests by libcurl: which options each has, which addresses it is sent to, and what comes of it.
+"""Send requests by libcurl: the options of each, the addresses it is sent to, and its result.
 
 Names are looked up by our own resolver, and libcurl is given the addresses that the address rules allow: those are checked once more when
 a connection is made, and before a request is written to it.

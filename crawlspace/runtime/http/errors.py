@@ -1,7 +1,7 @@
 """Errors of a download that Scrapy has no class for. Scrapy's downloader is not imported here: that takes a tenth of a second.
 
 DownloadFailedError                  Scrapy's
-    AnswerFailed                     what is known of it is its `cause`
+    AnswerFailed                     its `cause` has the details
         KeptConnectionClosed
         HeadersTooLarge
     ProxyFailed

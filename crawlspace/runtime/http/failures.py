@@ -1,4 +1,4 @@
-"""What a failed download means: one exception, one status code, one kind of outcome, and a sentence with what is known of it.
+"""The meaning of a failed download: one exception, one status code, one kind of outcome, and a sentence with details.
 
 A project may have another download handler for a scheme. Of its exceptions those of Scrapy's public classes are known.
 """

@@ -1,6 +1,6 @@
 """The body of a file while it comes: in memory up to a size, then on disk, so that a large file costs no memory.
 
-What the headers say decides whether a response may be a file; what comes decides the rest. A body that is compressed for the transfer is
+The headers decide whether a response may be a file; the body decides the rest. A body that is compressed for the transfer is
 kept in memory, and has the limit of pages.
 """
 
@@ -34,7 +34,7 @@ SUFFIX = ".part"
 
 
 class FileBody:
-    """Takes a body that may be a file. A page stays in memory, whatever its headers say."""
+    """Takes a body that may be a file. A page stays in memory, whatever its headers are."""
 
     def __init__(self, folder: Path, *, is_declared: bool, limit: int, page_limit: int, in_memory: int = IN_MEMORY) -> None:
         """`is_declared`: the headers say that it is a file; else its first bytes decide. `page_limit` is that of a page; 0: none."""
@@ -69,7 +69,7 @@ class FileBody:
         return self._checksum.checksum()
 
     def write(self, data: bytes) -> None:
-        """Add what has come. Raises OSError for a disk that is full."""
+        """Add received bytes. Raises OSError for a full disk."""
         self.size += len(data)
         if self._file is not None:
             self._append(data)

@@ -220,7 +220,7 @@ class GuardedResolver:
             self._admitted = Recent(_HOSTS)
 
     def for_one(self, *guards: Guard) -> GuardedResolver:
-        """Return a resolver with these guards alone. What was looked up is shared."""
+        """Return a resolver with these guards alone. Its cache is shared."""
         own = GuardedResolver(self._names, of_process=self)
         for guard in guards:
             own.add(guard)

@@ -99,7 +99,7 @@ class ResponseBody:
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def drop(self) -> None:
-        """Drop what has come, as when the download has failed."""
+        """Drop received bytes, as when the download has failed."""
         self._parts.clear()
         if self.file is not None:
             self.file.drop()

@@ -75,7 +75,7 @@ class AnswerHead(NamedTuple):
 
 
 class Body(Protocol):
-    """Takes what comes of an answer. What it raises ends the transfer."""
+    """Receives the parts of a response. Its errors end the transfer."""
 
     def begin(self, head: AnswerHead) -> bool:
         """Take the head of the answer; return whether the body is to be read."""
@@ -249,7 +249,7 @@ class Transfer:
             return _REFUSED
 
     def traced(self, kind: int, data: bytes) -> None:
-        """Take a part of a handshake, or of a message: a text of libcurl, or what was sent or received."""
+        """Process a part of a handshake, or of a message: a text of libcurl, or bytes sent or received."""
         if kind == pycurl.INFOTYPE_SSL_DATA_IN:
             is_request = data[:1] == _CERTIFICATE_REQUEST and int.from_bytes(data[1:4], "big") == len(data) - 4
             self.wants_certificate = self.wants_certificate or is_request
@@ -335,7 +335,7 @@ class Transfer:
     # --- the answer -----------------------------------------------------------------------------------------------
 
     def end_of_lines(self) -> int | None:
-        """Take the lines that have come, at the end of a head or of trailers, or where there are too many; return None to go on."""
+        """Process the received lines, at the end of a head or of trailers, or if there are too many; return None to continue."""
         try:
             if self._login is not None and self._login.is_over:
                 raise self._login.error()
@@ -371,7 +371,7 @@ class Transfer:
         return not self._is_begun or self._body.begin(self.head)
 
     def has_read(self) -> bool:
-        """Return whether the answer is to be read no further: what comes is no part of its body, as an extension of a chunk without end."""
+        """Return whether to stop reading the response: further bytes are no part of its body, such as an endless chunk extension."""
         if self.head is None or self.is_shared:
             return False
         self._reads_in_vain += 1

@@ -1,6 +1,6 @@
 """The transfers of one crawl on its event loop: libcurl's multi handle, and the connections that it keeps.
 
-libcurl tells which sockets to watch and when to call it again (curl_multi_socket_action(3)); what it is called with then ends in the
+libcurl reports which sockets to watch and when to call it again (curl_multi_socket_action(3)); what it is called with then ends in the
 callbacks of transfers. All of it runs on the thread of the loop.
 """
 

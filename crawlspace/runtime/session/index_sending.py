@@ -86,7 +86,7 @@ class IndexSender:
             elif error is not None:
                 raise error
         if session.shared is not None or session.error is not None:
-            return  # the summary shows what is left
+            return  # the summary shows the rest
         for drain in drains:
             left = session.deliveries.waiting(drain.sink)
             if left:

@@ -88,4 +88,4 @@ class Recorder:
         session = self._session
         if session.shared is None and session.error is None and session.engine.is_writing:
             self._timer = call_later(ARCHIVED_IN_S, self._commit_in_time)
-        wake(self._crawler)  # what was recorded may be what was waited for, or the end
+        wake(self._crawler)  # the recorded outcomes may have been awaited, or be the last

@@ -179,7 +179,7 @@ def _make_file(paths: CollectionPaths, opened: OpenStore) -> None:
 
 
 def send_parked(paths: CollectionPaths, opened: OpenStore, sinks: Sequence[str]) -> Iterator[SentAgain]:
-    """Send each of these sinks what it has refused, if there is any; yield what became of that. Raises StoreError."""
+    """Send each of these sinks its refused orders again, if any; yield the results. Raises StoreError."""
     for name in sinks:
         if not opened.store.parked(name):
             continue
@@ -210,7 +210,7 @@ def opened_sink(name: str, paths: CollectionPaths) -> Iterator[Sink]:
 
 @contextmanager
 def sending_to(name: str, paths: CollectionPaths, opened: OpenStore) -> Iterator[Sending]:
-    """Yield what sends a sink what waits for it. Raises as `opened_sink`."""
+    """Yield a function that sends a sink its waiting orders. Raises as `opened_sink`."""
     with opened_sink(name, paths) as sink:
         exclusion = paths.sinks.exclusion_of(name)
         drain = Drain(opened.store, sink, SystemClock(), batch=MOST_AT_ONCE, exclusion=exclusion)
@@ -219,15 +219,15 @@ def sending_to(name: str, paths: CollectionPaths, opened: OpenStore) -> Iterator
 
 
 class SendingToEach:
-    """Sends several sinks what waits for them, one after the other. A server that does not take it is left out from then on."""
+    """Sends several sinks their waiting orders, one after the other. A server that does not accept them is skipped from then on."""
 
     def __init__(self, sendings: Mapping[str, Sending]) -> None:
         self._sendings = dict(sendings)
         self.unavailable: dict[str, str] = {}
-        """By name: why a server has not taken what waits for it."""
+        """By name: why a server has not accepted its orders."""
 
     def until(self, most: int) -> None:
-        """As that of Sending, for each of them. Raises IndexUnavailable if the embedded index does not take what waits."""
+        """As that of Sending, for each of them. Raises IndexUnavailable if the embedded index does not accept its orders."""
         for name, sending in list(self._sendings.items()):
             try:
                 sending.until(most)

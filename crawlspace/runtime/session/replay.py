@@ -132,7 +132,7 @@ class ReplayProcesses:
             unless_started.pop_all()
 
     def begin(self, states: Sequence[UrlState]) -> list[Future[list[RebuiltDocument]]]:
-        """Have documents of pages be rebuilt, behind those of earlier calls. What comes of them raises CrawlspaceError."""
+        """Start rebuilding documents of pages, after those of earlier calls. The result raises CrawlspaceError."""
         number = len(self._processes)
         return [process.begin(list(states[at::number])) for at, process in enumerate(self._processes) if states[at::number]]
 
@@ -245,7 +245,7 @@ class Fault(Struct, frozen=True, tag="fault"):
 
 
 class PageAnswer(Struct, frozen=True, tag="page"):
-    """What was made of one page."""
+    """The result for one page."""
 
     rebuilt: RebuiltDocument
 

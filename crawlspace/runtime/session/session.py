@@ -148,7 +148,7 @@ class Session:
         return session
 
     def log_warnings(self) -> None:
-        """Log each start URL that the rules refuse, with the rule, address rules that cannot hold, and what has no effect."""
+        """Log each start URL that the rules refuse, with the rule, address rules that cannot apply, and settings without effect."""
         for sentence in self.without_effect:
             logger.warning("%s", sentence)
         if self.space.has_address_rules and self.collection.proxies.sentence:
@@ -262,7 +262,7 @@ class Session:
         self._at_close.append(call)
 
     def commit(self, crawler: Crawler, *, waits: bool = True) -> None:
-        """Commit what has been taken (see `Engine.commit`); when the store can't, stop the crawl and keep the reason."""
+        """Commit outcomes (see `Engine.commit`); if the store fails, stop the crawl and keep the reason."""
         if self.error is not None or self._closed:
             return
         try:
@@ -358,7 +358,7 @@ class Session:
         return found
 
     def close(self) -> None:
-        """Record what is left, give the leases back, close the files. Safe to call twice."""
+        """Record the remaining outcomes, release the leases, close the files. Safe to call twice."""
         if self._closed:
             return
         self._closed = True

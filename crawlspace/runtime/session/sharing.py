@@ -159,7 +159,7 @@ class Sharing:
     # --- recording ---------------------------------------------------------------------------------------------------
 
     def commit(self) -> None:
-        """Write what was taken so far on the background thread; if a batch is being written, it follows."""
+        """Write the outcomes so far on the background thread; if a batch is being written, they follow it."""
         if not self._engine.begin_commit():
             return
 
@@ -241,7 +241,7 @@ class Sharing:
         return sender is None or sender[0] == worker.name or sender[1] < waited_s
 
     def close(self) -> None:
-        """Record what is left and give back all that is owned."""
+        """Record the remaining outcomes and release all owned sites."""
         if self._loop.running:
             self._loop.stop()
         if self._session.error is None:

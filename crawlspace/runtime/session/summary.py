@@ -37,7 +37,7 @@ EXAMPLES_SHOWN = 5
 
 
 def summary(session: Session) -> str:
-    """Return a summary of this run and of what is left, in a few lines."""
+    """Return a summary of this run and of the remaining work, in a few lines."""
     progress = session.progress
     counts = session.final_counts
     how = "done" if session.finish_reason == "finished" and session.error is None else _stopped(session)
@@ -123,7 +123,7 @@ def _by_reason(numbers: Mapping[str, int]) -> str:
 
 
 def _fetched(progress: RunCounters) -> str:
-    """Return `94 fetched: 60 with a document, 20 redirected, 14 errors`; the parts add up to what was fetched."""
+    """Return `94 fetched: 60 with a document, 20 redirected, 14 errors`; the parts add up to the total."""
     kinds = progress.by_kind
     parts = [f"{kinds[kind]:,} {what}" for kind, what in _OUTCOMES.items() if kinds[kind]]
     errors = kinds[OutcomeKind.FAILED] + kinds[OutcomeKind.GONE]
@@ -133,7 +133,7 @@ def _fetched(progress: RunCounters) -> str:
 
 
 def _left(session: Session, counts: Counts) -> list[str]:
-    """Return lines on what is left to do, and for whom."""
+    """Return lines on the remaining work."""
     lines = []
     is_over = session.finish_reason == "finished"
     left = counts.by_state.get("pending", 0) + counts.by_state.get("leased", 0)

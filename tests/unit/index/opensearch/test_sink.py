@@ -183,7 +183,7 @@ REFUSALS = [
     (
         "cluster_block_exception",
         "index [intranet-000001] blocked by: [FORBIDDEN/5/index read-only (api)];",
-        "cluster_block_exception: index [intranet-000001] blocked by: [FORBIDDEN/5/index read-only (api)]; end that, and what waits is sent",
+        "cluster_block_exception: index [intranet-000001] blocked by: [FORBIDDEN/5/index read-only (api)]; end that, and waiting orders are sent",
     ),
     (
         "cluster_block_exception",
