@@ -49,8 +49,7 @@ def test_what_is_said(web: RefreshedWeb, settings: dict[str, object], when: str,
     web.run(**settings)
     web.go_to(when)
     found = refreshing(web.collection().refresh, web.store, now=web.clock.now())
-    state = web.store.get(f"{HOME}1")
-    assert state is not None
+    state = web.of(f"{HOME}1")
     assert found.sentence(web.clock.now()).startswith(of_all)
     assert (found.sentence(web.clock.now()) == "") is (of_all == "")
     assert found.of_url(state).startswith(of_page)
@@ -90,8 +89,7 @@ def test_a_scheduled_refresh_that_was_begun_is_told(web: RefreshedWeb) -> None:
     found = refreshing(web.collection().refresh, web.store, now=web.clock.now())
     assert found.sentence(web.clock.now()).endswith("; one has begun, and is not complete")
     engine._update()
-    state = web.store.get(HOME)
-    assert state is not None
+    state = web.of(HOME)
     assert found.of_url(state).startswith(f"next by the schedule, due since {local('2026-05-05 03:00')}")
 
 

@@ -8,14 +8,11 @@ import pytest
 from msgspec import structs
 
 from crawlspace.admin.explain import Question, explain
-from crawlspace.crawl.rule_changes.reconcile import plan
-from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import FetchPage
 from crawlspace.crawl.sites import KEPT_OUT
-from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
+from crawlspace.crawl.startup import build_space
 from crawlspace.model import Source, State
 from crawlspace.outcome import Outcome, OutcomeKind
-from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.rules.space import CrawlSpace
 from crawlspace.state.changes import Change
 from crawlspace.state.store import Store
@@ -197,18 +194,6 @@ class Chain(Web):
     def space(self) -> CrawlSpace:
         return build_space(self.collection())
 
-    def plan(self) -> Plan:
-        collection = self.collection()
-        space = build_space(collection)
-        verdicts = KnownUrlDecisions(space, build_global_space(collection))
-        return plan(
-            self.store,
-            verdicts,
-            hash=hash_of(collection, space),
-            deletion_limit=build_deletion_limit(collection),
-            rediscovery=build_rediscovery(collection, space),
-        )
-
     def admits(self, url: str) -> bool:
         """What `explain` says of it."""
         found = explain(Question(url), self.collection(), space=self.space(), store=self.store, clock=self.clock)
@@ -270,8 +255,7 @@ def test_a_former_start_url_comes_back_after_the_fix(chain: Chain) -> None:
     chain.crawl()
     chain.settings = {"DEPTH_LIMIT": 1}
     chain.crawl()
-    state = chain.store.get(B)
-    assert state is not None
+    assert chain.store.get(B) is not None
     chain.write(start=f"{HOME}\n{B}")
     chain.store.discover([new(B, source=Source.USER)], now=int(chain.clock.now()))
     assert chain.row(B) == OUT
@@ -292,8 +276,7 @@ def test_a_shorter_way_that_a_run_finds_brings_back_what_was_too_far(chain: Chai
 @pytest.mark.parametrize("was", [State.DONE, State.FAILED, State.GONE])
 def test_a_shorter_way_ends_a_held_deletion_whatever_the_state_of_its_page(chain: Chain, was: State) -> None:
     chain.crawl()
-    state = chain.store.get(B)
-    assert state is not None
+    state = chain.of(B)
     chain.store.record(
         [Change(structs.replace(state, state=was, status=200 if was is State.DONE else 502))], now=int(chain.clock.now())
     )

@@ -11,13 +11,24 @@ from crawlspace import settings as defaults
 from crawlspace.clock import FakeClock
 from crawlspace.config.collection import Collection, load_collection
 from crawlspace.config.sinks import EMBEDDED
-from crawlspace.crawl.depths.end_of_run import end_run
+from crawlspace.crawl.depths.end_of_run import end_run, pending_depths
 from crawlspace.crawl.engine import CHECK_EVERY_S, Engine
+from crawlspace.crawl.rule_changes.reconcile import plan
+from crawlspace.crawl.rule_changes.rediscovery import SpiderCode
+from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import FetchPage, FetchRobots
-from crawlspace.crawl.startup import Startup, build_space, open_engine
+from crawlspace.crawl.startup import (
+    Startup,
+    build_deletion_limit,
+    build_known_url_decisions,
+    build_rediscovery,
+    build_space,
+    hash_of,
+    open_engine,
+)
 from crawlspace.document import Document, IndexOrder
 from crawlspace.errors import IndexUnavailable
-from crawlspace.model import Held, NewUrl, Source, State
+from crawlspace.model import Held, NewUrl, Source, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.sqlite.store import SqliteStore
@@ -35,6 +46,8 @@ HOME = "http://a.example/"
 
 class Web:
     """Pages by URL: a title, which is the whole content, a status, or an exception's status; and the collection that crawls it."""
+
+    spider = SpiderCode()
 
     def __init__(self, folder: Path, store: Store, **settings: object) -> None:
         self.folder = folder
@@ -60,7 +73,20 @@ class Web:
         return load_collection("demo", {**names, **given, **starts, **self.settings})
 
     def open(self) -> Startup:
-        return open_engine(self.collection(), store=self.store, sinks=[self.sink], clock=self.clock)
+        return open_engine(self.collection(), store=self.store, sinks=[self.sink], clock=self.clock, spider=self.spider)
+
+    def plan(self) -> Plan:
+        """What a start would do to the known URLs."""
+        collection = self.collection()
+        space = build_space(collection)
+        return plan(
+            self.store,
+            build_known_url_decisions(collection, space, self.store),
+            hash=hash_of(collection, space),
+            deletion_limit=build_deletion_limit(collection),
+            rediscovery=build_rediscovery(collection, space, spider=self.spider),
+            depths=pending_depths(self.store, collection),
+        )
 
     def crawl(self, *, after: int = 0) -> Engine:
         """One crawl, that many days after the last; what was asked for is in `asked`, with whether conditionally."""
@@ -103,9 +129,19 @@ class Web:
         outcome.links = self.links.get(url, [])
         return outcome
 
+    def of(self, url: str) -> UrlState:
+        """The state of a known URL."""
+        state = self.store.get(url)
+        assert state is not None
+        return state
+
+    def urls(self) -> list[str]:
+        """Which pages were asked for in the last crawl, in order."""
+        return [url for url, _ in self.asked]
+
     def asked_for(self, url: str) -> int:
         """How often a page was asked for in the last crawl."""
-        return sum(1 for asked, _ in self.asked if asked == url)
+        return self.urls().count(url)
 
     @property
     def indexed(self) -> set[str]:

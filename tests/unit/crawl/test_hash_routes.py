@@ -39,8 +39,7 @@ def test_each_route_is_a_url_of_its_own(site: FoldedSite) -> None:
     site.crawl()
     assert site.indexed == ALL
     assert site.depths() == {"": 0, "app": 1, "app#/about": 2, "app#/news": 2, "app#!about": 2, "x": 3}
-    about = site.store.get(ABOUT)
-    assert about is not None
+    about = site.of(ABOUT)
     assert about.site == "a.example:80"
     assert set(site.store.links_of([about.id])[about.id]) == {
         state.key for state in site.store.urls() if state.url in (f"{HOME}x", ABOUT, NEWS)

@@ -375,8 +375,7 @@ def test_inherited_metadata_goes_when_its_source_page_is_forgotten(web: Linked) 
     web.crawl()
     web.leads(home="x")
     web.pages[HOME] = "home without the hub"
-    hub = web.store.get(path("hub"))
-    assert hub is not None
+    hub = web.of(path("hub"))
     UrlChanges(web.store, clock=web.clock).forget([hub.id])
     web.crawl(after=1)
     assert (web.times(), web.fields("x")) == ({"x": ONCE}, {})

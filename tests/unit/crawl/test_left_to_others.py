@@ -8,11 +8,7 @@ import pytest
 
 from crawlspace.admin.report import known, known_urls, report
 from crawlspace.admin.url_changes import UrlChanges
-from crawlspace.crawl.rule_changes.reconcile import plan
-from crawlspace.crawl.rule_changes.survey import Plan
-from crawlspace.crawl.startup import build_deletion_limit, build_global_space, build_rediscovery, build_space, hash_of
 from crawlspace.model import Held, State
-from crawlspace.rules.exclusion import KnownUrlDecisions
 from crawlspace.state.store import Store
 from tests.unit.crawl.test_engine import HOME, Web
 
@@ -29,18 +25,6 @@ class TwoCollections(Web):
 
     def write_global(self, rules: str) -> None:
         (self.folder / "demo" / "global.rules").write_text(rules)
-
-    def plan(self) -> Plan:
-        collection = self.collection()
-        space = build_space(collection)
-        verdicts = KnownUrlDecisions(space, build_global_space(collection))
-        return plan(
-            self.store,
-            verdicts,
-            hash=hash_of(collection, space),
-            deletion_limit=build_deletion_limit(collection),
-            rediscovery=build_rediscovery(collection, space),
-        )
 
     @property
     def sales(self) -> int:
@@ -78,8 +62,7 @@ def test_documents_left_to_others_are_reported_and_counted(web: TwoCollections) 
         MANY,
         {"documents": 1, "duplicates": 0, "left_to_others": MANY, "lost": 0, "outbox": 0, "held": 0, "parked": 0},
     )
-    state = web.store.get(SALES[0])
-    assert state is not None
+    state = web.of(SALES[0])
     assert known(state, web.store).left_to_others
     assert [one.as_json()["left_to_others"] for one in known_urls(web.store)] == [False] + [True] * MANY
     assert [one.left_to_others for one in web.store.scan(0, 99)] == [False] + [True] * MANY

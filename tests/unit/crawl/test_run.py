@@ -316,6 +316,5 @@ def test_a_crawl_that_goes_on_enters_it_again(dead_link: Web) -> None:
     dead_link.work(engine)
     engine.close()
     assert dead_link.asked_for(DEAD) == 2
-    state = dead_link.store.get(DEAD)
-    assert state is not None
+    state = dead_link.of(DEAD)
     assert state.state is State.GONE

@@ -207,8 +207,7 @@ def test_an_orphan_that_the_end_of_a_run_finds_near_enough_is_no_orphan_any_more
     """It was too deep before. Nothing says any more whether the page that led there is a redirect, while its site fails."""
     site.settings = {"CRAWLSPACE_ORPHANS": "delete:2"}
     site.crawl()
-    home = site.store.get(HOME)
-    assert home is not None
+    home = site.of(HOME)
     now = int(site.clock.now())
     forbidden = structs.replace(excluded(home, Status.ROBOTS_FORBIDDEN), next_fetch=now + 1)
     site.store.record([Change(forbidden)], now=now)
@@ -217,8 +216,7 @@ def test_an_orphan_that_the_end_of_a_run_finds_near_enough_is_no_orphan_any_more
     site.settings["DEPTH_LIMIT"] = 1
     site.pages |= {HOME: Status.TIMEOUT, A: Status.TIMEOUT}
     site.crawl(after=MONTH)
-    b = site.store.get(B)
-    assert b is not None, "a way leads to it"
+    b = site.of(B)
     assert (b.state, b.depth, b.orphaned) == (State.PENDING, 1, None)
     assert site.store.counts().orphaned == 1, "c, which is too deep"
 

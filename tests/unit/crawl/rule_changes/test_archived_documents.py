@@ -65,11 +65,6 @@ class ArchivedSite(FoldedSite):
         self.meanwhile(state)
         return None if state.url in self.not_archived else self.archive.get(state.url)
 
-    def of(self, url: str) -> UrlState:
-        state = self.store.get(url)
-        assert state is not None
-        return state
-
 
 @pytest.fixture
 def archived(tmp_path: Path, store: Store) -> ArchivedSite:
@@ -389,8 +384,7 @@ def test_it_stays_where_the_equal_page_goes_while_a_worker_starts(site: FoldedSi
 
     def revise(ids: Iterable[int], change: Callable[[UrlState], Change | None], *, now: int) -> Effects:
         monkeypatch.setattr(site.store, "revise", whole)
-        other = site.store.get(E)
-        assert other is not None
+        other = site.of(E)
         site.store.record([Change(structs.replace(other, state=State.GONE, status=404, checksum=None))], now=now)
         return whole(ids, change, now=now)
 
@@ -408,8 +402,7 @@ def test_nothing_is_entered_for_a_url_that_waits_for_nothing(site: FoldedSite) -
     site.links[HOME] = [A, B, E]
     site.pages[HOME] = "home is new"
     site.crawl(after=MONTH)
-    state = site.store.get(C)
-    assert state is not None
+    state = site.of(C)
     site.store.revise([state.id], lambda state: Change(state, forget=True), now=0)
     site.crawl()
     assert {"c", "c?sid=1"}.isdisjoint(site.known)

@@ -11,21 +11,9 @@ import pytest
 from msgspec import structs
 
 from crawlspace.crawl.conditional import generation
-from crawlspace.crawl.depths.end_of_run import pending_depths
 from crawlspace.crawl.rule_changes.archived import PAGES_AT_ONCE, LinkJudging
-from crawlspace.crawl.rule_changes.reconcile import plan
 from crawlspace.crawl.rule_changes.rediscovery import JUDGING, SpiderCode, judging
-from crawlspace.crawl.rule_changes.survey import Plan
 from crawlspace.crawl.run import FetchPage
-from crawlspace.crawl.startup import (
-    Startup,
-    build_deletion_limit,
-    build_known_url_decisions,
-    build_rediscovery,
-    build_space,
-    hash_of,
-    open_engine,
-)
 from crawlspace.errors import SettingError, StoreDamaged
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
@@ -44,27 +32,7 @@ BOTH = "allow domain other.example\nallow domain a.example\nforbid domain *\n"
 class Site(Web):
     """200 pages, of which 5 have a link to another host."""
 
-    spider = "first"
-
-    def open(self) -> Startup:
-        return open_engine(
-            self.collection(), store=self.store, sinks=[self.sink], clock=self.clock, spider=SpiderCode(self.spider)
-        )
-
-    def plan(self) -> Plan:
-        collection = self.collection()
-        space = build_space(collection)
-        return plan(
-            self.store,
-            build_known_url_decisions(collection, space, self.store),
-            hash=hash_of(collection, space),
-            deletion_limit=build_deletion_limit(collection),
-            rediscovery=build_rediscovery(collection, space, spider=SpiderCode(self.spider)),
-            depths=pending_depths(self.store, collection),
-        )
-
-    def urls(self) -> list[str]:
-        return [url for url, _ in self.asked]
+    spider = SpiderCode("first")
 
 
 @pytest.fixture
@@ -123,7 +91,7 @@ def test_pages_can_be_left_to_their_own_time(site: Site) -> None:
 def test_another_spider_reads_the_start_page_at_once_and_each_page_whole(site: Site) -> None:
     site.crawl()
     before = generation(site.store)
-    site.spider = "second"
+    site.spider = SpiderCode("second")
     assert site.plan().due == 1
     assert generation(site.store) == before
     site.crawl()
@@ -137,7 +105,7 @@ def test_another_spider_reads_the_start_page_at_once_and_each_page_whole(site: S
 @pytest.mark.parametrize("spider", ["first", ""])
 def test_the_same_spider_or_one_that_is_not_known_changes_nothing(site: Site, spider: str) -> None:
     site.crawl()
-    site.spider = spider
+    site.spider = SpiderCode(spider)
     assert site.plan().due == 0
     site.crawl()
     assert site.asked == []
@@ -202,9 +170,6 @@ class ArchivedSite(Web):
         self.revise(lambda state: Change(structs.replace(state), archived=100 + state.id))
         self.clock.advance(1)
 
-    def open(self) -> Startup:
-        return open_engine(self.collection(), store=self.store, sinks=[self.sink], clock=self.clock, spider=self.spider)
-
     def _answer(self, fetch: FetchPage) -> Outcome:
         outcome = super()._answer(fetch)
         outcome.link_metadata = self.fields
@@ -234,14 +199,6 @@ class ArchivedSite(Web):
             self.work(engine)
             assert engine.is_done()
         engine.close()
-
-    def urls(self) -> list[str]:
-        return [url for url, _ in self.asked]
-
-    def of(self, url: str) -> UrlState:
-        state = self.store.get(url)
-        assert state is not None
-        return state
 
 
 @pytest.fixture

@@ -210,13 +210,11 @@ def test_a_page_with_the_mark_keeps_it_until_its_fetch_is_complete(web: Refreshe
     web.go_to("2026-05-05 12:00")
     engine = web.open().engine
     engine._update()
-    state = web.store.get(f"{HOME}1")
-    assert state is not None
+    state = web.of(f"{HOME}1")
     while isinstance(fetch := engine.next_fetch(), FetchPage):
         engine.fetched(web._answer(fetch))
     engine.commit()
-    state = web.store.get(f"{HOME}1")
-    assert state is not None
+    state = web.of(f"{HOME}1")
     assert (state.retries, state.queue.source) == (1, Source.INDEX)
     web.pages[f"{HOME}1"] = well
     web.work_on(engine)
