@@ -64,14 +64,6 @@ def test_an_export_of_an_unknown_kind_is_an_error(project: MakeProject) -> None:
     assert "Traceback" not in run.stderr
 
 
-def test_exports_work(project: MakeProject, tmp_path: Path) -> None:
-    file = tmp_path / "below" / "items.jsonl"
-    with serve(Site(SITE)) as server:
-        demo = project(collection(server.url(), settings=FAST))
-        demo.crawl("demo", "-O", str(file)).succeeded()
-        assert sorted(json.loads(line)["title"] for line in file.read_text(encoding="utf-8").splitlines()) == ["A", "Home"]
-
-
 OLD = '{"title": "of an earlier run"}\n'
 
 

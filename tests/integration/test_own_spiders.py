@@ -14,7 +14,7 @@ from crawlspace.model import State
 from tests.command_line import ROOT, CompletedRun, run_scrapy
 from tests.conftest import MakeProject, Project
 from tests.integration.stored import FAST, indexed, make_due, states
-from tests.sites import Site, html, page, redirect, serve, status, text
+from tests.sites import Site, html, page, redirect, serve, status
 
 OWN = ("-s", "SPIDER_MODULES=tests.integration.own_spiders")
 SITE = {"/": page("Home", text="words", links=["/a"]), "/a": page("A", text="more words"), "/next": page("Next")}
@@ -29,11 +29,6 @@ def crawled(project: MakeProject, name: str, site: Site, settings: str = "", *op
 
 
 def test_an_own_item_becomes_the_document_and_the_export(project: MakeProject) -> None:
-    made, _ = crawled(project, "extra", Site(SITE))
-    assert indexed(made, "extra") == ["/", "/a"]
-
-
-def test_the_export_of_own_items_has_their_url(project: MakeProject) -> None:
     with serve(Site(SITE)) as server:
         made = project({"extra/start_urls.txt": server.url("/"), "extra/settings.py": FAST})
         items = made.folder / "items.jsonl"
@@ -41,6 +36,7 @@ def test_the_export_of_own_items_has_their_url(project: MakeProject) -> None:
         lines = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
         assert sorted(line["url"] for line in lines) == [server.url("/"), server.url("/a")]
         assert {line["price"] for line in lines} == {7}
+    assert indexed(made, "extra") == ["/", "/a"]
 
 
 def test_what_parse_yields_is_the_document_and_the_links_of_a_page_are_followed_all_the_same(project: MakeProject) -> None:
@@ -61,37 +57,20 @@ def test_a_parsing_that_raises_is_tried_again_and_kept_for_later(project: MakePr
     assert {path: (state.state, state.status) for path, state in states(made, "broken").items()} == {"/": (State.FAILED, 699)}
 
 
+DROPPING = 'ITEM_PIPELINES={"tests.integration.own_spiders.spiders.DropAll": 1000}'
 PIPELINES = [
-    # ITEM_PIPELINES of a collection; what becomes of its start URL
-    ("{}", (State.DONE, 200)),
-    ("{'tests.integration.own_spiders.spiders.DropAll': 100}", (State.EXCLUDED, 200)),
-    ("{'tests.integration.own_spiders.spiders.DropAll': 1000}", (State.DONE, 200)),
+    # the collection; its settings; options of the command line
+    ("plain", "ITEM_PIPELINES = {}\n", ()),
+    ("adding", "", ()),  # its class has some
+    ("plain", "", ("-s", DROPPING)),
 ]
 
 
-@pytest.mark.parametrize(("pipelines", "outcome"), PIPELINES)
-def test_pipelines_of_a_collection_come_beside_ours(project: MakeProject, pipelines: str, outcome: tuple[State, int]) -> None:
-    made, _ = crawled(project, "plain", Site({"/": page("Home")}), f"ITEM_PIPELINES = {pipelines}\n")
-    state = states(made, "plain")["/"]
-    assert (state.state, state.status) == outcome
-
-
-def test_pipelines_of_a_spider_class_come_beside_ours(project: MakeProject) -> None:
-    made, _ = crawled(project, "adding", Site({"/": page("Home")}))
-    assert states(made, "adding")["/"].status == 200
-
-
-def test_pipelines_of_the_command_line_come_beside_ours(project: MakeProject) -> None:
-    dropping = 'ITEM_PIPELINES={"tests.integration.own_spiders.spiders.DropAll": 1000}'
-    made, _ = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", dropping)
-    assert states(made, "plain")["/"].status == 200
-
-
-def test_a_pipeline_that_is_taken_out_is_reported_at_the_start(project: MakeProject) -> None:
-    without = 'ITEM_PIPELINES={"pipelines.state.RecordState": null}'
-    _, reported = crawled(project, "plain", Site({"/": page("Home")}), "", "-s", without)
-    assert "ITEM_PIPELINES has no" in reported
-    assert "Traceback" not in reported
+@pytest.mark.parametrize(("name", "settings", "options"), PIPELINES)
+def test_pipelines_come_beside_ours(project: MakeProject, name: str, settings: str, options: tuple[str, ...]) -> None:
+    """Those of the settings of a collection that drop pages: `test_item_pipelines.py`."""
+    made, _ = crawled(project, name, Site({"/": page("Home")}), settings, *options)
+    assert (states(made, name)["/"].state, states(made, name)["/"].status) == (State.DONE, 200)
 
 
 def test_a_redirect_keeps_the_host_as_it_is_written(project: MakeProject) -> None:
@@ -108,14 +87,6 @@ def test_a_redirect_keeps_the_host_as_it_is_written(project: MakeProject) -> Non
         made = project(files)
         made.crawl("case").succeeded()
     assert indexed(made, "case") == ["/", "/b"]
-
-
-def test_robots_txt_follows_redirects_within_the_space_and_no_further(project: MakeProject) -> None:
-    site = Site({"/": page("Home", links=["/no", "/yes"]), "/no": page("No"), "/yes": page("Yes")})
-    site["/robots.txt"] = redirect("/moved/robots.txt")
-    site["/moved/robots.txt"] = text("\ufeffUser-agent: *\nDisallow: /no\n")
-    made, _ = crawled(project, "moved", site)
-    assert indexed(made, "moved") == ["/", "/yes"]
 
 
 def test_a_chain_of_pages_does_not_wait_between_them(project: MakeProject) -> None:
