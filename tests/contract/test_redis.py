@@ -1,19 +1,22 @@
-"""Redis: stores that another version has written are refused, and the library of functions is loaded where it is missing."""
+"""Redis: other versions are refused, functions are loaded where they are missing, and inherited metadata is decided after `record`."""
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import redis
+from msgspec import structs
 
-from crawlspace.errors import StoreError, StoreFull, StoreVersionError
+from crawlspace.errors import StoreAway, StoreError, StoreFull, StoreVersionError
+from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.redis.encoding import FORMAT
 from crawlspace.state.redis.library import library
 from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import Worker
-from tests.contract.conftest import NOW, SINKS, Known
+from tests.contract.conftest import NOW, SINKS, Known, key, new, shared_store
 from tests.servers import another_client
 
 OTHERS = [
@@ -135,3 +138,102 @@ def test_a_server_without_functions_is_named() -> None:
         StoreError, match=r"the server has no functions .*: a shared collection needs Redis 7.0 or newer, or Valkey"
     ):
         store.counts()
+
+
+# --- inherited metadata is decided after `record`, by a function of its own -----------------------------------------
+
+
+PAGE, TARGET = "a.example/", "b.example/target"
+RED, BLUE = '{"colour":"red"}', '{"colour":"blue"}'
+
+
+@pytest.fixture
+def linked(shared: RedisStore) -> Known:
+    """A page, and a document of the URL that it links to."""
+    known = Known(shared)
+    known.discover(PAGE, TARGET)
+    known.record(known.page(TARGET, "x", fetched_at=NOW, next_fetch=NOW + 1000, rules=1))
+    return known
+
+
+class Interrupted:
+    """A client with which something happens once, before it sends a command for a key."""
+
+    def __init__(self, command: str, key: str, happens: Callable[[], object]) -> None:
+        self._client = another_client()
+        self._at = command, "{shared}:" + key
+        self._happens: Callable[[], object] | None = happens
+
+    def execute_command(self, command: str, key: str, *args: Any) -> Any:
+        if (command, key) == self._at and self._happens is not None:
+            happens, self._happens = self._happens, None
+            happens()
+        return self._client.execute_command(command, key, *args)
+
+    def function_load(self, code: str, *, replace: bool) -> Any:
+        return self._client.function_load(code, replace=replace)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def interrupted(command: str, key: str, happens: Callable[[], object]) -> RedisStore:
+    return RedisStore(Interrupted(command, key, happens), "shared", sinks=SINKS)  # type: ignore[arg-type]
+
+
+def links(known: Known, metadata: str, page: str = PAGE) -> Change:
+    return known.page(
+        page, page, links=array("q", [key(TARGET)]), discovered=[structs.replace(new(TARGET), inherited=metadata)], rules=1
+    )
+
+
+def record_and_die(change: Change) -> None:
+    """Record as a process that is killed before it has decided what follows."""
+
+    def cut_off() -> None:
+        raise redis.exceptions.ConnectionError("cut off")
+
+    store = interrupted("LINDEX", "to_inherit", cut_off)
+    with pytest.raises(StoreAway):
+        store.record([change], now=NOW)
+    store.close()
+
+
+def test_a_killed_process_leaves_the_decision_to_the_next_run(linked: Known) -> None:
+    record_and_die(links(linked, RED))
+    assert (linked.get(TARGET).inherited, linked.get(TARGET).next_fetch) == (None, NOW + 1000)
+    linked.store.begin_run(NOW)
+    assert (linked.get(TARGET).inherited, linked.get(TARGET).next_fetch) == (RED, NOW)
+
+
+def test_and_to_the_first_of_several_workers(linked: Known) -> None:
+    record_and_die(links(linked, RED))
+    worker = Worker(shared_store(), timeout_s=1000)
+    assert worker.begin("rules") is None
+    assert linked.get(TARGET).inherited == RED
+
+
+def test_and_to_the_next_record(linked: Known) -> None:
+    record_and_die(links(linked, RED))
+    effects = linked.record(links(linked, BLUE, page=PAGE))
+    assert linked.get(TARGET).inherited == BLUE
+    assert [at for _, _, at in effects.due] == [NOW]
+
+
+def test_two_processes_that_decide_at_once(linked: Known) -> None:
+    """The slower one writes nothing, and decides again."""
+    record_and_die(links(linked, RED))
+    slower = interrupted("HMGET", "mark", lambda: linked.record(links(linked, BLUE)))
+    slower.begin_run(NOW)
+    slower.close()
+    assert linked.get(TARGET).inherited == BLUE
+
+
+def test_a_url_that_changes_while_it_is_decided(linked: Known) -> None:
+    record_and_die(links(linked, RED))
+    target = linked.get(TARGET).id
+    excluding = Reclassified(excluded=[target])
+    slower = interrupted("HMGET", "mark", lambda: linked.store.reclassify(excluding, now=NOW))
+    slower.begin_run(NOW)
+    slower.close()
+    assert (linked.get(TARGET).inherited, linked.get(TARGET).next_fetch) == (RED, None)

@@ -12,10 +12,10 @@ from typing import TypeVar
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec import structs
 
-from crawlspace.document import Document
+from crawlspace.document import Document, IndexOrder
 from crawlspace.model import NewUrl, Queue, State, UrlState
 from crawlspace.state.changes import Change, Reclassified
 from crawlspace.state.depths import DepthMark, NewDepth
@@ -24,18 +24,19 @@ from crawlspace.state.refused_links import RefusedLink
 from crawlspace.state.site_health import Health
 from crawlspace.state.sqlite.store import SqliteStore
 from crawlspace.state.store import Store
-from tests.contract.archive_steps import ArchiveSteps
 from tests.contract.conftest import NOW, SINKS, key, new
 from tests.contract.drawn import (
     PLACES,
     SITES,
     Lying,
+    archived,
     canonicals,
     depth_marks,
     depths,
     documents,
     edits,
     fields,
+    given_documents,
     healths,
     inherited_all,
     links,
@@ -48,12 +49,63 @@ from tests.contract.drawn import (
     times,
 )
 from tests.contract.memory.store import MemoryStore
-from tests.contract.sink_steps import SinkSteps
 from tests.memory import folder_in_memory
-from tests.quick import examples
 from tests.servers import another_client, emptied
 
 T = TypeVar("T")
+
+
+class ArchiveSteps(RuleBasedStateMachine):
+    def both(self, step: Callable[[Store], object]) -> None:
+        raise NotImplementedError
+
+    def known_ids(self, by_place: dict[int, T]) -> dict[int, T]:
+        raise NotImplementedError
+
+    @rule(moves=st.dictionaries(st.integers(0, 15), st.tuples(archived, archived), max_size=5))
+    def move_archived(self, moves: dict[int, tuple[int | None, int | None]]) -> None:
+        self.both(lambda store: store.move_archived([(id, was or 1, now) for id, (was, now) in self.known_ids(moves).items()]))
+
+    @rule(given=st.dictionaries(st.integers(0, 15), given_documents, max_size=5))
+    def push_again(self, given: dict[int, Document]) -> None:
+        by_id = self.known_ids(given)
+        documents: dict[int, Document | None] = {4711: None, **by_id}
+        self.both(lambda store: store.push_again(documents))
+
+    @rule(name=st.sampled_from("fgh"))
+    def add_archive_file(self, name: str) -> None:
+        self.both(lambda store: (store.add_archive_file(name), store.archive_files()))
+
+
+class SinkSteps(RuleBasedStateMachine):
+    model: MemoryStore
+
+    def both(self, step: Callable[[Store], object]) -> None:
+        raise NotImplementedError
+
+    @rule()
+    def acknowledge_all(self) -> None:
+        for sink in SINKS:
+            self.acknowledge(sink, 100)
+
+    @rule(sink=st.sampled_from(SINKS), limit=st.integers(1, 5))
+    def acknowledge(self, sink: str, limit: int) -> None:
+        orders = self.model.orders(sink, limit, now=NOW)
+        self.both(lambda store: store.acknowledge(sink, orders))
+
+    @rule(sink=st.sampled_from(SINKS), limit=st.integers(1, 3))
+    def park(self, sink: str, limit: int) -> None:
+        for order in self.model.orders(sink, limit, now=NOW):
+            self.both(partial(_park, sink=sink, order=order))
+
+    @rule(sink=st.sampled_from(SINKS))
+    def unpark(self, sink: str) -> None:
+        self.both(lambda store: store.unpark(sink))
+
+
+def _park(store: Store, *, sink: str, order: IndexOrder) -> None:
+    store.park(sink, order, "too large")
+
 
 WALK = settings(
     stateful_step_count=30,
@@ -389,5 +441,3 @@ def _outbox(store: Store, *, sink: str) -> object:
 
 TestSqliteWalk = SqliteWalk.TestCase
 TestRedisWalk = RedisWalk.TestCase
-TestSqliteWalk.settings = settings(WALK, max_examples=examples(60))
-TestRedisWalk.settings = settings(WALK, max_examples=examples(30))

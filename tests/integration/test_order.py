@@ -1,19 +1,17 @@
-"""In what order a crawl asks for URLs: by source in proportion to weight, in a source by shift, and of equal shift first in, first out.
-
-One site is crawled three times. The first start asks for start URLs only; what they lead to waits in sources that are paused. The
-second one empties two of the others side by side, and the third the rest with the default weights.
-"""
+"""The order of requests: by source and weight, by shift, and with one delay for two sites at one address."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
 from crawlspace.model import State
-from tests.conftest import Project
-from tests.integration.stored import FAST, collection, make_due, states
-from tests.sites import Site, page, redirect, serve
+from tests.conftest import MakeProject, Project
+from tests.integration.stored import FAST, collection, indexed, make_due, states
+from tests.sites import Server, Site, page, redirect, serve
 
 RULES = """\
 <Rules>
@@ -122,3 +120,32 @@ def test_urls_of_a_paused_source_are_fetched_when_a_later_start_gives_it_a_weigh
     assert sorted(path for asked in crawled.asked for path in asked) == sorted([*SITE, *START_URLS_BY_SHIFT]), (
         "each once, and due ones"
     )
+
+
+DELAY_S = 0.4
+SETTINGS = f"DOWNLOAD_DELAY = {DELAY_S}\nROBOTSTXT_OBEY = False\nCRAWLSPACE_SHARE_ADDRESS_DELAY = "
+ADDRESSES_ALLOWED = "allow address 127.0.0.0 255.0.0.0\n"
+
+
+@contextmanager
+def two_sites() -> Iterator[tuple[Server, Server]]:
+    pages = {"/": page("Home", links=["/1", "/2"]), "/1": page("One", text="one"), "/2": page("Two", text="two")}
+    other = {path: page(f"Other {path}", text=f"other {path}", links=["/1", "/2"]) for path in pages}
+    with serve(Site(pages)) as first, serve(Site(other)) as second:
+        yield first, second
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_request_waits_for_the_last_one_to_the_neighbour(project: MakeProject, *, shared: bool) -> None:
+    with two_sites() as (first, second):
+        starts = f"{first.url()}\nhttp://localhost:{second.port}/\n"
+        demo = project(
+            {"demo/start_urls.txt": starts, "demo/crawl.rules": ADDRESSES_ALLOWED, "demo/settings.py": f"{SETTINGS}{shared}\n"}
+        )
+        demo.crawl("demo")
+        came = sorted(request.at for server in (first, second) for request in server.requests)
+    assert len(came) == 6
+    assert len(indexed(demo)) == 6
+    shortest = min(after - before for before, after in pairwise(came))
+    assert shortest > DELAY_S * 0.75 if shared else shortest < DELAY_S / 2
