@@ -161,6 +161,8 @@ class Target:
     is_refused: bool = False
     is_alternate: bool = False
     """Whether it is not indexed because it names a canonical page, which may have another text."""
+    is_duplicate: bool = False
+    """Whether it is such an alternate, and would not be indexed without its canonical page either: another URL has its text."""
 
     @property
     def is_settled(self) -> bool:
@@ -174,7 +176,7 @@ class Target:
             return False
         if state.checksum == page.checksum:
             return not self.is_alternate
-        return self.is_same_path and (state.indexed or state.duplicate_of == page.id)
+        return self.is_same_path and (state.indexed or (state.duplicate_of == page.id and not self.is_duplicate))
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,15 +266,20 @@ class Redirects:
 
         `admitted` is the target as it is inserted; None where the rules refuse it.
         """
-        if outcome.redirect_to is not None and admitted is None and (seen := self._seen.get(state.url)) is not None:
+        url = target_url(state, outcome) if admitted is None else None
+        # A URL that is known from elsewhere is where it is, though this is one redirect too many.
+        is_known = url is not None and state.redirects >= self._most and self._known(url.text) is not None
+        is_refused = outcome.redirect_to is not None and admitted is None and not is_known
+        if is_refused and (seen := self._seen.get(state.url)) is not None:
             seen.is_refused = True
         if outcome.kind is not OutcomeKind.REDIRECTED or state.checksum is None:
             return None
         if admitted is not None:
             return self._target(state, admitted.url)
-        url = target_url(state, outcome)
         if url is None:
             return None
+        if is_known:
+            return self._target(state, url.text)
         return Target(url.text, signature_of_target(url, parse(state.url)), is_same_path=False, is_refused=True)
 
     def links_of_kept(self, state: UrlState, target: NewUrl, *, deepest: int | None) -> tuple[list[int], NewUrl]:
@@ -373,8 +380,11 @@ class Redirects:
 
     def _at(self, url: Url, requested: Url, state: UrlState | None) -> Target:
         is_same_path = (url.path, url.query, url.fragment) == (requested.path, requested.query, requested.fragment)
-        is_alternate = state is not None and self._is_alternate(state)
-        return Target(url.text, _signature(url.text), is_same_path=is_same_path, state=state, is_alternate=is_alternate)
+        target = Target(url.text, _signature(url.text), is_same_path=is_same_path, state=state)
+        if state is None or not self._is_alternate(state):
+            return target
+        is_duplicate = self._store.is_duplicate(state.id, checksum=state.checksum or b"", canonical=None)
+        return replace(target, is_alternate=True, is_duplicate=is_duplicate)
 
     def _is_alternate(self, state: UrlState) -> bool:
         """Return whether a URL is not indexed because of its canonical page.

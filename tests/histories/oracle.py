@@ -348,6 +348,8 @@ class Oracle:
         if site.wall is None or not site.wall.door or site.wall.is_door(url, site):
             return False
         door, redirects = site.wall.leads(url, site), 0 if page is None else page.redirects
+        if page is not None and page.location:
+            redirects += 2  # a page that has moved may be linked no more: once forgotten, it is found again over its second URL
         is_inside = self.verdicts(door) == {None} and not self._configuration.bars(door, self._web)
         return not is_inside or redirects >= self._configuration.max_redirects or url in self._web.led_to
 

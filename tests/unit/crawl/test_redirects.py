@@ -362,6 +362,46 @@ def test_a_redirect_that_leads_back_is_requested_once_more_if_it_sets_a_cookie(
     assert web.asked_for(HOME) == times
 
 
+def make_due(web: RedirectingWeb, *, first: str) -> None:
+    """Let a month pass, and have all URLs be due, one of them before the others."""
+    web.clock.advance(MONTH * 86_400)
+    now = int(web.clock.now())
+    ids = [state.id for state in web.states().values()]
+    web.store.revise(ids, lambda state: Change(structs.replace(state, next_fetch=now - 60 * (state.url == first))), now=now)
+
+
+def test_a_loop_costs_no_document_where_the_page_was_found_by_the_last_redirect_that_is_followed(
+    tmp_path: Path, store: Store
+) -> None:
+    """Whichever of its URLs is fetched first."""
+    page, door = HOME + "page", HOME + "door"
+    web = RedirectingWeb(tmp_path, store, REDIRECT_MAX_TIMES=1)
+    web.write(start=f"{HOME}\n{door}")
+    web.pages[page] = "page"
+    web.shows = lambda url: None if url == page else To(page)
+    web.crawl()
+    web.shows = lambda url: To(door if url == page else page)
+    for first in (door, page, page, door):
+        make_due(web, first=first)
+        web.crawl()
+        assert web.indexed == {"page"}
+
+
+def test_a_page_that_moves_to_its_alternate_with_the_text_of_another_is_counted_by_the_deletion_limit(
+    tmp_path: Path, store: Store
+) -> None:
+    web = site(tmp_path, store, 3, CRAWLSPACE_MAX_DELETIONS=0)
+    web.write(start=HOME, rules="allow domain *")
+    old, new = HOME + "000", OTHER + "000"
+    web.pages |= {HOME: "home again", new: web.pages[HOME + "001"]}
+    web.links[HOME] = [*web.links[HOME], new]
+    web.canonical = {new: old}
+    web.crawl(after=MONTH)
+    web.shows = lambda url: To(new) if url == old else None
+    web.crawl(after=MONTH)
+    assert web.indexed == {"", "000", "001"}
+
+
 def test_a_cookie_that_does_not_help_is_sent_once(tmp_path: Path, store: Store) -> None:
     web = RedirectingWeb(tmp_path, store, COOKIES_ENABLED=True)
     web.shows = lambda url: To(url, cookie=True)
