@@ -25,10 +25,10 @@ from benchmarks.politeness import gap_row, hosts, served_crawl
 from benchmarks.serve import PageServer, Reply, Request
 from crawlspace.clock import FakeClock
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.site_queue import Pace
 from crawlspace.frontier.source_weights import DEFAULT_WEIGHTS
 from crawlspace.model import Queue, Source, UrlState
 from crawlspace.state.views import Site
+from tests.site_delays import FixedDelays
 
 _NAME = "proportions"
 _WITHIN = 0.02
@@ -107,7 +107,7 @@ def _crawled(load: _Load, seconds: int) -> list[Row]:
 
 def _simulated(delay_s: float) -> Row:
     sites, clock = 200, FakeClock()
-    frontier = Frontier(_EndlessQueues(sites), clock=clock, site_delays=_OnePace(delay_s), lease_s=10**9)
+    frontier = Frontier(_EndlessQueues(sites), clock=clock, site_delays=FixedDelays(delay_s), lease_s=10**9)
     picked: Counter[Source] = Counter()
     most = _CYCLES * sum(DEFAULT_WEIGHTS.values())
     while picked.total() < most:
@@ -188,21 +188,6 @@ class _EndlessQueues:
 
     def wait_site(self, site: str, until: int | None, *, wait_s: int = 0) -> None:
         del site, until
-
-
-@dataclass(frozen=True, slots=True)
-class _OnePace:
-    delay_s: float
-
-    def of(self, site: str) -> Pace:
-        del site
-        return Pace(self.delay_s, 1)
-
-    def change_at(self) -> float:
-        return float("inf")
-
-    def phase(self) -> None:
-        return None
 
 
 if __name__ == "__main__":

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection
-from math import inf
 from typing import Any
 
 from crawlspace.clock import FakeClock
 from crawlspace.distributed.prefetch import OtherRequests, Prefetch
 from crawlspace.distributed.shared_store import SharedStore
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import UrlState
 from crawlspace.state.redis.workers import AcquiredSite
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import SINKS
 from tests.servers import another_client
+from tests.site_delays import FixedDelays
 
 PAGES = 40
 
@@ -73,7 +72,7 @@ class Crawler:
         self.store, self.view, self.sites = self.shared.store, self.shared.view, self.shared.view.sites
         assert self.shared.worker.begin("rules") is None
         self.shared.worker.ready()
-        self.frontier = Frontier(self.sites, clock=clock, site_delays=self, lease_s=600, others=self.sites)
+        self.frontier = Frontier(self.sites, clock=clock, site_delays=FixedDelays(0.0, 2), lease_s=600, others=self.sites)
         self.others = NoOtherRequests()
         self.prefetch = Prefetch(
             self,
@@ -112,15 +111,6 @@ class Crawler:
 
     def deletions(self) -> int:
         return 0
-
-    def of(self, site: str) -> Pace:
-        return Pace(0.0, 2)
-
-    def change_at(self) -> float:
-        return inf
-
-    def phase(self) -> None:
-        return None
 
     def tick(self) -> None:
         self.prefetch.tick()

@@ -7,8 +7,8 @@ import pytest
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.addresses import Located, Locating
 from crawlspace.frontier.frontier import UNCERTAIN_S, Frontier
-from crawlspace.frontier.site_queue import Pace
 from tests.contract.memory.store import MemoryStore
+from tests.site_delays import FixedDelays
 from tests.unit.frontier.test_frontier import new
 
 MOST = 3
@@ -21,20 +21,11 @@ class World:
         self.clock = FakeClock()
         self.store = MemoryStore()
         self.store.discover([new(f"http://s{n}/") for n in range(20)], now=0)
-        self.frontier = Frontier(self.store, clock=self.clock, site_delays=self, lease_s=600)
+        self.frontier = Frontier(self.store, clock=self.clock, site_delays=FixedDelays(1.0), lease_s=600)
         self.asked: dict[str, Located] = {}
         self.at_once = at_once
         self.depth = self.deepest = 0
         self.locating = Locating(self.frontier, self.locate, most=MOST)
-
-    def of(self, site: str) -> Pace:
-        return Pace(1.0, 1)
-
-    def change_at(self) -> float:
-        return float("inf")
-
-    def phase(self) -> None:
-        return None
 
     def locate(self, site: str, located: Located) -> None:
         self.depth += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from math import inf
 from pathlib import Path
 
 import pytest
@@ -24,6 +23,7 @@ from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.status import Status
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
+from tests.site_delays import FixedDelays
 from tests.unit.config.collection_files import settings as all_settings
 
 MONDAY_8 = 1_750_060_800.0  # 16 June 2025, 08:00 UTC
@@ -147,23 +147,12 @@ ELSEWHERE = "http://b.example/robots.txt"
 POLICY = RecrawlPolicy(refresh_min_s=10, refresh_max_s=20, retry_times=2, retry_wait_s=5.0, max_temporary_errors=5)
 
 
-class Unhurried:
-    def of(self, site: str) -> Pace:
-        return Pace(0.0, 1)
-
-    def change_at(self) -> float:
-        return inf
-
-    def phase(self) -> None:
-        return None
-
-
 def read(url: str, status: int) -> tuple[RobotsVerdict, RobotsVerdict]:
     """What may be fetched when the robots.txt of the site, asked for at that URL, came with a status: then, and a minute later."""
     clock, store = FakeClock(), MemoryStore()
     page = "http://a.example/"
     store.discover([NewUrl(url_key(page), page, SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
-    frontier = Frontier(store, clock=clock, site_delays=Unhurried(), lease_s=600)
+    frontier = Frontier(store, clock=clock, site_delays=FixedDelays(), lease_s=600)
     robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
     failures = SiteFailures(
         frontier, robots, store, save_row=store.set_unreachable, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY
@@ -208,7 +197,7 @@ def test_answers(url: str, status: int, then: RobotsVerdict, later: RobotsVerdic
 def test_a_site_that_another_worker_has_counted_is_no_longer_reported_once_it_answers() -> None:
     clock, store = FakeClock(), MemoryStore()
     store.discover([NewUrl(url_key(f"http://{SITE}/"), "http://a.example/", SITE, Source.USER, 0, 0, 0, 1)], now=int(clock.now()))
-    frontier = Frontier(store, clock=clock, site_delays=Unhurried(), lease_s=600)
+    frontier = Frontier(store, clock=clock, site_delays=FixedDelays(), lease_s=600)
     robots = Robots(store, clock=clock, user_agent="crawlspace", ttl_s=86_400.0)
     failures = SiteFailures(
         frontier, robots, store, save_row=store.set_unreachable, clock=clock, giving_up=GivingUp(), policy=lambda: POLICY

@@ -14,15 +14,17 @@ from crawlspace.model import NewUrl, Source, UrlState
 from crawlspace.state.changes import Change
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
+from tests.site_delays import FixedDelays
 
 EPSILON = 1e-6
 
 
-class World:
+class World(FixedDelays):
     """Sites with delays of their own, some at one address; `asked` is what was asked when."""
 
     def __init__(self, sites: dict[str, tuple[str | None, float, int]], *, urls: int) -> None:
         """`sites`: address, delay, concurrency."""
+        super().__init__()
         self.sites = sites
         self.clock = FakeClock()
         self.store = MemoryStore()
@@ -38,12 +40,6 @@ class World:
     def of(self, site: str) -> Pace:
         _, delay, concurrency = self.sites.get(site, (None, 0.0, 1))
         return Pace(delay, concurrency)
-
-    def change_at(self) -> float:
-        return float("inf")
-
-    def phase(self) -> None:
-        return None
 
     def next(self) -> UrlState | None:
         while (state := self.frontier.next()) is not None:

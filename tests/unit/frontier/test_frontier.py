@@ -17,6 +17,7 @@ from crawlspace.model import NewUrl, Source, State
 from crawlspace.state.changes import Change
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
+from tests.site_delays import FixedDelays
 
 
 def new(url: str, source: Source = Source.INDEX_FOLLOW, shift: int = 0) -> NewUrl:
@@ -24,7 +25,7 @@ def new(url: str, source: Source = Source.INDEX_FOLLOW, shift: int = 0) -> NewUr
     return NewUrl(url_key(url), url, site, source, shift, 0, 0, 1)
 
 
-class World:
+class World(FixedDelays):
     """A store, a clock and the frontier between them; it is itself what says how fast sites may be asked."""
 
     def __init__(
@@ -36,13 +37,12 @@ class World:
         weights: Mapping[Source, int] = DEFAULT_WEIGHTS,
         max_sites: int | None = None,
     ) -> None:
+        super().__init__(delay, concurrency)
         self.clock = FakeClock()
         self.weights = weights
         self.max_sites = max_sites
-        self.changes = inf
         self.store = MemoryStore()
         self.store.discover(urls, now=self.now)
-        self.pace = Pace(delay, concurrency)
         self.lease_s = lease_s
         self.frontier = self.open()
 
@@ -56,15 +56,6 @@ class World:
             max_sites=self.max_sites,
             backoff=Backoff(5.0, 60.0),
         )
-
-    def of(self, site: str) -> Pace:
-        return self.pace
-
-    def change_at(self) -> float:
-        return self.changes
-
-    def phase(self) -> Pace:
-        return self.pace
 
     @property
     def now(self) -> int:

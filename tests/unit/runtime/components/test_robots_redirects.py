@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from math import inf
 
 import pytest
 
 from crawlspace.clock import FakeClock
 from crawlspace.crawl.run import FetchRobots
 from crawlspace.frontier.frontier import Frontier
-from crawlspace.frontier.site_queue import Pace
 from crawlspace.model import NewUrl, Source
 from crawlspace.runtime.components.robots import ANOTHERS_S, PATIENCE_S, SUSPENDED_S, RobotsSlots
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
+from tests.site_delays import FixedDelays
 
 STEP_S = 0.05
 
 
-class World:
+class World(FixedDelays):
     """A frontier and the robots.txt beside it; it is itself what says how fast sites may be asked."""
 
     def __init__(self, *pages: str, delay: float = 1.0) -> None:
+        super().__init__(delay)
         self.clock = FakeClock()
-        self.pace = Pace(delay, 1)
         store = MemoryStore()
         found = [NewUrl(url_key(url), url, url.split("/")[2] + ":80", Source.INDEX_FOLLOW, 0, 0, 0, 1) for url in pages]
         store.discover(found, now=int(self.clock.now()))
@@ -34,17 +33,8 @@ class World:
         self.turns = RobotsSlots(self.frontier, self)
         self.began = self.clock.monotonic()
 
-    def of(self, site: str) -> Pace:
-        return self.pace
-
     def is_suspended(self) -> bool:
         return self.pace.suspended
-
-    def change_at(self) -> float:
-        return inf
-
-    def phase(self) -> Pace:
-        return self.pace
 
     def redirect(self, sites: int, to: str) -> None:
         for number in range(sites):
