@@ -24,6 +24,15 @@ LONGEST_START_S = 120.0
 INDEX = "intranet"
 
 
+def answer_to(request: urllib.request.Request) -> bytes:
+    """Send a request, and return the body that is answered, whatever the status."""
+    try:
+        with urllib.request.urlopen(request, timeout=LONGEST_WAIT_S) as answer:
+            return bytes(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.read()
+
+
 class SearchServer:
     """An empty server, by its URL."""
 
@@ -34,12 +43,7 @@ class SearchServer:
         """Send a request, and return the JSON that is answered, whatever the status."""
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"}, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=LONGEST_WAIT_S) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            text = error.read()
-        return json.loads(text or b"null")
+        return json.loads(answer_to(request) or b"null")
 
     def documents(self, index: str = INDEX) -> dict[str, dict[str, Any]]:
         """Return the documents of an index by URL; markers have none."""
@@ -120,6 +124,22 @@ def sink_of(tmp_path: Any, options: dict[str, object], *, collection: str = "dem
     return made(one)
 
 
+def document_of(found: dict[str, Any], text: Callable[[str], Any], *, fields: dict[str, Any]) -> Document:
+    """The document that was pushed, of what a server has of it; `text` returns the one of a name in any language."""
+    return Document(
+        found["url"],
+        text("title"),
+        text("description"),
+        found.get("language", ""),
+        text("text"),
+        text("headings") or [],
+        found.get("content_type", ""),
+        found.get("modified", ""),
+        fields,
+        found.get("duplicates", []),
+    )
+
+
 class ReadableOpenSearch:
     """The sink, and what the server has of a URL, as the document that was pushed."""
 
@@ -136,15 +156,4 @@ class ReadableOpenSearch:
         def text(name: str) -> Any:
             return next(iter(found.get(name, {"": ""}).values()))
 
-        return Document(
-            found["url"],
-            text("title"),
-            text("description"),
-            found.get("language", ""),
-            text("text"),
-            text("headings") or [],
-            found.get("content_type", ""),
-            found.get("modified", ""),
-            found.get("fields", {}),
-            found.get("duplicates", []),
-        )
+        return document_of(found, text, fields=found.get("fields", {}))

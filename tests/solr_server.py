@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from crawlspace.document import Document
 from crawlspace.index.solr.sink import SolrSink
 from crawlspace.urls import document_id
-from tests.notifications import LONGEST_WAIT_S
+from tests.search_server import answer_to, document_of
 from tests.solr_stand_in import SolrStandIn
 
 INDEX, BARE = "intranet", "bare"
@@ -36,12 +36,7 @@ class SolrServer:
         query = f"?{urlencode(parameters)}" if parameters else ""
         request = urllib.request.Request(f"{self.url}{path}{query}", data, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=LONGEST_WAIT_S) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            text = error.read()
-        try:
-            return json.loads(text)
+            return json.loads(answer_to(request))
         except ValueError:
             return None
 
@@ -188,15 +183,5 @@ class ReadableSolr:
         def text(name: str) -> Any:
             return next((value for key, value in found.items() if key.startswith(f"{name}_txt_")), "")
 
-        return Document(
-            found["url"],
-            text("title"),
-            text("description"),
-            found.get("language", ""),
-            text("text"),
-            text("headings") or [],
-            found.get("content_type", ""),
-            found.get("modified", "").removesuffix("T00:00:00Z"),
-            dict(one.split("=", 1) for one in found.get("fields", [])),
-            found.get("duplicates", []),
-        )
+        found["modified"] = found.get("modified", "").removesuffix("T00:00:00Z")
+        return document_of(found, text, fields=dict(one.split("=", 1) for one in found.get("fields", [])))
