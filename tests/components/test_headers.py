@@ -22,8 +22,7 @@ from crawlspace.runtime.components.middlewares import ConditionalGet, Decompress
 from crawlspace.runtime.components.requests import CONDITIONAL, STATE
 from crawlspace.runtime.http.errors import UndecodableBody
 from tests.command_line import ROOT
-from tests.components.conftest import MakeCrawl
-from tests.components.opened import NOTHING_IS_SENT, crawler_of_another
+from tests.components.conftest import NOTHING_IS_SENT, MakeCrawl, crawler_of_another
 from tests.hostile.replies import LIBRARIES
 from tests.notifications import LONGEST_WAIT_S
 

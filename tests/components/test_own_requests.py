@@ -16,8 +16,7 @@ from crawlspace.runtime.components.own_requests import OpenPage, Own, OwnRequest
 from crawlspace.runtime.components.requests import OWN
 from crawlspace.urls import parse
 from spiders.collection import CollectionSpider
-from tests.components.conftest import MakeCrawl
-from tests.components.opened import OpenCrawl
+from tests.components.conftest import MakeCrawl, OpenCrawl
 
 START = "http://shop.example/"
 API = "http://api.example/"

@@ -18,8 +18,7 @@ from crawlspace.runtime.components.items import Fetched
 from pipelines.dedupe import Fingerprint
 from pipelines.index import DrainIndex
 from pipelines.state import RecordState
-from tests.components.conftest import MakeCrawl
-from tests.components.opened import OpenCrawl, crawler_of_another
+from tests.components.conftest import MakeCrawl, OpenCrawl, crawler_of_another
 
 START = "http://shop.example/"
 

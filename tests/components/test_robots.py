@@ -18,8 +18,7 @@ from crawlspace.runtime.components.requests import ROBOTS, robots_request
 from crawlspace.runtime.components.robots import RobotsTxt
 from crawlspace.runtime.components.rule_middleware import RuleMiddleware
 from middlewares.crawl_space import CrawlSpaceGuard
-from tests.components.conftest import MakeCrawl
-from tests.components.opened import OpenCrawl
+from tests.components.conftest import MakeCrawl, OpenCrawl
 
 START = "http://shop.example/"
 ORIGIN = f"{START}robots.txt"

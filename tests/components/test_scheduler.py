@@ -20,8 +20,7 @@ from crawlspace.runtime.components.requests import ROBOTS, STATE, robots_request
 from crawlspace.runtime.components.scheduler import AT_A_TURN, LONGEST_SLEEP_S, FrontierScheduler, open_session
 from crawlspace.runtime.http.resolver import GuardedResolver, HostNames
 from spiders.collection import CollectionSpider
-from tests.components.conftest import MakeCrawl
-from tests.components.opened import OpenCrawl, crawler_of_another
+from tests.components.conftest import MakeCrawl, OpenCrawl, crawler_of_another
 
 START = "http://shop.example/"
 

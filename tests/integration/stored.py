@@ -1,4 +1,4 @@
-"""What a crawl left behind, read from its files as the commands read them."""
+"""What a crawl left behind: states, index and archive, read from its files as commands and warcio read them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from warcio.archiveiterator import ArchiveIterator
+
+from crawlspace.archive.reader import ArchiveReader, StoredResponse
 from crawlspace.clock import Clock
 from crawlspace.config.sinks import EMBEDDED
+from crawlspace.document import Document
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.sink import index_place
 from crawlspace.model import UrlState
@@ -106,3 +110,37 @@ def refusals(project: Project, name: str = "demo") -> dict[str, int]:
 def _short(url: str, first: str) -> str:
     parts = urlsplit(url)
     return parts._replace(scheme="", netloc="").geturl() if parts.netloc == first else url
+
+
+ARCHIVED = FAST.replace("CRAWLSPACE_ARCHIVE = False\n", "")
+"""Settings of a test with an archive."""
+
+
+def folder(project: Project, name: str = "demo") -> Path:
+    return project.data / name / "archive"
+
+
+def files(project: Project, name: str = "demo") -> list[Path]:
+    return sorted(folder(project, name).glob("*.warc.gz"))
+
+
+def records(project: Project, name: str = "demo") -> Iterator[tuple[str, str, bytes]]:
+    """Type, URL and content of all records, in their order, as warcio reads them; the digests must hold."""
+    for path in files(project, name):
+        with path.open("rb") as file:
+            for record in ArchiveIterator(file, check_digests="raise"):
+                url = record.rec_headers.get_header("WARC-Target-URI")
+                yield record.rec_type, url, record.content_stream().read()
+
+
+def archived(project: Project, path: str, name: str = "demo") -> tuple[StoredResponse | None, Document | None]:
+    """The response and the document at the place of a URL."""
+    with opened(project, name) as store:
+        reader = ArchiveReader(folder(project, name), store.archive_files())
+    state = states(project, name)[path]
+    try:
+        if state.archived is None:
+            return None, None
+        return reader.response(state.archived, state.url), reader.document(state.archived, state.url)
+    finally:
+        reader.close()

@@ -14,9 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MakeProject, Project
-from tests.integration.archives import ARCHIVED, archived, files, folder, records
 from tests.integration.killed_at_commit import MarkingSite, crawl_killed
-from tests.integration.stored import collection, indexed, make_due, shared, states
+from tests.integration.stored import ARCHIVED, archived, collection, files, folder, indexed, make_due, records, shared, states
 from tests.notifications import LONGEST_WAIT_S
 from tests.sites import Site, binary, held, html, page, redirect, serve, status
 

@@ -10,8 +10,7 @@ import zlib
 import pytest
 
 from tests.conftest import MakeProject, Project
-from tests.integration.archives import ARCHIVED, archived, files, folder, records
-from tests.integration.stored import collection, make_due, shared
+from tests.integration.stored import ARCHIVED, archived, collection, files, folder, make_due, records, shared
 from tests.sites import Server, Site, binary, page, serve
 
 PACKED = zlib.compress("<title>packed</title>wörds".encode())

@@ -14,8 +14,7 @@ from crawlspace.document import IndexOrder, Op
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.urls import document_id
 from tests.conftest import MakeProject, Project, assert_same
-from tests.integration.archives import folder
-from tests.integration.stored import collection, indexed, shared
+from tests.integration.stored import collection, folder, indexed, shared
 from tests.integration.test_sinks import DOWN, LOCAL, PACE, sinks, there, three_pages
 from tests.search_server import INDEX, SearchServer, search_server
 from tests.sites import Server, serve

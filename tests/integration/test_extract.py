@@ -11,9 +11,8 @@ import pytest
 
 from crawlspace.model import State
 from tests.conftest import MakeProject, Project, assert_same
-from tests.integration.archives import ARCHIVED, archived, folder
 from tests.integration.killed_at_commit import extraction_killed
-from tests.integration.stored import collection, indexed, make_due, shared, states, statuses
+from tests.integration.stored import ARCHIVED, archived, collection, folder, indexed, make_due, shared, states, statuses
 from tests.quick import some
 from tests.sites import Answer, Site, binary, held, page, serve
 from tests.unit.content.documents.made_files import pdf

@@ -8,8 +8,7 @@ import re
 import pytest
 
 from tests.conftest import MakeProject, assert_same
-from tests.integration.archives import ARCHIVED
-from tests.integration.stored import FAST, collection, indexed, make_due, shared, states, statuses
+from tests.integration.stored import ARCHIVED, FAST, collection, indexed, make_due, shared, states, statuses
 from tests.sites import Site, page, redirect, serve, status
 
 OPTIONS = f"{FAST}CRAWLSPACE_URL_DROP_PARAMETERS = ['utm_*']\nCRAWLSPACE_URL_TRAILING_SLASH = 'remove'\n"

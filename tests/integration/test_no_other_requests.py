@@ -11,8 +11,7 @@ import pytest
 from tests.command_line import ROOT, start_scrapy
 from tests.conftest import MakeProject, Project
 from tests.door import PASSWORD, USER, wiki
-from tests.integration.archives import ARCHIVED
-from tests.integration.stored import collection, indexed
+from tests.integration.stored import ARCHIVED, collection, indexed
 from tests.loopback_only.sitecustomize import NOTES, refuse
 from tests.servers import emptied, redis_server
 from tests.sites import Server, page, serve

@@ -10,8 +10,7 @@ import pytest
 
 from crawlspace.urls import document_id
 from tests.conftest import MakeProject
-from tests.integration.archives import folder
-from tests.integration.stored import collection, opened, shared
+from tests.integration.stored import collection, folder, opened, shared
 from tests.integration.test_audit import Crawled
 from tests.integration.test_sinks import DOWN, LOCAL, sinks, there, three_pages
 from tests.search_server import INDEX, search_server, sink_of

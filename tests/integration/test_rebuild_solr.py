@@ -12,8 +12,7 @@ import pytest
 from crawlspace.document import Document, IndexOrder, Op
 from crawlspace.index.sink import Copies
 from tests.conftest import MakeProject, Project
-from tests.integration.archives import folder
-from tests.integration.stored import collection
+from tests.integration.stored import collection, folder
 from tests.integration.test_sinks import LOCAL, sinks, three_pages
 from tests.search_server import sink_of
 from tests.sites import Server, page, serve

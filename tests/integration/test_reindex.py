@@ -7,8 +7,7 @@ import shutil
 import pytest
 
 from tests.conftest import MakeProject, Project
-from tests.integration.archives import ARCHIVED, files, folder
-from tests.integration.stored import collection, indexed, shared, states
+from tests.integration.stored import ARCHIVED, collection, files, folder, indexed, shared, states
 from tests.sites import Site, held, page, serve
 
 SITE = {"/": page("Home", links=["/a", "/b", "/c"]), "/a": page("A"), "/b": page("B", text="same"), "/c": page("B", text="same")}

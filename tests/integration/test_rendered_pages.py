@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MakeProject, Project
-from tests.integration.archives import ARCHIVED, archived, records
 from tests.integration.killed_at_commit import MarkingSite, crawl_killed
 from tests.integration.rendering import RENDERS, dom, packed_shell, shell
-from tests.integration.stored import collection, indexed, make_due, shared, states
+from tests.integration.stored import ARCHIVED, archived, collection, indexed, make_due, records, shared, states
 from tests.integration.test_extract import OWN, change, editions, extract
 from tests.sites import Server, Site, page, serve
 

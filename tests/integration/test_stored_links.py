@@ -9,9 +9,8 @@ import signal
 import pytest
 
 from tests.conftest import MakeProject, Project
-from tests.integration.archives import ARCHIVED, folder
 from tests.integration.killed_at_commit import crawl_killed
-from tests.integration.stored import collection, indexed, make_due, shared, states
+from tests.integration.stored import ARCHIVED, collection, folder, indexed, make_due, shared, states
 from tests.sites import Site, binary, page, serve
 
 PLAIN = [f"/{number}" for number in range(20)]

@@ -32,8 +32,7 @@ from tests.contract.memory.duplicates import Before, MemoryDuplicates
 from tests.contract.memory.inherited_metadata import MemoryInheritance
 from tests.contract.memory.outbox import MemoryOutbox
 from tests.contract.memory.queue_order import Deferred, is_ready, may_be_due, queue_place
-from tests.contract.memory.refused_links import MemoryRefusedLinks
-from tests.contract.memory.sites import MemorySites
+from tests.contract.memory.sites import MemoryRefusedLinks, MemorySites
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""A worker whose calls of the server are made when a test says so."""
+"""A worker whose calls of the server are made when a test says so, and steps of workers: joining, taking sites, expiring."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from crawlspace.distributed.prefetch import OtherRequests, Prefetch
 from crawlspace.distributed.shared_store import SharedStore
 from crawlspace.frontier.frontier import Frontier
 from crawlspace.model import UrlState
-from crawlspace.state.redis.workers import AcquiredSite
+from crawlspace.state.redis.store import RedisStore
+from crawlspace.state.redis.workers import Acquired, AcquiredSite, Worker
 from crawlspace.state.unreachable import UnreachableSite
-from tests.contract.conftest import SINKS
+from tests.contract.conftest import NOW, SINKS, short
 from tests.servers import another_client
 from tests.site_delays import FixedDelays
 
@@ -138,3 +139,39 @@ class Crawler:
         for state in [state for state in self.in_flight if state.site.partition(".")[0] in hosts]:
             self.in_flight.remove(state)
             self.frontier.finished(state)
+
+
+LONG_S = 1000
+
+
+def joined(store: RedisStore, rules: str = "r1", **given: object) -> Worker:
+    worker = Worker(store, timeout_s=LONG_S, **given)  # type: ignore[arg-type]
+    assert worker.begin(rules) is None
+    worker.ready()
+    return worker
+
+
+def take(worker: Worker, new: int = 10, limit: int = 10, *, number: int | None = None, **refill: int) -> dict[str, list[str]]:
+    return urls_of(
+        worker.take(
+            refill={f"{host}.example:80": many for host, many in refill.items()},
+            new=new,
+            limit=limit,
+            now=NOW,
+            until=NOW + 300,
+            number=number,
+        )
+    )
+
+
+def urls_of(taken: Acquired) -> dict[str, list[str]]:
+    return {one.site.removesuffix(".example:80"): [short(state.url) for state in one.states] for one in taken.sites}
+
+
+def expire(store: RedisStore, *dead: Worker) -> None:
+    """Have workers be found dead by one that has just come."""
+    for worker in dead:
+        store.server.command("ZADD", "workers", 0, worker.name)
+
+
+SITES = [f"{letter}.example/{number}" for letter in "abcd" for number in range(3)]

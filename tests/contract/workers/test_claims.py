@@ -11,8 +11,7 @@ from crawlspace.state.redis.store import RedisStore
 from crawlspace.state.redis.workers import SiteRelease, Worker, WorkerExpired
 from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, Known
-from tests.contract.workers.crawler import Crawler
-from tests.contract.workers.steps import expire, joined, take
+from tests.contract.workers.crawler import Crawler, expire, joined, take
 
 
 def claimed(worker: Worker, *hosts: str) -> list[str]:

@@ -10,7 +10,7 @@ from crawlspace.state.redis.workers import SiteRelease, Worker
 from crawlspace.state.unreachable import UnreachableSite
 from crawlspace.state.views import RobotsEntry
 from tests.contract.conftest import NOW, Known, new, short
-from tests.contract.workers.steps import expire, joined, take
+from tests.contract.workers.crawler import expire, joined, take
 
 
 def test_the_last_asking_goes_with_the_site(store: RedisStore, known: Known) -> None:

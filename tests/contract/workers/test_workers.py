@@ -18,7 +18,7 @@ from crawlspace.state.redis.workers import RulesDiffer, SiteRelease, Worker, Wor
 from crawlspace.state.site_health import Health
 from crawlspace.state.unreachable import UnreachableSite
 from tests.contract.conftest import NOW, SINKS, Known, new, short
-from tests.contract.workers.steps import LONG_S, SITES, expire, joined, take, urls_of
+from tests.contract.workers.crawler import LONG_S, SITES, expire, joined, take, urls_of
 from tests.servers import another_client
 
 

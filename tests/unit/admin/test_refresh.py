@@ -12,7 +12,7 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.lint.collection import lint_refresh
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine import HOME
-from tests.unit.crawl.timed.web import RefreshedWeb, at
+from tests.unit.crawl.timed.conftest import RefreshedWeb, at
 
 OFF: dict[str, object] = {"CRAWLSPACE_SMART_REFRESH": False}
 AT_TWO: dict[str, object] = {"CRAWLSPACE_REFRESH_SCHEDULE": "0 2 * * *"}

@@ -15,7 +15,7 @@ from crawlspace.crawl.startup import build_space
 from crawlspace.runtime.components.explanation_text import decision_lines
 from crawlspace.state.render_learning import Rendered
 from tests.contract.memory.store import MemoryStore
-from tests.unit.config.collection_files import settings
+from tests.unit.config.conftest import settings
 
 HOME = "https://app.example"
 RULES = """\

@@ -18,7 +18,7 @@ from crawlspace.settings import sections
 from crawlspace.state.error_policy import ErrorRule
 from crawlspace.urls import parse
 from tests.command_line import ROOT
-from tests.unit.config.collection_files import settings
+from tests.unit.config.conftest import settings
 
 
 def test_a_collection_is_read(collections: Path) -> None:

@@ -15,7 +15,7 @@ from crawlspace.config.limits import read_extensions, read_limits
 from crawlspace.errors import ConfigError, RuleFileError, SettingError, UnknownCollection
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS as BUILT_IN
 from crawlspace.rules.limits import changes_of_built_in
-from tests.unit.config.collection_files import forbid, settings, write
+from tests.unit.config.conftest import forbid, settings, write
 
 GLOBAL = [
     # files -> file that is read, its rules

@@ -14,7 +14,7 @@ from crawlspace.config.sites import SiteRendering
 from crawlspace.decision import Render
 from crawlspace.errors import SettingError
 from crawlspace.settings import BrowserSettings
-from tests.unit.config.collection_files import settings
+from tests.unit.config.conftest import settings
 
 APP = {"app.example": {"render": "Always", "render_hosts": "*.cdn.example, api.example:8443", "render_wait_for": " #content "}}
 

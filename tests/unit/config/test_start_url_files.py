@@ -14,7 +14,7 @@ from crawlspace.config.collection import load_collection
 from crawlspace.config.files import read_start_urls
 from crawlspace.crawl.startup import build_rediscovery, build_space, hash_of
 from crawlspace.errors import ConfigError, RuleFileError, SettingError
-from tests.unit.config.collection_files import settings, write
+from tests.unit.config.conftest import settings, write
 
 NAME = "CRAWLSPACE_START_URL_FILES"
 

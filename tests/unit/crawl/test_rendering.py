@@ -26,7 +26,7 @@ from crawlspace.state.store import MetaStore
 from crawlspace.status import Status
 from tests.contract.memory.store import MemoryStore
 from tests.quick import some
-from tests.unit.config.collection_files import settings
+from tests.unit.config.conftest import settings
 from tests.unit.crawl.test_engine import DAY, crawl, engine
 
 AUTO: dict[str, object] = {"CRAWLSPACE_RENDER": "auto"}

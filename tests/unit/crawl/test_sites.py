@@ -24,7 +24,7 @@ from crawlspace.status import Status
 from crawlspace.urls import url_key
 from tests.contract.memory.store import MemoryStore
 from tests.site_delays import FixedDelays
-from tests.unit.config.collection_files import settings as all_settings
+from tests.unit.config.conftest import settings as all_settings
 
 MONDAY_8 = 1_750_060_800.0  # 16 June 2025, 08:00 UTC
 HOUR = 3600.0

@@ -11,7 +11,7 @@ from crawlspace.frontier.robots import (
     product_token,
 )
 from tests.contract.memory.store import MemoryStore
-from tests.unit.frontier.robots_txt import AGENT, ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, ask, reading, robots_of
+from tests.unit.frontier.conftest import AGENT, ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, ask, reading, robots_of
 
 # --- which group speaks to us -------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from crawlspace.frontier.robots import (
 from crawlspace.state.views import RobotsEntry
 from tests.contract.memory.store import MemoryStore
 from tests.quick import some
-from tests.unit.frontier.robots_txt import ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, CountingStore, ask, reading, robots_of
+from tests.unit.frontier.conftest import ALLOWED, DAY_S, FORBIDDEN, SITE, UNKNOWN, CountingStore, ask, reading, robots_of
 
 # --- what an answer means -----------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from tests.conftest import assert_same
 from tests.contract.conftest import new
 from tests.contract.memory.store import MemoryStore
 from tests.unit.crawl.test_engine import DAY, HOME, Web
-from tests.unit.crawl.timed.web import ALL, RefreshedWeb
+from tests.unit.crawl.timed.conftest import ALL, RefreshedWeb
 
 PAGES = AT_ONCE + 200
 

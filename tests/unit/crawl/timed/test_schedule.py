@@ -14,7 +14,7 @@ from crawlspace.state.changes import Change
 from crawlspace.state.due_times import AT_ONCE
 from tests.contract.conftest import new
 from tests.unit.crawl.test_engine import HOME
-from tests.unit.crawl.timed.web import ALL, RefreshedWeb, at
+from tests.unit.crawl.timed.conftest import ALL, RefreshedWeb, at
 
 AT_TWO: dict[str, object] = {"CRAWLSPACE_SMART_REFRESH": False, "CRAWLSPACE_REFRESH_SCHEDULE": "0 2 * * *"}
 
