@@ -48,7 +48,7 @@ class IndexOrder:
     content_place: str = ""
     """The same as file and offset, as in `name.warc.gz:4711`; empty where it is not archived."""
     content_url: str = ""
-    """Where the whole document can be had; empty without CRAWLSPACE_CONTENT_URL."""
+    """URL of the whole document; empty without CRAWLSPACE_CONTENT_URL."""
     is_by_reference: bool = False
     """The document is without its text."""
 

@@ -80,7 +80,7 @@ class State(Labelled):
 
 
 class Requester(IntEnum):
-    """Who requested that a known URL is fetched before it is due; until its next fetch is complete. The numbers are stored."""
+    """The requester of a fetch of a known URL before it is due, until that fetch is complete. The numbers are stored."""
 
     NOBODY = 0
     PERSON = 1
@@ -165,14 +165,14 @@ class UrlState(Struct, gc=False):
     shift: int = 0
     depth: int = 0
     redirects: int = 0
-    """How many redirects it was found behind."""
+    """Number of redirects it was found behind."""
     rank: int = 1
     """Its place among equal documents, see `rank_of`."""
     host_as_written: str | None = None
     discovered_at: int = 0
     fetched_at: int | None = None
     next_fetch: int | None = None
-    """When it is due again. None for a pending URL, which is due at once, and for an excluded one that is never due again."""
+    """Time when it is due again. None for a pending URL, which is due at once, and for an excluded one that is never due again."""
     interval_s: int | None = None
     retries: int = 0
     """Failed attempts in a row within one run; 0 when no retry of this run is outstanding."""
@@ -201,7 +201,7 @@ class UrlState(Struct, gc=False):
     fields_mark: int = 0
     """Hash of the metadata that the document was stored with (`crawl/conditional.py`); 0 = none."""
     refused: str | None = None
-    """How many of its links were refused at the last fetch, by reason (`refused_links`); None = none."""
+    """Number of its links refused at the last fetch, by reason (`refused_links`); None = none."""
     depth_from: int = 0
     """Id of the page that gave it its depth, by a link or a redirect; 0: a start URL, or from elsewhere."""
     orphaned: int | None = None

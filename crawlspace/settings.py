@@ -41,7 +41,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 class PlacesSection(Section, frozen=True):
-    """Where things are."""
+    """Paths and addresses."""
 
     CRAWLSPACE_COLLECTIONS_DIR: object = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
     """Folder that holds a folder for each collection. The environment variable of that name sets it."""
@@ -361,7 +361,7 @@ class IndexSection(Section, frozen=True):
 
 
 class RequestsSection(Section, frozen=True):
-    """How sites are requested."""
+    """Requests to sites."""
 
     USER_AGENT: Annotated[str, Meta(min_length=1)] = "crawlspace/0.1"
     """The name given to the sites, and the one looked for in robots.txt. Add an address where you can be reached."""
@@ -387,7 +387,7 @@ class RequestsSection(Section, frozen=True):
 
 
 class DelaysSection(Section, frozen=True):
-    """How often a site is requested, in the table of `RequestsSection`."""
+    """Delays between requests to a site, in the table of `RequestsSection`."""
 
     DOWNLOAD_DELAY: Annotated[float, seconds(0)] = 1
     """Seconds between two requests to a site (one host and port). Write a number: Scrapy reads it too and knows no units."""
@@ -417,7 +417,7 @@ class UrlBoundsSection(Section, frozen=True):
 
 
 class ScrapySection(Section, frozen=True):
-    """How Scrapy runs."""
+    """Scrapy's own settings."""
 
     BOT_NAME: str = "crawlspace"
     """Name of the project."""
@@ -535,7 +535,7 @@ EXTENSIONS = {
 
 
 class ThrottleSettings(Section, frozen=True):
-    """How the delay of a site follows its latency, with Scrapy's defaults."""
+    """Adaptation of a site's delay to its latency, with Scrapy's defaults."""
 
     is_on: bool = field(default=False, name="AUTOTHROTTLE_ENABLED")
     start_delay_s: Annotated[float, seconds(0)] = field(default=5, name="AUTOTHROTTLE_START_DELAY")

@@ -36,7 +36,7 @@ class DigestLogin:
         self._given: Recent[str, Challenge] = Recent(_REMEMBERED)
         """By nonce."""
         self._counts: Recent[str, int] = Recent(_REMEMBERED)
-        """How often each nonce was used."""
+        """Number of uses, by nonce."""
 
     @property
     def known(self) -> Challenge:

@@ -53,7 +53,7 @@ class RefusedLogin(msgspec.Struct, frozen=True):
     why: str
     salt: str
     mark: str
-    """What is sent, as a hash: other secrets have another one."""
+    """Hash of what is sent: other secrets have another one."""
 
     def sentence(self, pattern: str) -> str:
         """Return what it means; `pattern` is the entry of CRAWLSPACE_SITES."""

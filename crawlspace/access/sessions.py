@@ -87,7 +87,7 @@ class KeptSession(msgspec.Struct, frozen=True):
     pages: tuple[str, ...] = ()
     """The URLs of pages that were shown with this session, if it is proven, or else with an earlier one of this log-in."""
     recent: tuple[int, ...] = ()
-    """When the last log-ins succeeded that count (MOST_LOGINS)."""
+    """Times of the last successful log-ins that count (MOST_LOGINS)."""
 
 
 def is_readable(content: str, *, has_token: bool) -> bool:
@@ -142,7 +142,7 @@ class Carried:
     number: int
     content: str = field(repr=False)
     renewed_from: float | None = None
-    """When it is old enough for the next log-in."""
+    """Time from which it is old enough for the next log-in."""
 
 
 class NextStep(Enum):
@@ -192,7 +192,7 @@ class _EntryState:
     out: set[int | str] = field(default_factory=set)
     """Pages that have looked logged out since one was shown last, _MOST_OUT at most."""
     recent: tuple[int, ...] = ()
-    """When the last log-ins succeeded that count, those of this process at least."""
+    """Times of the last successful log-ins that count, those of this process at least."""
 
 
 class Sessions:

@@ -21,7 +21,7 @@ CRAWL_SENDS = "the running crawl sends the waiting orders"
 SendLock = Callable[[], AbstractContextManager[Callable[[], object]]]
 """Opens a context in which no other process sends to a sink, or raises StoreLocked; the function it yields renews the lock."""
 SinkSendLock = Callable[[str, str], AbstractContextManager[Callable[[], object]]]
-"""As `Alone`, for a sink and its location."""
+"""As `SendLock`, for a sink and its location."""
 
 
 class SentElsewhere(StoreLocked):

@@ -79,14 +79,15 @@ class Explanation:
     rendering: PageRendering | None = None
     """Whether its page is rendered; None where the collection renders nothing."""
     start_url: str = ""
-    """Where it is a start URL: file and line, or setting and index."""
+    """File and line, or setting and index, of the start URL."""
     excluded_extensions: tuple[str, ...] = ()
     """The extensions that are not crawled, where that of the URL is one of them."""
 
     refreshing: Refreshing | None = None
-    """When known pages are fetched again; None for a malformed URL."""
+    """Times at which known pages are fetched again; None for a malformed URL."""
 
     def as_json(self) -> dict[str, object]:
+        """Return the explanation as JSON has it."""
         decision = self.decision
         return {
             "url": self.url_text,

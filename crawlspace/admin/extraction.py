@@ -48,7 +48,7 @@ class PendingRebuild(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DocumentRebuilder:
-    """How documents are rebuilt and stored: `begin` starts rebuilding those of pages; `hash` changes with the code and settings."""
+    """Rebuilding and storing of documents: `begin` starts rebuilding those of pages; `hash` changes with the code and settings."""
 
     begin: Callable[[Sequence[UrlState]], PendingRebuild]
     hash: str

@@ -44,6 +44,7 @@ class LinkedUrl:
         return printable(self.text, most=MESSAGE)
 
     def as_json(self) -> dict[str, object]:
+        """Return the link as JSON has it."""
         decision, state = self.decision, self.state
         return {
             "url": self.printable,
@@ -64,7 +65,7 @@ class LinksOut(NamedTuple):
     forgotten: int = 0
     """The number of other URLs to which it has links: they were known, and are forgotten."""
     refused: Mapping[Reason, int] = MappingProxyType({})
-    """How many of its links were refused at its last fetch."""
+    """Number of its links refused at its last fetch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class LinkAnswer:
 
     subject: LinkedUrl
     seen_on: Sequence[SeenLink]
-    """Where it was refused, if it is."""
+    """Pages on which it was refused, if it is."""
     out: LinksOut
     refused: Sequence[LinkedUrl] = ()
     """Refused links of the page, as far as the sample has them."""

@@ -14,11 +14,11 @@ from crawlspace.state.store import MetaStore, Store
 
 @dataclass(frozen=True, slots=True)
 class Refreshing:
-    """When all known pages are fetched again, and why. `next_at` is in the past if that time was missed: the next start makes up for it."""
+    """The next refresh of all known pages, and its cause. `next_at` is in the past if that time was missed: the next start makes up for it."""
 
     times: RefreshTimes
     next_at: int | None
-    """When the next scheduled refresh or cycle begins; None if there is none."""
+    """Time of the next scheduled refresh or cycle; None if there is none."""
     is_running: bool = False
     """A scheduled refresh has begun and is not complete."""
     is_switched: bool = False

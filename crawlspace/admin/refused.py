@@ -40,7 +40,7 @@ class SeenLink:
 
     @property
     def rule(self) -> str | None:
-        """Where the deciding rule is; that of the fetch if the URL is cut off and can't be decided again."""
+        """The location of the deciding rule; that of the fetch if the URL is cut off and can't be decided again."""
         if self.decision.rule is not None:
             return str(self.decision.rule)
         return self.link.rule if _is_cut(self.link) else None

@@ -56,6 +56,7 @@ class PageRendering:
         return f"of {group}… {gained}: {self.learned.needs.sentence}"
 
     def as_json(self) -> dict[str, object]:
+        """Return what `auto` has learned about the group, as JSON has it."""
         group = self.learned or RenderGroup()
         auto = {
             "group": printable(self.group),

@@ -52,7 +52,7 @@ class UrlReport:
 
     @property
     def indexed_at(self) -> int | None:
-        """When it was last indexed: its page was fetched, and the index has it as it was then, changed or not.
+        """The time of its last indexing: its page was fetched, and the index has it as it was then, changed or not.
 
         Unknown for a document whose page has failed since then; of a URL that was imported and not fetched yet, it is the imported
         time.
@@ -84,6 +84,7 @@ class UrlReport:
         return self.state.held
 
     def as_json(self) -> dict[str, object]:
+        """Return the state of the URL as JSON has it."""
         state = self.state
         return {
             "url": state.url,
@@ -238,6 +239,7 @@ class Report:
         return sum(self.urls.values())
 
     def as_json(self) -> dict[str, object]:
+        """Return the numbers of `status` as JSON has them."""
         return {
             "collection": self.collection,
             "crawling": self.crawling,

@@ -16,7 +16,7 @@ from crawlspace.text import counted, printable
 
 @dataclass(frozen=True, slots=True)
 class SinkReport:
-    """One sink."""
+    """State of a sink."""
 
     name: str
     type: str

@@ -52,7 +52,7 @@ class Record:
 
 
 class _Member:
-    """One gzip member."""
+    """A gzip member."""
 
     def __init__(self, fd: int, offset: int) -> None:
         self._member = isal_zlib.decompressobj(isal_zlib.MAX_WBITS | 16)

@@ -65,7 +65,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Location(NamedTuple):
-    """Where a record begins."""
+    """The beginning of a record."""
 
     file: str
     offset: int

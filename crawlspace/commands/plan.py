@@ -92,7 +92,7 @@ class Command(CollectionCommand):
 
 
 class _Found(NamedTuple):
-    """What a start would change. `left`: documents left to other collections (761); `of_refresh`: lines."""
+    """The changes a start would make. `left`: documents left to other collections (761); `of_refresh`: lines."""
 
     plan: Plan
     fields_changed: bool

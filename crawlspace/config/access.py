@@ -89,7 +89,7 @@ class Login(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_f
 
     @property
     def sentence(self) -> str:
-        """What it is, without secrets."""
+        """Its description, without secrets."""
         return f"{self.kind} log-in"
 
     def filled(self) -> Iterator[tuple[str, str, str, bool]]:
@@ -141,7 +141,7 @@ class NegotiateAuth(Login, frozen=True, tag="negotiate"):
 
 
 class LoggedOutSigns(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a site shows that a request had no session."""
+    """Signs by which a site shows that a request had no session."""
 
     example: ClassVar[str] = '{"redirect": "https://wiki.example.com/login", "text": "Please log in"}'
     status: frozenset[Annotated[int, Meta(ge=400, le=499)]] | None = None
@@ -215,14 +215,14 @@ class FormLogin(SessionLogin, frozen=True, kw_only=True, tag="form"):
 
 
 class BrowserStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is done on a page, in this order; what is empty is left out."""
+    """Actions on a page, in this order; empty ones are left out."""
 
     example: ClassVar[str] = '{"fill": {"#user": "crawler"}, "click": "button[type=submit]", "wait_for": "#password"}'
     fill: dict[str, str] = {}
     """By CSS selectors of fields; values may be references."""
     click: Selector = Selector("")
     wait_for: Selector = Selector("")
-    """What shows that the step has worked."""
+    """Sign that the step has worked."""
 
     def __post_init__(self) -> None:
         if not (self.fill or self.click or self.wait_for):
@@ -306,7 +306,7 @@ class CookieLogin(SessionLogin, frozen=True, tag="cookies"):
 
 
 class _EntryAccess(Struct, frozen=True, kw_only=True):
-    """What an entry of CRAWLSPACE_SITES has of log-ins."""
+    """Log-in settings of an entry of CRAWLSPACE_SITES."""
 
     example: ClassVar[str] = (
         '{"login": {"type": "basic", "user": "crawler", "password": "env:WIKI_PASSWORD"}, "headers": {"X-Api-Key": "env:WIKI_KEY"}}'
@@ -401,7 +401,7 @@ class SiteAccess:
 
     @property
     def logs_in(self) -> bool:
-        """Whether requests carry what not everybody has: a log-in, or a header with credentials."""
+        """Whether requests carry a log-in, or a header with credentials."""
         return bool(self.kind) or any(map(is_credential, self.named))
 
     @property
@@ -416,7 +416,7 @@ class SiteAccess:
 
     @property
     def sentence(self) -> str:
-        """What requests carry, without secrets."""
+        """The description of what requests carry, without secrets."""
         parts = [self.login.sentence] if self.login is not None else ["a client certificate"] if self.has_certificate else []
         return ", ".join([*parts, *(f"header {name}" for name in self.named)])
 

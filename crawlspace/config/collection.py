@@ -79,7 +79,7 @@ ITEM_PROCESSOR = "crawlspace.runtime.components.pipelines.PagePipelines"
 
 
 class RefreshMode(StrEnum):
-    """What the start of a cycle does (CRAWLSPACE_REFRESH_CYCLE)."""
+    """The effect of a cycle's start (CRAWLSPACE_REFRESH_CYCLE)."""
 
     SCRATCH = "scratch"
     """Pending URLs are forgotten, and every known URL is fetched again, beginning with the start URLs."""
@@ -113,7 +113,7 @@ class Collection:
     browser: BrowserSettings
     proxies: Proxies
     url_folding: UrlFolding
-    """What the URL options do to URLs. `start_urls` are folded."""
+    """Effect of the URL options. `start_urls` are folded."""
     credential_hosts: CredentialHosts
     content: ContentSettings
     files: FileSettings
@@ -146,14 +146,14 @@ class Collection:
     max_sites: int | None
     share_address_delay: bool
     throttle: ThrottleSettings | None
-    """How delays follow the latency of sites; None: they don't."""
+    """Adaptation of delays to latency; None: there is none."""
     robots_delay_max_s: float
     backoff: Backoff
     giving_up: GivingUp
     metadata_along_links: bool
     on_finish: FinishCommand | None
     seal: Seal
-    """How sessions are kept in the store."""
+    """Encryption of sessions in the store."""
     store_url: str
     """Empty for a file in the data folder."""
     worker_timeout_s: float

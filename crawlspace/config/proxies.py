@@ -43,7 +43,7 @@ _ENTRY = "'intranet.example.com', '*.example.org', 'example.net:8080' or '10.0.0
 
 @dataclass(frozen=True, slots=True)
 class ProxyAddress:
-    """Where a proxy is, and the log-in for it."""
+    """The address of a proxy, and the log-in for it."""
 
     url: str
     """Scheme, host and port, without the log-in."""
@@ -72,7 +72,7 @@ class Proxy:
 
     @property
     def sentence(self) -> str:
-        """Which proxy it is, without secrets, and without reading any."""
+        """The proxy's description, without secrets, and without reading any."""
         return f"{self.url if is_elsewhere(self.url) else _read(self._url_key, self.url)[0].url} ({self.where})"
 
     def address(self, *, encoding: str = "latin-1") -> ProxyAddress:
@@ -261,7 +261,7 @@ def _network(where: str, entry: str) -> IPv4Network | IPv6Network:
 
 
 class SiteProxy(Protocol):
-    """What the settings of a site have of proxies."""
+    """Proxy settings of a site."""
 
     @property
     def proxy(self) -> Proxy | None: ...
@@ -357,7 +357,7 @@ class Proxies:
 
     @property
     def sentence(self) -> str:
-        """Which sites are requested through a proxy, as in "all sites but x.example.com"; empty if none is."""
+        """The sites requested through a proxy, as in "all sites but x.example.com"; empty if none is."""
         if not self.is_on:
             return ""
         by_pattern = self._sites.by_pattern

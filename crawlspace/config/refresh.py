@@ -22,7 +22,7 @@ _NEVER = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class CycleTimes:
-    """When cycles begin: so many seconds after each other, or at the times of a cron expression."""
+    """Times at which cycles begin: so many seconds after each other, or by a cron expression."""
 
     every_s: int
     cron: Cron | None = None
@@ -35,13 +35,13 @@ class CycleTimes:
 
     @property
     def longest_s(self) -> int:
-        """How long a cycle may be."""
+        """The maximum length of a cycle."""
         return self.every_s if self.cron is None else self.cron.longest_s
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshTimes:
-    """When known pages are fetched again. `due_by_age`: smart refresh, each after its own interval."""
+    """Times at which known pages are fetched again. `due_by_age`: smart refresh, each after its own interval."""
 
     due_by_age: bool
     cycle: CycleTimes | None
@@ -54,7 +54,7 @@ class RefreshTimes:
 
     @property
     def is_ever(self) -> bool:
-        """Whether a page that was fetched is fetched again without anybody's doing."""
+        """Whether fetched pages are ever fetched again automatically."""
         return self.has_due_times or self.schedule is not None
 
 

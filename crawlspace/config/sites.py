@@ -53,7 +53,7 @@ _NOT_IN_PATH_NAMES = frozenset("=;/?#() ")
 
 @dataclass(frozen=True, slots=True)
 class SiteRendering:
-    """How pages of a site are rendered, else those of the collection."""
+    """Rendering settings of a site, else those of the collection."""
 
     mode: Render = Render.NEVER
     hosts: tuple[str, ...] = ()

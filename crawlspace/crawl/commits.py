@@ -54,7 +54,7 @@ class SharedLeases(LeaseStore, OtherWorkers, Protocol):
 
 
 class WorkerView(PageStore, Protocol):
-    """How one of several workers uses the store."""
+    """The store as one of several workers uses it."""
 
     @property
     def sites(self) -> SharedLeases: ...

@@ -133,7 +133,7 @@ class WaitingFiles:
         self._a_file_s = FIRST_GUESS_S
         """Seconds from the end of one file to that of the next: a moving average."""
         self._since = 0.0
-        """When the last one ended, or the first waiting one arrived."""
+        """Time when the last one ended, or the first waiting one arrived."""
 
     def __len__(self) -> int:
         return len(self._sizes)

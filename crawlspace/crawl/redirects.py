@@ -150,7 +150,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a page redirects to, as far as known."""
+    """The target of a redirect, as far as known."""
 
     url: str
     signature: int

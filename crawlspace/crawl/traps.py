@@ -23,7 +23,7 @@ from crawlspace.text import printable
 WINDOW = 100
 """Pages of a pattern that are evaluated together: fewer can be chance, such as a new section."""
 REPEATS = 90
-"""How many of them must show nothing new. A paginated archive or a shop has hardly any; a shop with a parameter for sorting has at most
+"""Number of them that must show nothing new. A paginated archive or a shop has hardly any; a shop with a parameter for sorting has at most
 about half."""
 CHAIN = 10
 """Additional depth of a page, compared with the first of its pattern, from which its text is compared without numbers and dates: a calendar
@@ -47,7 +47,7 @@ class Trap(msgspec.Struct, frozen=True):
     pages: int
     """Pages of the pattern fetched for the first time in that run, when it was noticed."""
     repeats: int
-    """How many of the last WINDOW of them showed nothing new."""
+    """Number of the last WINDOW of them that showed nothing new."""
     example: str
     """The last of them."""
     stopped_by: str

@@ -117,7 +117,7 @@ class Prefetch:
         self._is_leasing = self._is_beating = self._is_joining = self._is_claiming = self._is_closed = False
         self._pause_s = 0.0
         self.incarnation = 0
-        """How often this worker has expired."""
+        """Number of times this worker has expired."""
         self._safe_until = clock.monotonic() + worker.timeout_s - MARGIN_S
         self._next_lease = self._next_heartbeat = self._next_sweep = self._next_claim = 0.0
         self.cluster: Cluster | None = None

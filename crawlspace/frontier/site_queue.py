@@ -61,7 +61,7 @@ _FIRST_PAUSE = 3
 
 @dataclass(frozen=True, slots=True)
 class GivingUp:
-    """When a site is given up for the run: after so many failures in a row, or so many seconds without any response."""
+    """Limits after which a site is given up for the run: so many failures in a row, or so many seconds without any response."""
 
     failures: int = 20
     after_s: float = 60.0
@@ -70,7 +70,7 @@ class GivingUp:
 
 
 class Wait(NamedTuple):
-    """What the next request waits for."""
+    """The reason why the next request waits."""
 
     site: str
     seconds: float
@@ -135,7 +135,7 @@ class SiteQueue:
     unanswered: int = 0
     """Requests in a row without any response."""
     unanswered_since: float = inf
-    """When the first request since the last response was sent."""
+    """Time when the first request since the last response was sent."""
     blocked: bool = False
     """Blocked until robots.txt or the address is known."""
     paced: bool = False

@@ -195,7 +195,7 @@ def _finding(rule: DomainRule | PrefixRule | AddressRule, code: str, message: st
 
 
 class CrossingStar(NamedTuple):
-    """What a rule with such a star matches."""
+    """URLs that a rule with such a star matches."""
 
     also: str
     """A URL that it matches over several segments."""

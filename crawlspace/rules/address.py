@@ -197,7 +197,7 @@ def _local_translated(value: int) -> tuple[int, ...]:
 
 
 class Reach(Enum):
-    """Who may have requests sent to an address."""
+    """Class of an address, by who may have requests sent to it."""
 
     PUBLIC = "public"
     INTERNAL = "internal"

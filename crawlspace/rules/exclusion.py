@@ -220,7 +220,7 @@ class KnownUrlDecisions:
 
 
 class _KnownHost(NamedTuple):
-    """What all URLs with one scheme, host (as written) and port have in common."""
+    """The decisions that all URLs with one scheme, host (as written) and port have in common."""
 
     length: int
     """That of a URL's text up to its path."""

@@ -117,7 +117,7 @@ NO_OPTIONS = UrlOptions()
 
 
 class OriginFolding:
-    """How the URLs with one scheme, host and port are folded."""
+    """Folding options for URLs with one scheme, host and port."""
 
     __slots__ = (
         "_by_path",
@@ -201,7 +201,7 @@ class UrlFolding:
 
     @property
     def description(self) -> list[str]:
-        """What changes whenever URLs may be folded otherwise; empty where none is."""
+        """Text that changes whenever URLs may be folded otherwise; empty where none is."""
         parts = [self.of_hosts, self.of_the_rest, self.of_paths, *filter(None, [self.of_routes])]
         return parts if any(parts) else []
 

@@ -78,7 +78,7 @@ class UrlRecord(UrlState, array_like=True, tag="URLs"):
     link_metadata: str | None = None
     inherited_from: int | None = None
     inherited_mark: int | None = None
-    """When it was last due because of inherited metadata, see `inherited_metadata.due_at`."""
+    """Time when it was last due because of inherited metadata, see `inherited_metadata.due_at`."""
 
 
 class RefusedLinksRecord(msgspec.Struct, array_like=True, tag="refused links"):

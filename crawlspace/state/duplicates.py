@@ -145,7 +145,7 @@ class Settlement(NamedTuple):
     push: list[int]
     delete: list[int]
     displaced: int = 0
-    """How many of the deleted still have a document, and lost to another member of the group."""
+    """Number of the deleted that still have a document, and lost to another member of the group."""
 
 
 def settle(before: Mapping[bytes, GroupRanking], after: Mapping[bytes, GroupRanking], changed: Collection[int]) -> Settlement:

@@ -121,7 +121,7 @@ def _rule(key: object, text: object) -> ErrorRule:
 
 @dataclass(frozen=True, slots=True)
 class DeletionLimit:
-    """How many documents may leave the index at once: an outage or a mistake in a rule file must not empty it.
+    """Limit of documents that may leave the index at once: an outage or a mistake in a rule file must not empty it.
 
     Too many deletions are more than `percent` of a hundred indexed documents, and more than `count`.
     """

@@ -47,7 +47,7 @@ class RecordedPage:
     is_unchanged: bool = False
     """It was fetched and is unchanged: its links inherit the same as before."""
     fetched_with: str | None = None
-    """What it inherited when it was leased."""
+    """Metadata inherited when it was leased."""
     forgotten: bool = False
 
 
@@ -111,7 +111,7 @@ class MetadataChanges:
 
 
 class _Outdated(NamedTuple):
-    """What a URL inherited when its document was stored, and the generation of rules under which that has changed."""
+    """Metadata that a URL inherited when its document was stored, and the generation of rules under which it has changed."""
 
     before: str | None
     rules: int

@@ -32,7 +32,7 @@ class RecrawlPolicy:
     host_failed_percent: int = 50
     """The percentage of failures among the site's last fetches from which a failure counts as the site's."""
     next_cycle: int | None = None
-    """When the next cycle begins, if URLs are fetched once a cycle instead of after their own intervals."""
+    """Time of the next cycle, if URLs are fetched once a cycle instead of after their own intervals."""
     start_refresh_s: int | None = None
     """The interval of start URLs; None: as that of other pages."""
     cycle_s: int = 0

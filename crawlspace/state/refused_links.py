@@ -33,7 +33,7 @@ class RefusedLink(NamedTuple):
     page: int
     """Id of the page with the link."""
     rule: str | None = None
-    """Where the rule is that refused it, as in `crawl.rules:3`."""
+    """Location of the rule that refused it, as in `crawl.rules:3`."""
 
 
 LETTERS: Mapping[Reason, str] = {

@@ -44,7 +44,7 @@ class RenderDecision(Enum):
 
 
 class Needs(IntEnum):
-    """Which pages of a group are rendered. The numbers are stored."""
+    """Pages of a group that are rendered. The numbers are stored."""
 
     SHELLS = 0
     """Those that look like a script shell."""

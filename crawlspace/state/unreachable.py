@@ -34,11 +34,11 @@ class UnreachableSite:
     status: int
     """Of the last failure: one of UNREACHABLE, or that of its robots.txt without rules."""
     since: int
-    """When it was given up in the first of these runs."""
+    """Time when it was given up in the first of these runs."""
     runs: int
     """Runs in a row."""
     counted_at: int
-    """When the last of them was counted."""
+    """Time when the last of them was counted."""
     detail: str = ""
     """Of the last failure, as `UrlState.detail`."""
 

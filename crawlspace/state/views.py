@@ -40,7 +40,7 @@ class Site:
 
     @property
     def next_due(self) -> int | None:
-        """When its first known URL is due, if any."""
+        """The due time of its first known URL, if any."""
         return min((at for _, at in self.due), default=None)
 
 

@@ -22,7 +22,7 @@ NAME = "imported:"
 
 
 class Origin(NamedTuple):
-    """Where an imported URL comes from."""
+    """The origin of an imported URL."""
 
     realm: str | None = None
     """URL-encoded; None: that of the collection."""

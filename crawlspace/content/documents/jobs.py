@@ -13,7 +13,7 @@ MAX_ANSWER = 256 * 1024 * 1024
 
 
 class FileJob(Struct, frozen=True):
-    """One file to be read, by its path or, if it is small, its bytes."""
+    """A file to read, by its path or, if it is small, its bytes."""
 
     declared: str | None
     path: str = ""

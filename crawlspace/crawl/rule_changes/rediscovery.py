@@ -45,7 +45,7 @@ class Judging(msgspec.Struct, frozen=True):
     letters: str
     """The letters of the checks, see `refused_links.py`."""
     since: int
-    """When the checks changed, in seconds since 1970."""
+    """Time of the change of checks, in seconds since 1970."""
     after: int = 0
     """The pages up to this id are judged."""
 

@@ -15,7 +15,7 @@ _ADVICE = {
     "read-only / allow delete": "free space on the disks of the server",
     "read-only": "end that, and waiting orders are sent",
 }
-"""What to do, by a part of the server's answer."""
+"""Advice, by a part of the server's answer."""
 
 
 class ItemResult(Enum):

@@ -379,7 +379,7 @@ class _Group:
         self.pieces = []
 
     def choices(self) -> list[frozenset[str]]:
-        """What is needed whichever alternative matches."""
+        """Return sets of texts of which one is needed whichever alternative matches."""
         if len(self.alternatives) == 1:
             return self.alternatives[0]
         best = [max(needed, key=lambda texts: (shortest(texts), -len(texts)), default=_ANYTHING) for needed in self.alternatives]

@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 
 class Norm(StrEnum):
-    """How case is treated."""
+    """Treatment of case."""
 
     NORM = "norm"
     """Case-insensitive."""
@@ -47,7 +47,7 @@ class Norm(StrEnum):
 
 
 class RegexSyntax(StrEnum):
-    """How a value is read as a regular expression: CRAWLSPACE_RULES_XML_REGEX."""
+    """Syntax in which a value is read as a regular expression: CRAWLSPACE_RULES_XML_REGEX."""
 
     ESCAPED = "escaped"
     """A backslash gives a special character its meaning: `/a\\.\\*b`."""
@@ -157,4 +157,4 @@ class ActionRuleSet:
     siblings: tuple[NotRead, ...] = ()
     """The topmost elements of one that contain no rules."""
     syntax: RegexSyntax = RegexSyntax.ESCAPED
-    """How the values were read."""
+    """Syntax in which the values were read."""

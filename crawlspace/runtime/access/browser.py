@@ -33,7 +33,7 @@ from crawlspace.text import printable, quoted
 STEP_S = 30.0
 """The longest that a step may take."""
 _PATIENCE_S = 5.0
-"""How long a page may look logged out after the last step: its scripts may be about to lead elsewhere."""
+"""Time a page may look logged out after the last step: its scripts may be about to lead elsewhere."""
 _LOOK_S = 5.0
 _NOT_WAITED_FOR = frozenset({"eventsource", "websocket", "ping", "image", "media", "font", "texttrack", "manifest"})
 _DATA = frozenset({"xhr", "fetch"})
@@ -45,7 +45,7 @@ _MOST_HOSTS = 5
 
 @dataclass(frozen=True, slots=True)
 class BrowserLogIn:
-    """One attempt."""
+    """Attempt at a log-in by a browser."""
 
     access: SiteAccess
     settings: BrowserSettings
@@ -157,7 +157,7 @@ class LoginPages:
         self._statuses: dict[Any, tuple[int, int]] = {}
         """With which each page was answered, and in which step."""
         self._failed = ""
-        """Which request of the last step failed through no fault of the log-in, and why."""
+        """Request of the last step that failed through no fault of the log-in, and why."""
         self._refused: list[str] = []
         """Hosts requested by the pages that don't belong to the log-in."""
         context.on("request", self._asked)

@@ -58,7 +58,7 @@ def guard_of_logins(at_connect: Guard) -> Guard:
 
 @dataclass(frozen=True, slots=True)
 class LoginClient:
-    """How the requests of log-ins are sent."""
+    """Client for the requests of log-ins."""
 
     user_agent: str
     sites: SiteTable

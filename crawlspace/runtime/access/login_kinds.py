@@ -29,7 +29,7 @@ _MOST_REDIRECTS = 10
 
 
 class LogInFailedError(Exception):
-    """Nobody is logged in. `refused`: trying it again with the same log-in would not help."""
+    """Failed log-in. `refused`: trying it again with the same log-in would not help."""
 
     def __init__(self, why: str, *, refused: bool) -> None:
         super().__init__(why)
@@ -61,7 +61,7 @@ def carry_session(request: Request, access: SiteAccess, content: str, cookies: S
 
 @dataclass(slots=True)
 class LogIn:
-    """One attempt."""
+    """Attempt at a log-in."""
 
     access: SiteAccess
     send: Send

@@ -39,7 +39,7 @@ _TLS = b"\x16"
 _SOCKETS = Path("/proc/net/tcp")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NO_ANSWER = b"HTTP/1.1 502 -\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n"
-"""What every browser treats as a network error without a retry (RFC 9112, 6.3); after a closed connection it would retry."""
+"""Response that every browser treats as a network error without a retry (RFC 9112, 6.3); after a closed connection it would retry."""
 
 
 class Answers(Protocol):
@@ -219,7 +219,7 @@ _EARLIER = timedelta(days=1)
 
 
 class ProxyCertificate(NamedTuple):
-    """What a proxy answers TLS connections with."""
+    """Certificate with which a proxy answers TLS connections."""
 
     context: ssl.SSLContext
     key_hash: str

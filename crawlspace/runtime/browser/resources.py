@@ -496,7 +496,7 @@ class Loads:
         self.failed = self.failed or why
 
     def finish(self) -> None:
-        """Nothing is answered any more."""
+        """Answer no more requests."""
         self.is_over = True
         self._changed.set()
 

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _INTERCEPTED = ("Document", "Image", "Media", "Font", "Ping")
 """Kinds of requests that are decided on in the browser: the page itself, and what shows nothing to read. All else goes to the proxy."""
 MOST_RELOADS = 3
-"""How often a page may reload itself."""
+"""Number of times a page may reload itself."""
 _SETTLED_MS = 2_000
 """The longest that a page is waited for which keeps changing."""
 _READ_S, _LAST_READ_S = 10.0, 8.0

@@ -196,7 +196,7 @@ SCHEMES = ("http", "https")
 
 
 class HasRules:
-    """What an add-on is, for the middlewares below to find its rules."""
+    """An add-on with rules, as the middlewares below find it."""
 
     rules: AddonRules
 

@@ -47,14 +47,14 @@ SETTINGS = (
 )
 """The settings of ours that hold here, with the defaults of crawlspace/settings.py."""
 SITE_LIMITS = {"max_path_depth", "max_urls_per_host", "follow_query_strings"}
-"""What of CRAWLSPACE_SITES holds here."""
+"""Settings of CRAWLSPACE_SITES that apply here."""
 LONGEST_URL = 65_536
 """Characters; also where URLLENGTH_LIMIT is 0, which for Scrapy is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddonLimits:
-    """What the settings say about the crawl space of a spider."""
+    """Settings of a spider's crawl space."""
 
     limits: Limits
     sites: SiteTable

@@ -55,7 +55,7 @@ class CollectionCommand(ScrapyCommand):
     summary: ClassVar[str]
     """For the list of the commands."""
     explanation: ClassVar[str]
-    """What it does, and its exit status, for `--help`."""
+    """Its effect and exit status, for `--help`."""
 
     def syntax(self) -> str:
         return self.usage

@@ -59,7 +59,7 @@ class OpenPage:
     is_own_item: bool = False
     """The item is one that the spider's code yielded, and not what `document()` returned."""
     fault: str = ""
-    """How the spider's code failed."""
+    """Failure of the spider's code."""
     failed_request: str = ""
     """A request that failed, and how."""
     is_sending: bool = False

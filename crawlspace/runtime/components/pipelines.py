@@ -38,7 +38,7 @@ class NoItem(DropItem):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What a pipeline is called with: `process_fetch` with the fetch, or `process_item` with the item."""
+    """Method of a pipeline: `process_fetch` with the fetch, or `process_item` with the item."""
 
     process: Callable[..., Any]
     name: str

@@ -120,7 +120,7 @@ class RobotsSlots:
         self._site_delays = site_delays
         self._waiting: dict[str, deque[FetchRobots]] = {}
         self._next: list[tuple[float, int, str]] = []
-        """When the next request to each target site is due, soonest first."""
+        """Due times of the next request to each target site, soonest first."""
         self._order = count()
         self._in_flight: dict[str, str] = {}
         """The requests in flight, in a shared crawl: by redirecting site the target site."""

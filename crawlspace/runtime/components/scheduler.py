@@ -69,7 +69,7 @@ class FrontierScheduler(BaseScheduler):
         self._repeated = RepeatedRequests(session.engine.frontier, session.site_delays)
         self._in_this_turn = 0
         self._early_at = 0.0
-        """When outcomes were last recorded ahead of time."""
+        """Time when outcomes were last recorded ahead of time."""
         self._alarm: CallLaterResult | None = None
         self._warned_of_replacement = False
 

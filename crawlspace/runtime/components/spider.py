@@ -134,7 +134,7 @@ class FrontierSpider(scrapy.Spider):
 
     @property
     def linking(self) -> Responses | None:
-        """What extracts the links of a page; None where a `parse()` of the class does that."""
+        """The link extractor of pages; None where a `parse()` of the class extracts them."""
         return None if self._parses else self._responses
 
     def page_parser(self) -> Any:

@@ -54,7 +54,7 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a certificate says. Times are seconds since 1970; None: unknown."""
+    """The contents of a certificate. Times are seconds since 1970; None: unknown."""
 
     names: Sequence[str] = ()
     """The hosts that it is for."""
@@ -145,7 +145,7 @@ _SENTENCES = {
     Cause.OTHER_READ_ERROR: ("the answer could not be read", ""),
     Cause.HEADERS_TOO_LARGE: ("the headers are over the bounds: more than 1,000 lines, or 256 KiB", ""),
 }
-"""What stands before and after what the client reports."""
+"""Text before and after the client's message."""
 
 
 def _of_certificate(cause: Cause, host: str, certificate: Certificate, why: str) -> str:

@@ -20,7 +20,7 @@ from crawlspace.runtime.http.tls import refused_certificate
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a transfer has ended: the error of libcurl, and what else is known."""
+    """The end of a transfer: the error of libcurl, and what else is known."""
 
     code: int
     message: str
@@ -122,7 +122,7 @@ _HANDSHAKES = (
     ("no shared cipher", Cause.NO_COMMON_CIPHER),
     ("no ciphers available", Cause.NO_COMMON_CIPHER),
 )
-"""What OpenSSL reports of a handshake that failed, the first that fits. An alert is what the server has sent."""
+"""Messages of OpenSSL for a failed handshake; the first that fits counts. An alert is what the server has sent."""
 
 
 def _closed(ended: Ended) -> Exception:

@@ -47,7 +47,7 @@ class FileBody:
         self._checksum = BytesChecksum()
         self._is_page = False
         self.path: Path | None = None
-        """Where it is on disk; None: it is in memory."""
+        """Path on disk; None: it is in memory."""
         self.size = 0
         self.start = b""
         """Its first bytes, once it is on disk."""

@@ -51,7 +51,7 @@ class _Addresses:
         self._found: list[Address] = []
 
     def resolutionBegan(self, resolutionInProgress: Any) -> None:  # noqa: N802, N803
-        """Nothing is cancelled."""
+        """Do nothing: no resolution is cancelled."""
 
     def addressResolved(self, address: Any) -> None:  # noqa: N802
         found = _address(str(getattr(address, "host", "")))

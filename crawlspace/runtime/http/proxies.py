@@ -49,7 +49,7 @@ _KINDS = {
 
 
 class ProxyServer(NamedTuple):
-    """Where a proxy is. `host` is without brackets."""
+    """The address of a proxy. `host` is without brackets."""
 
     scheme: str
     host: str
@@ -89,7 +89,7 @@ def proxy_server(url: str) -> ProxyServer:
 
 
 class Reached(NamedTuple):
-    """How far a request has come that failed on its way through a proxy."""
+    """Progress of a request that failed on its way through a proxy."""
 
     code: int
     """The error of libcurl."""

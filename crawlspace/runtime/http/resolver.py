@@ -189,7 +189,7 @@ class GuardedResolver:
         self._of_process = of_process
         self._guards: list[Guard] = []
         self._admitted: Recent[tuple[str, int, bool], tuple[Answer, Found]] = Recent(_HOSTS)
-        """Which of the addresses of an answer may be connected to, by the present guards."""
+        """Addresses of an answer that may be connected to, by the present guards."""
         self.look_ups = LookUps()
         """The addresses found, for the crawl to store."""
         self._refused: Recent[tuple[str, int], Decision] = Recent(_HOSTS)

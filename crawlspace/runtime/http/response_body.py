@@ -56,9 +56,10 @@ class ResponseBody:
         self._size = 0
         self.file: FileBody | None = None
         self.stop: StopDownload | None = None
-        """What a receiver of a signal has raised."""
+        """Exception that a receiver of a signal has raised."""
 
     def begin(self, head: AnswerHead) -> bool:
+        """Prepare for the body; return whether to read it. Raises AnswerTooLarge."""
         length = head.length
         self._send(signals.headers_received, headers=head.headers, body_length=length)
         if self.stop is not None:
@@ -74,6 +75,7 @@ class ResponseBody:
         return True
 
     def write(self, data: bytes) -> bool:
+        """Add a part of the body; return whether to read on. Raises AnswerTooLarge."""
         self._size += len(data)
         if self.file is None:
             self._parts.append(data)

@@ -13,7 +13,7 @@ REMEMBERED = 10_000
 
 
 class SendingTimes:
-    """When the last request to each site was written to its connection.
+    """Times at which the last request to each site was written to its connection.
 
     The delay of a site counts from the sending. In a busy process tenths of a second can pass between leasing a URL, getting a
     connection for it and writing the request.
@@ -33,7 +33,7 @@ class SendingTimes:
 
 
 class SecondAttempts:
-    """Which requests have had their one retry. A request is known by the id of its URL, or by the site of its robots.txt.
+    """Requests that have had their one retry. A request is known by the id of its URL, or by the site of its robots.txt.
 
     Servers close a kept connection after some time or some number of requests, often without saying so beforehand, maybe at the moment
     when a request is written to it. That is not counted as a failure, once: the URL is leased once more, after the site's delay.

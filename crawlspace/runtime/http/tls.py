@@ -125,7 +125,7 @@ _USUAL_FILES = (
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 )
-"""Where systems have them."""
+"""Usual paths of the file of authorities."""
 
 
 def refused_certificate(result: int, chain: Sequence[str], message: str) -> tuple[Cause, Certificate]:

@@ -36,11 +36,11 @@ MOST_READS_IN_VAIN = 100
 """Of a socket: libcurl has no bound on the extensions of a chunk. A record of TLS may take some thirty reads until it is there."""
 UNAUTHORIZED = 401
 _STOPPED = 0
-"""What callbacks for data return to end a transfer."""
+"""Value that callbacks for data return to end a transfer."""
 
 
 class RequestOrigin(NamedTuple):
-    """What a request is sent to: `site` is host and port as the frontier has them. `host` is without brackets."""
+    """The origin of a request: `site` is host and port as the frontier has them. `host` is without brackets."""
 
     scheme: str
     host: str
@@ -51,7 +51,7 @@ class RequestOrigin(NamedTuple):
 
 
 class Permission(NamedTuple):
-    """When requests may be sent, and who notes that one is.
+    """Callbacks that permit requests to be sent, and note that one is.
 
     `owned_for_s` returns for how long a site is still this worker's: a request to a site that is not is not sent, and fails with NotSent;
     neither is one of an earlier `incarnation` of the worker.
@@ -187,7 +187,7 @@ class Transfer:
         """The connection that was kept for it cannot be used: it has not been sent, and may be on another one."""
         self.head: AnswerHead | None = None
         self.sent_at = 0.0
-        """When the request was written, by time.monotonic(); 0: it was not."""
+        """Time when the request was written, by time.monotonic(); 0: it was not."""
         self.answered_at = 0.0
         self.is_reused = False
         self.has_status_line = False
@@ -197,7 +197,7 @@ class Transfer:
         """Its connection carries several requests at a time (HTTP/2)."""
         self._socket = -1
         self._reads_in_vain = 0
-        """How often its socket was read, after the head, since the last part of the body."""
+        """Number of reads of its socket, after the head, since the last part of the body."""
         self._is_begun = False
         """The head of the answer was given to `body`."""
         self._opening: list[socket.socket] = []
@@ -403,7 +403,7 @@ class Transfer:
 
     @property
     def address(self) -> str:
-        """That of the server; empty where there was no connection."""
+        """Address of the server; empty where there was no connection."""
         return "" if self._connection is None else self._connection[0]
 
     def _stop(self) -> int:

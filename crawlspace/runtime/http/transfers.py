@@ -48,14 +48,14 @@ class Transfers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: dict[pycurl.Curl, Running] = {}
         self._watched: dict[int, int] = {}
-        """What each socket is watched for."""
+        """Events that each socket is watched for."""
         self._to_watch: dict[int, int] = {}
         """The same for sockets that libcurl has named since it was called: an answer that is there at once makes watching needless."""
         self._due = inf
-        """When libcurl wants to be called, by the clock of the loop."""
+        """Time when libcurl wants to be called, by the clock of the loop."""
         self._timer: TimerHandle | None = None
         self._rings_at = inf
-        """When the timer calls; uvloop's handles do not all tell it."""
+        """Time when the timer calls; not all of uvloop's handles have it."""
         self.kept = KeptConnections(most_hosts=2 * most_idle)
         self.by_socket: dict[int, Running] = {}
         """The transfers that have been sent, by the socket of their connections; of several at a time, the last one."""

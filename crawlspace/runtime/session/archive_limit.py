@@ -44,6 +44,7 @@ class RunningLimit:
         """The size in bytes at which the archive could not be reduced further."""
 
     def keep(self, files: Sequence[Path]) -> None:
+        """Begin to reduce the archive by dropping pages of these files, if it is too large."""
         size = size_of(self._collection.archive.folder)
         if size <= max(self._most, self._in_vain * _MUCH):
             return

@@ -52,11 +52,11 @@ class OpenStore(Protocol):
 
 
 class StoreLocation(Protocol):
-    """Where a store is. Raises StoreError and its kinds for a store that cannot be used, ConfigError for settings that name none."""
+    """The location of a store. Raises StoreError and its kinds for a store that cannot be used, ConfigError for settings that name none."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether several may crawl the collection at a time."""
+        """Whether several processes may crawl the collection at a time."""
 
     def faults(self) -> Sequence[ServerFault]:
         """Return what is wrong with the server that the store is on; nothing for a file."""
@@ -80,7 +80,7 @@ class CollectionPaths:
     settings: BaseSettings
     store: StoreLocation
     state_file: Path
-    """Where the store is if it is a file."""
+    """Path of the store if it is a file."""
     sinks: SinkSettings
 
     @property

@@ -101,7 +101,7 @@ def _hash(rules: str, paths: CollectionPaths, spider: type[Spider]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """What several processes make, each a part."""
+    """Documents that several processes rebuild, each a part."""
 
     parts: Sequence[Future[list[RebuiltDocument]]]
 
@@ -223,7 +223,7 @@ class _ReplayProcess:
 
 
 class ReplayStart(Struct, frozen=True):
-    """Whose pages they are: the first message to a process."""
+    """The collection of the pages: the first message to a process."""
 
     collection: str
     options: dict[str, str]

@@ -91,7 +91,7 @@ class Session:
         self.final_held: Mapping[Held, int] = {}
         """Documents whose deletion is held, at the end, by reason."""
         self.faults: list[str] = []
-        """What makes the exit status 1 although the crawl came to its end, in sentences for the head of its summary; components add to it."""
+        """Reasons for exit status 1 although the crawl came to its end, in sentences for the head of its summary; components add to it."""
         self._began = int(SystemClock().now())
         self.sending = SendingTimes()
         self.second_attempts = SecondAttempts()
@@ -105,12 +105,12 @@ class Session:
         self.without_effect: Sequence[str] = ()
         """Sentences about settings without effect."""
         self.resent: Resent | None = None
-        """What is sent to the index again because it has lost it."""
+        """Documents sent to the index again because it has lost them."""
         self._closed = False
         self._lost = LostDocuments(self.engine, index) if index is not None and index_is_here(collection, opened) else None
         self._filling = fillings_of(collection, self.engine, self.store) if sinks else {}
         self._settled_at = -inf
-        """When a crawl that does not end has settled its link depths."""
+        """Time when a crawl that does not end has settled its link depths."""
         self._at_close: list[Callable[[], None]] = []
         self._own: GuardedResolver | None = None
         """The resolver with the address rules of this crawl."""

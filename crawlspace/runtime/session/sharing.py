@@ -104,7 +104,7 @@ class Sharing:
 
     @property
     def is_over(self) -> bool:
-        """Nothing is left to do in this run, for any worker."""
+        """Whether no worker has anything left to do in this run."""
         return self._prefetch.is_over and self._has_looked and not self._feeds
 
     def may_fetch(self) -> bool:

@@ -224,6 +224,7 @@ class RunReport:
         return "done" if self.session is not None and self.session.finish_reason == "finished" else "stopped"
 
     def as_json(self) -> dict[str, object]:
+        """Return the summary as JSON has it."""
         session, now = self.session, time.time()
         progress = RunCounters() if session is None else session.progress
         counts = (None if session is None else session.final_counts) or _NOTHING_COUNTED

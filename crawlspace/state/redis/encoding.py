@@ -274,6 +274,7 @@ def _known_of(reply: UrlReply) -> KnownUrl:
 
 
 def new_urls(urls: Iterable[NewUrl]) -> list[tuple[object, ...]]:
+    """Return new URLs in the form of the Lua function `discover`."""
     return [
         (
             number(new.key),

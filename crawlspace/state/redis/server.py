@@ -46,9 +46,9 @@ class RedisServer:
         self.now_ms: Callable[[], int | str] = lambda: ""
         """The time that the functions use instead of the server's clock, in tests."""
         self.runs = 0
-        """How many round trips have been made."""
+        """Number of round trips."""
         self.writes = 0
-        """How many operations have written."""
+        """Number of writing operations."""
         self.tries_again: Callable[[float], bool] = lambda _: False
         """Called when the server cannot be reached, with the time when the call began (`monotonic`): waits a moment, and returns whether to repeat it."""
 
@@ -108,6 +108,7 @@ def pairs_of(found: Sequence[bytes] | Mapping[bytes, bytes]) -> Iterable[tuple[b
 
 @contextmanager
 def redis_errors() -> Iterator[None]:
+    """Raise errors of Redis as StoreError and its kinds."""
     try:
         yield
     except redis.exceptions.OutOfMemoryError as error:

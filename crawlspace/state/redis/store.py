@@ -315,6 +315,7 @@ def urls_leased(server: RedisServer, site: str, reply: bytes | Sequence[bytes], 
 
 
 def counts_of(reply: Sequence[Any], *, held: int) -> Counts:
+    """Return the counts of a reply of the server."""
     by_name, by_status, waiting, parked, hosts, left, orphaned = reply
     numbers = {name.decode(): int(value) for name, value in zip(by_name[::2], by_name[1::2], strict=True)}
     by_state = {}

@@ -302,6 +302,7 @@ class Worker:
         return self._store.effects_with_metadata(reply)
 
     def release_sites(self, sites: Iterable[SiteRelease]) -> None:
+        """Give up ownership of sites."""
         self._run(
             "release_sites",
             sites=[

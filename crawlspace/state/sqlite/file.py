@@ -92,7 +92,7 @@ class SqliteFile:
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
-        """One transaction: all changes inside are made when it ends, or none."""
+        """Begin a transaction: all changes inside are made when it ends, or none."""
         with sqlite_errors(self.path):
             self.db.execute("BEGIN IMMEDIATE")
             try:

@@ -50,6 +50,7 @@ def pass_to_all(db: apsw.Connection, urls: Iterable[NewUrl]) -> None:
 
 
 def drop_inherited(db: apsw.Connection) -> None:
+    """Remove metadata inherited from pages that are outside the crawl space by now, or not stored."""
     stored, last = _SqliteMetadata(db, {}), 0
     while rows := list(
         db.execute(

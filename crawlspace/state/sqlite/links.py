@@ -99,6 +99,7 @@ class Discovery:
         self._effects = transaction.effects
 
     def discover(self, urls: Sequence[NewUrl]) -> None:
+        """Store new URLs; lower the depth and source of known ones."""
         if not urls:
             return
         known = self._known(urls)

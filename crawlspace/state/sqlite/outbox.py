@@ -64,6 +64,7 @@ def give(
 
 
 def next_orders(db: apsw.Connection, sink: str, limit: int, most_bytes: int) -> list[IndexOrder]:
+    """Return the next orders for a sink, up to a number and a size of texts: deletions first."""
     rows = db.execute(
         "SELECT outbox.op, outbox.sequence, CASE WHEN url.checksum IS NOT NULL THEN url.archived END,"
         f" outbox.url, {_DOCUMENT} FROM outbox LEFT JOIN url ON url.id = outbox.id AND outbox.op = 1"
@@ -87,6 +88,7 @@ def keep(db: apsw.Connection, ids: Sequence[int]) -> None:
 
 
 def acknowledge(db: apsw.Connection, tally: Tally, sink: str, orders: Sequence[IndexOrder]) -> None:
+    """Remove orders that a sink has made durable."""
     sent: list[int] = []
     for op, code in ((Op.DELETE, _DELETE), (Op.PUSH, _PUSH)):
         sequences = [order.sequence for order in orders if order.op is op]
@@ -165,6 +167,7 @@ def stored(db: apsw.Connection, urls: Sequence[str]) -> dict[tuple[int, str], tu
 
 
 def delete_again(db: apsw.Connection, tally: Tally, sink: str, urls: Sequence[str]) -> None:
+    """Order deletions from a sink, except for documents that are in the index."""
     known = stored(db, urls)
     names = {(url_key(url), url) for url in urls}
     unwanted = sorted((name for name in names if not known.get(name, (0, 0))[1]), key=lambda name: name[1])
@@ -181,6 +184,7 @@ def delete_again(db: apsw.Connection, tally: Tally, sink: str, urls: Sequence[st
 def push_again(
     db: apsw.Connection, documents: Mapping[int, Document | None], *, sinks: Sequence[str], to_all: bool, tally: Tally
 ) -> list[int]:
+    """Order pushes of documents; return the ids of those whose document is not stored."""
     rows = db.execute(
         "SELECT url.id, url.key, url.url, url.grp, document.id IS NOT NULL AND content.id IS NOT NULL FROM carray(?) AS wanted"
         " CROSS JOIN url ON url.id = wanted.value LEFT JOIN document ON document.id = url.id"

@@ -69,7 +69,7 @@ _BEYOND = 1 << 50
 
 # Changes of many due times, in steps: see `due_times.py`.
 _TIME = f"(next_fetch & {DEFERRED - 1})"
-"""When a URL is due, deferred ones included: these are checked again at their new time."""
+"""Due time of a URL, deferred ones included: these are checked again at their new time."""
 _SOME = (
     "SELECT url.id, site.site, waits_in, shift, {time} FROM url NOT INDEXED CROSS JOIN site ON site.id = url.site"
     f" WHERE url.id > ?1 AND url.id <= ?2 AND state <> {int(State.PENDING)} AND next_fetch IS NOT NULL AND {{which}} ORDER BY url.id LIMIT ?3"
@@ -107,6 +107,7 @@ def sites(db: apsw.Connection) -> Iterator[Site]:
 def lease(
     db: apsw.Connection, site: int, limit: int, *, now: int, until: int, queue: Queue | None, run_began: int | None = None
 ) -> list[UrlState]:
+    """Lease the next URLs of a site that may be fetched now, of one queue or of all."""
     if queue is not None:
         ids = _ready(db, site, limit, now, queue, run_began)
     else:
@@ -135,6 +136,7 @@ def release_all(db: apsw.Connection) -> None:
 
 
 def reclaim(db: apsw.Connection, *, now: int, keep: Collection[int] = ()) -> dict[str, int]:
+    """End expired leases except for those to keep; return their number by site."""
     ended = dict(
         db.execute(
             "SELECT site.site, count(*) FROM url INDEXED BY url_leased JOIN site ON site.id = url.site"
@@ -184,6 +186,7 @@ def make_due_by(
     fetched_by: int | None = None,
     until: int | None = None,
 ) -> DueChanges:
+    """Make known URLs due by a time at the latest, in steps."""
     found, end, newest = _some(db, _MAKE_DUE, after, limit, latest, fetched_by, DEFERRED if until is None else until)
     db.execute(f"UPDATE url SET next_fetch = ?2 WHERE {_IDS}", (_ids(found), latest))
     return _changed(found, end, newest, limit)

@@ -163,6 +163,7 @@ def urls_to_fold(db: apsw.Connection, ids: Collection[int]) -> list[FoldedUrl]:
 
 
 def counts(db: apsw.Connection) -> Counts:
+    """Return the counts of URLs and orders."""
     numbers = read_counts(db)
     leased = dict(
         db.execute("SELECT state, count(*) FROM url INDEXED BY url_leased WHERE lease_until IS NOT NULL GROUP BY state")
@@ -200,6 +201,7 @@ def is_duplicate(db: apsw.Connection, id: int, *, checksum: bytes, canonical: in
 
 
 def lost_links(db: apsw.Connection, ids: Collection[int]) -> set[int]:
+    """Return the ids of pages that link to URLs that are not known."""
     pages = [
         (id, unpack_keys(targets))
         for id, targets in db.execute("SELECT id, targets FROM links WHERE id IN (SELECT value FROM carray(?))", (integers(ids),))
