@@ -153,7 +153,7 @@ OPTIONS: Mapping[str, Translate] = {
 # A value that is not translated is not printed: it may be a password.
 
 
-class FetcherOption(NamedTuple):
+class TranslatedOption(NamedTuple):
     line: int
     option: str
     translation: Translation
@@ -163,7 +163,7 @@ def is_fetcher(element: ConfigElement) -> bool:
     return re.match(r"(default)?fetch(er|ing)?([A-Z_]|$)", element.name, re.IGNORECASE) is not None and not element.is_foreign
 
 
-def fetcher_options(element: ConfigElement, defaults: Defaults, *, collection: str) -> Iterator[FetcherOption]:
+def fetcher_options(element: ConfigElement, defaults: Defaults, *, collection: str) -> Iterator[TranslatedOption]:
     """Yield the translation of each setting of a fetcher: attributes, and elements with a text or a value."""
     found = list(_settings(element, element.name))
     by_name = {_plain(name.rpartition("/")[2]): text for _, name, text in found}
@@ -181,7 +181,7 @@ def fetcher_options(element: ConfigElement, defaults: Defaults, *, collection: s
                 )
         except (WrongValue, ConfigError) as error:
             translation = lost(f"its value cannot be used: {error}")
-        yield FetcherOption(line, name, translation)
+        yield TranslatedOption(line, name, translation)
 
 
 def _settings(element: ConfigElement, path: str) -> Iterator[tuple[int, str, str]]:
@@ -259,33 +259,29 @@ _BY_NAME = {source.label.replace("_", ""): source for source in Source}
 _BY_NUMBER = {str(number): source for number, source in enumerate(Source)}
 
 
-class Weight(NamedTuple):
-    line: int
-    option: str
-    translation: Translation
-
-
-def queue_weights(config: ConfigElement) -> tuple[list[Weight], Mapping[str, int]]:
+def queue_weights(config: ConfigElement) -> tuple[list[TranslatedOption], Mapping[str, int]]:
     """Return the fate of each attribute and element, and CRAWLSPACE_SOURCE_WEIGHTS; empty if equal to ours."""
-    found: list[Weight] = []
+    found: list[TranslatedOption] = []
     weights: dict[str, int] = {}
     for line, option, source, text in _named(config, config.name):
         if source is None:
             found.append(
-                Weight(line, option, lost("it names no queue that is known with its weight: set CRAWLSPACE_SOURCE_WEIGHTS"))
+                TranslatedOption(
+                    line, option, lost("it names no queue that is known with its weight: set CRAWLSPACE_SOURCE_WEIGHTS")
+                )
             )
             continue
         try:
             weight = whole([text.strip()])
             read_weights({**weights, source.label: weight})
         except (WrongValue, SettingError) as error:
-            found.append(Weight(line, option, lost(f"its value cannot be used: {error}")))
+            found.append(TranslatedOption(line, option, lost(f"its value cannot be used: {error}")))
             continue
         is_default = weight == DEFAULT_WEIGHTS[source]
         if not is_default:
             weights[source.label] = weight
         fate = Fate.DEFAULT if is_default else Fate.TRANSLATED
-        found.append(Weight(line, option, Translation(fate, f"{quoted(source.label)}: {weight} in {NAME}")))
+        found.append(TranslatedOption(line, option, Translation(fate, f"{quoted(source.label)}: {weight} in {NAME}")))
     return found, weights
 
 

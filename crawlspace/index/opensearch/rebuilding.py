@@ -19,7 +19,7 @@ from crawlspace.index.opensearch.marker import copy_markers
 from crawlspace.index.opensearch.sink import OpenSearchSink
 from crawlspace.index.search_server.items import Item, split_into_requests
 from crawlspace.index.search_server.sink import MAX_ITEMS, NextSink, RebuildableSink, must_begin, nothing_to_switch_to
-from crawlspace.index.sink import Copies, Entry
+from crawlspace.index.sink import Copies
 
 
 class RebuildableOpenSearch(RebuildableSink["_NextIndex"], OpenSearchSink):
@@ -109,12 +109,7 @@ class _NextIndex(NextSink, OpenSearchSink):
             [item_of(IndexOrder(0, Op.PUSH, url, version=entry.version), source) for url, (entry, source) in found.items()]
         )
 
-    def remove(self, entries: Sequence[Entry]) -> None:
-        # One more than the stored version: all later orders of the URL have larger ones.
-        self._write([item_of(IndexOrder(0, Op.DELETE, one.url, version=one.version + 1), None) for one in entries])
-
     def _write(self, written: Sequence[Item]) -> None:
-        """Write items, without reading the answer to each: the comparison that follows finds what is missing."""
         for part in split_into_requests(written, max_bytes=self._settings.max_bytes, max_items=MAX_ITEMS):
             lines = b"".join(item.lines for item in part)
             reply = self._client.run(

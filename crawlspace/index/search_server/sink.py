@@ -298,6 +298,15 @@ class NextSink(SearchServerSink):
     def index(self) -> str:
         return self._index
 
+    def remove(self, entries: Sequence[Entry]) -> None:
+        # One more than the stored version: all later orders of the URL have larger ones.
+        orders = [IndexOrder(0, Op.DELETE, one.url, version=one.version + 1) for one in entries]
+        self._write([self._item_of(order, now=self._clock.now()) for order in orders])
+
+    @abstractmethod
+    def _write(self, written: Sequence[Item]) -> None:
+        """Write items, some of which may be refused, or have a later version: the comparison that follows finds them."""
+
     async def mirror(self, orders: Sequence[IndexOrder], mark: BatchMark | None) -> Sent:
         """Send orders that are sent to the searched index, too."""
         return await self._send(orders, mark)

@@ -19,9 +19,9 @@ from crawlspace.errors import IndexUnavailable
 from crawlspace.index.json_client import Client, Reply, items, table
 from crawlspace.index.search_server.items import Item, split_into_requests
 from crawlspace.index.search_server.sink import MAX_ITEMS, NextSink, RebuildableSink, must_begin, nothing_to_switch_to
-from crawlspace.index.sink import Copies, Entry
+from crawlspace.index.sink import Copies
 from crawlspace.index.solr.contents import SolrContents, answered, pair_of, version_of
-from crawlspace.index.solr.documents import copied, deleted, item_of, why_of
+from crawlspace.index.solr.documents import copied, item_of, why_of
 from crawlspace.index.solr.marker import markers_in
 from crawlspace.index.solr.sink import SolrSink
 
@@ -98,13 +98,7 @@ class _NextCopy(NextSink, SolrSink):
         self._check_ready()
         self._write(self._client.run(markers_in(self._searched)))
 
-    def remove(self, entries: Sequence[Entry]) -> None:
-        # One more than the stored version: all later orders of the URL have larger ones.
-        orders = [IndexOrder(0, Op.DELETE, one.url, version=one.version + 1) for one in entries]
-        self._write([item_of(order, deleted(order, now=self._clock.now())) for order in orders])
-
     def _write(self, written: Sequence[Item]) -> None:
-        """Write items, some of which may be refused, or have a later version: the comparison that follows finds them."""
         for part in split_into_requests(written, max_bytes=self._settings.max_bytes, max_items=MAX_ITEMS):
             for _, one in self._client.run(self._send_request(part)):
                 if one.is_server_failure:
