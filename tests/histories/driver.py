@@ -51,7 +51,7 @@ NAME = "h"
 InFlight = list[FetchPage | FetchRobots]
 OnServer = Callable[[str], RedisStore]
 """Opens the store of the collection with that name."""
-_ROUNDS = 100_000
+_ROUNDS = 400_000
 """More than a crawl of a small web takes; beyond, it would never end."""
 _DEFAULTS = {name: value for name, value in vars(defaults).items() if name.isupper()}
 
