@@ -82,6 +82,11 @@ def replaced_request(state: UrlState, url: str) -> Outcome:
     return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, Status.SOFT_REDIRECT, redirect_to=url, detail=printable(url))
 
 
+def redirects_to(state: UrlState) -> int:
+    """Return how many redirects led to a URL: none to one that has a document, with which a new chain begins."""
+    return state.redirects if state.checksum is None else 0
+
+
 def target_candidate(state: UrlState, outcome: Outcome, actions: Actions) -> Candidate:
     """Return the target of a redirect as a candidate of source redir with the same link depth; `actions` are those of the URL."""
     return Candidate(
@@ -90,7 +95,7 @@ def target_candidate(state: UrlState, outcome: Outcome, actions: Actions) -> Can
         base=state.url,
         base_host_as_written=state.host_as_written,
         depth=state.depth,
-        redirects=state.redirects + 1,
+        redirects=redirects_to(state) + 1,
         depth_from=state.id,
         inherited=packed(added_by(actions, state.inherited).items()),
     )
@@ -266,20 +271,15 @@ class Redirects:
 
         `admitted` is the target as it is inserted; None where the rules refuse it.
         """
-        url = target_url(state, outcome) if admitted is None else None
-        # A URL that is known from elsewhere is where it is, though this is one redirect too many.
-        is_known = url is not None and state.redirects >= self._most and self._known(url.text) is not None
-        is_refused = outcome.redirect_to is not None and admitted is None and not is_known
-        if is_refused and (seen := self._seen.get(state.url)) is not None:
+        if outcome.redirect_to is not None and admitted is None and (seen := self._seen.get(state.url)) is not None:
             seen.is_refused = True
         if outcome.kind is not OutcomeKind.REDIRECTED or state.checksum is None:
             return None
         if admitted is not None:
             return self._target(state, admitted.url)
+        url = target_url(state, outcome)
         if url is None:
             return None
-        if is_known:
-            return self._target(state, url.text)
         return Target(url.text, signature_of_target(url, parse(state.url)), is_same_path=False, is_refused=True)
 
     def links_of_kept(self, state: UrlState, target: NewUrl, *, deepest: int | None) -> tuple[list[int], NewUrl]:
