@@ -105,10 +105,10 @@ SBIN = "/usr/sbin:/usr/local/sbin"
 SQUID, NGINX = (shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SBIN}") or "" for name in ("squid", "nginx"))
 KERBEROS = "" if kerberos.missing() else str(kerberos.GSSAPI)
 SERVERS = (
+    Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),  # first: it takes longest, and mostly waits
     Server("opensearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS),
     Server("elasticsearch", "SingleNode", "CRAWLSPACE_TEST_OPENSEARCH_URL", SEARCH_TESTS, ELASTICSEARCH),
     Server("solr", "Standalone", "CRAWLSPACE_TEST_SOLR_URL", SOLR_TESTS),
-    Server("solrcloud", "Cloud", "CRAWLSPACE_TEST_SOLR_URL", IN_A_CLOUD),
     Server("squid", "", "CRAWLSPACE_TEST_SQUID", ("tests/real_servers/test_squid.py",), url=SQUID),
     Server("nginx", "", "CRAWLSPACE_TEST_NGINX", ("tests/real_servers/test_nginx.py",), url=NGINX),
     Server("kerberos", "", "CRAWLSPACE_TEST_KERBEROS", ("tests/real_servers/test_kerberos.py",), url=KERBEROS),
