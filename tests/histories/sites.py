@@ -81,7 +81,8 @@ def walled_web(web: Web, configuration: Configuration) -> Web:
             seen.pages[page.url] = shown
         if wall is not None and wall.door and not wall.is_door(page.url, site):
             door = wall.leads(page.url, site)
-            seen.pages[door] = Page(door, status=302, location=page.url, redirects=page.redirects + 1, linked=False)
+            redirects = 1 if page.status == 200 else page.redirects + 1  # with a page that has a document a new chain begins
+            seen.pages[door] = Page(door, status=302, location=page.url, redirects=redirects, linked=False)
     return seen
 
 
