@@ -21,7 +21,7 @@ from crawlspace.cache import Recent
 from crawlspace.config.collection import Collection
 from crawlspace.config.files import StartUrl
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED, fitting, packed
-from crawlspace.crawl.redirects import FoldedRedirects, redirects_to, target_candidate, target_url
+from crawlspace.crawl.redirects import FoldedRedirects, redirects_before, target_candidate, target_url
 from crawlspace.crawl.run import Refused, describe_refusal
 from crawlspace.crawl.sites import HostRoom
 from crawlspace.decision import Decision, Reason, RuleRef
@@ -180,7 +180,7 @@ class Admission:
 
     def _redirect_target(self, state: UrlState, outcome: Outcome) -> tuple[NewUrl | None, Reason]:
         """Return the target of a redirect as a new candidate, to which all rules apply. None if it is refused, and the reason."""
-        if redirects_to(state) >= self._collection.max_redirects:
+        if redirects_before(state) >= self._collection.max_redirects:
             self._discovery.refused[Reason.REDIRECTS] += 1
             self._discovery.sample.note(Reason.REDIRECTS, target_url(state, outcome), outcome.redirect_to or "")
             return None, Reason.REDIRECTS

@@ -82,7 +82,7 @@ def replaced_request(state: UrlState, url: str) -> Outcome:
     return Outcome(state.id, state.url, OutcomeKind.REDIRECTED, Status.SOFT_REDIRECT, redirect_to=url, detail=printable(url))
 
 
-def redirects_to(state: UrlState) -> int:
+def redirects_before(state: UrlState) -> int:
     """Return how many redirects led to a URL: none to one that has a document, with which a new chain begins."""
     return state.redirects if state.checksum is None else 0
 
@@ -95,7 +95,7 @@ def target_candidate(state: UrlState, outcome: Outcome, actions: Actions) -> Can
         base=state.url,
         base_host_as_written=state.host_as_written,
         depth=state.depth,
-        redirects=redirects_to(state) + 1,
+        redirects=redirects_before(state) + 1,
         depth_from=state.id,
         inherited=packed(added_by(actions, state.inherited).items()),
     )

@@ -103,7 +103,7 @@ WITH_DIFFERENCES: Mapping[str, str] = {
     "EXTENSIONS": "Adds to ours.",
     "METAREFRESH_ENABLED": "`False`: the target of a meta refresh is no link.",
     "REDIRECT_ENABLED": "`False`: a redirect is recorded, and its target not crawled.",
-    "REDIRECT_MAX_TIMES": "A redirect is an outcome of its own, and its target a URL of its own.",
+    "REDIRECT_MAX_TIMES": "A redirect is an outcome of its own, and its target a URL of its own. They are counted from the last URL with a document.",
     "REMOTE_CONTROL_ENABLED": '`True` needs `EXTENSIONS = {"scrapy.extensions.remote_control.RemoteControl": 0}`, too.',
     "REQUEST_FINGERPRINTER_CLASS": "For the HTTP cache and media pipelines; pages are known by their URL in normal form.",
     "RETRY_ENABLED": "`False`: as `RETRY_TIMES = 0`.",

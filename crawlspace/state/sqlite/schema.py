@@ -102,7 +102,7 @@ CREATE TABLE url (
     -- the checksum of its group: its own, or that of the canonical page of which it is an alternate
     grp             BLOB,
     -- 1 for an alternate of a page with the same checksum, 2 of one with another
-    alternate           INTEGER NOT NULL DEFAULT 0,
+    alternate       INTEGER NOT NULL DEFAULT 0,
     -- 1 when it has no document any more, but the index still has one of it, for another crawler
     left_behind     INTEGER NOT NULL DEFAULT 0,
     -- who requested that it is fetched, see `model.Requester`
