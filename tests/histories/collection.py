@@ -191,6 +191,9 @@ class Collection:
         left |= {url for url in forbidden if url in states and states[url].checksum is None and not states[url].indexed}
         left |= {url for url in self._returned if _has_failed(states.get(url))}
         left |= {url for url in self._discarded if host_of(url) in dead and self._is_as_discarded(states.get(url))}
+        if walled:  # one that came back to such a site and fails: that is temporary, or its deletion is held
+            still_there = self._crawler.left_to_others(states.values())
+            left |= {url for url in still_there if host_of(url) in walled and states[url].state is State.FAILED}
         tomorrow = {url for url, state in states.items() if state.next_fetch and state.next_fetch % DAY == 0}
         inherited = [self._crawler.inherited_from(url) for url in sorted(forbidden & states.keys())]
         if self._other is None:
