@@ -73,6 +73,8 @@ class Oracle:
             url, self._web
         ):
             return "", ()
+        if self._stops_at_door(url):
+            return "", ()
         if page.status != _OK:
             # one that was first found behind a redirect has that one counted, and may be followed no further (as in `fields_of`)
             is_followed = redirects < most and (url not in self._web.led_to or most > LONGEST_CHAIN)
@@ -338,19 +340,23 @@ class Oracle:
         return may
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
-        if self._stops_at_door(page.url) and not self._web.site_of(page.url).is_walled:
+        if self._stops_at_door(page.url):
             return {("redirected", 302), *self._behind_wall(page)}
         return self._behind_wall(page)
 
     def _stops_at_door(self, url: str) -> bool:
-        """Whether the second URL to which a site sends who has no cookie is outside, barred, or one redirect too many: who comes first stays there."""
+        """Whether the second URL to which a site sends who has no cookie is outside, barred, or one redirect too many: who comes first stays there.
+
+        It is as far from a start URL as the page. Where nobody gets past the wall, pages are redirects themselves.
+        """
         site, page = self._web.site_of(url), self._web.page(url)
-        if site.wall is None or not site.wall.door or site.wall.is_door(url, site):
+        if site.wall is None or site.is_walled or not site.wall.door or site.wall.is_door(url, site):
             return False
         door, redirects = site.wall.leads(url, site), 0 if page is None else page.redirects
         if page is not None and page.location:
             redirects += 2  # a page that has moved may be linked no more: once forgotten, it is found again over its second URL
-        is_inside = self.verdicts(door) == {None} and not self._configuration.bars(door, self._web)
+        verdict = self._configuration.verdict(door, web=self._web, depth=None)
+        is_inside = verdict is None and not self._configuration.bars(door, self._web)
         return not is_inside or redirects >= self._configuration.max_redirects or url in self._web.led_to
 
     def _behind_door(self, url: str) -> str:
