@@ -1,4 +1,4 @@
-"""What `make test` leaves to `make test-full`: most drawn examples, most rows on further stores, and tests marked `full`.
+"""What `make test` leaves to `make test-full`: most drawn examples, rows on further stores, half of those that crawl, tests marked `full`.
 
 `pytest` by itself runs everything.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from zlib import crc32
 
@@ -19,6 +20,8 @@ _IS_REDIS = ("is_shared", "on_redis")
 """Parameters that are true for the store in Redis and false for the other one."""
 _ON_REDIS = 3
 """One row in so many runs on Redis instead."""
+_OF_CRAWLS = ("tests/components/", "tests/hostile/", "tests/integration/")
+"""Folders in which nearly each row of a table runs a command, or several."""
 
 
 def examples(number: int) -> int:
@@ -33,15 +36,21 @@ def some(values: Iterable[object], number: int) -> list[object]:
 
 
 def left_to_full(items: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """Return what a quick run leaves out: tests marked `full`, and of a row that runs on several stores all but one."""
+    """Return what a quick run leaves out: tests marked `full`, all but one store of a row, and every other row of those that crawl."""
     left_out = set()
     rows: dict[object, dict[str, pytest.Item]] = {}
+    crawls: Counter[str] = Counter()
     for item in items:
+        name, _, parameters = item.nodeid.partition("[")
         if item.get_closest_marker("full") is not None:
             left_out.add(item)
         elif (found := _row_and_store_of(item)) is not None:
             row, store = found
             rows.setdefault(row, {})[store] = item
+        elif parameters and name.startswith(_OF_CRAWLS):
+            crawls[name] += 1
+            if crawls[name] % 2 == 0:
+                left_out.add(item)
     for by_store in rows.values():
         first = max(by_store, key=_STORES.__getitem__)
         if "redis" in by_store and crc32(by_store[first].nodeid.encode()) % _ON_REDIS == 0:

@@ -140,7 +140,7 @@ def look(store: RedisStore) -> None:
     workers(store)
 
 
-@pytest.mark.parametrize("damage", some(DAMAGE, 2))
+@pytest.mark.parametrize("damage", some(DAMAGE, 1))
 @pytest.mark.parametrize("asked", [crawl, look])
 def test_no_damage_is_more_than_a_sentence(
     client: Any, collection: Mapping[bytes, bytes], asked: Callable[[RedisStore], None], damage: str

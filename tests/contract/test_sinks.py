@@ -18,6 +18,7 @@ from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.urls import document_id
 from tests.command_line import ROOT
 from tests.contract.sinks import MemorySink, OrderReceiver, ReadableLog, ReadablePush, ReadableSink
+from tests.quick import some
 from tests.search_server import ReadableOpenSearch, search_server, sink_of
 from tests.solr_server import ReadableSolr, solr_server
 
@@ -64,7 +65,7 @@ SEQUENCES: tuple[tuple[list[str], dict[str, str]], ...] = (
 
 @pytest.mark.parametrize(("written", "expected"), SEQUENCES)
 @pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("together", some([True, False], 1))
 def test_orders_are_obeyed_in_order_and_sending_again_does_no_harm(
     sink: ReadableSink, written: list[str], expected: dict[str, str], times: int, *, together: bool
 ) -> None:

@@ -50,6 +50,7 @@ from tests.contract.drawn import (
 )
 from tests.contract.memory.store import MemoryStore
 from tests.memory import folder_in_memory
+from tests.quick import examples
 from tests.servers import another_client, emptied
 
 T = TypeVar("T")
@@ -441,3 +442,5 @@ def _outbox(store: Store, *, sink: str) -> object:
 
 TestSqliteWalk = SqliteWalk.TestCase
 TestRedisWalk = RedisWalk.TestCase
+TestSqliteWalk.settings = settings(WALK, max_examples=examples(60))
+TestRedisWalk.settings = settings(WALK, max_examples=examples(30))

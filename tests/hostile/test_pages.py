@@ -109,6 +109,10 @@ MEMUSAGE_CHECK_INTERVAL_SECONDS = 0.2
 as much as there is."""
 
 
+pytestmark = pytest.mark.full
+"""One crawl, which waits for time-outs."""
+
+
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Server, str]:
     site = Site({path: answer for path, answer, *_ in TABLE})
@@ -137,14 +141,12 @@ def deeper(request: object) -> Reply:
     return page(path, text=path, links=[f"{path}{hash(path) % 1_000_003}", f"{path.rstrip('/')}/a/", f"{path}-next", "x/"])
 
 
-@pytest.mark.full
 def test_every_fetch_ends_in_its_outcome(crawled: tuple[Project, Server, str]) -> None:
     known = states(crawled[0])
     found = {(path, known[path].state, known[path].status) for path, *_ in TABLE if path in known}
     assert_same(found, {(path, state, code) for path, _, state, code, _ in TABLE})
 
 
-@pytest.mark.full
 def test_a_page_that_was_cut_short_is_no_document(crawled: tuple[Project, Server, str]) -> None:
     paths = {path for path, *_ in TABLE}
     assert_same(paths & set(indexed(crawled[0])), [path for path, _, _, _, wanted in TABLE if wanted])

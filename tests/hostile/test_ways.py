@@ -7,6 +7,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from crawlspace.model import State
 from tests.certificates import certificate
 from tests.conftest import MakeProject
@@ -42,6 +44,7 @@ MEMUSAGE_CHECK_INTERVAL_SECONDS = 0.2
 """
 
 
+@pytest.mark.full
 def test_over_tls_and_through_proxies(project: MakeProject, tmp_path: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate(tmp_path / "certificate.pem"))

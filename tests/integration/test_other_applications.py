@@ -134,6 +134,7 @@ def test_the_oauth2_server_of_authlib(
     assert_same(indexed(demo), API)
 
 
+@pytest.mark.full
 def test_a_client_that_is_refused(project: MakeProject, application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLIENT_SECRET", "wrong")
     demo = project(collection(f"{application.url}/api/", settings=application.settings(oauth2(application))))

@@ -26,6 +26,7 @@ def shortest_gap(server: Server) -> float:
     return min((after - before) / _GAPS for before, after in zip(times, times[_GAPS:], strict=False))
 
 
+@pytest.mark.full
 def test_delays_hold_for_all_workers_together(team: MakeTeam) -> None:
     """Also where a site goes from one worker to another, because the first is killed or another one comes."""
     with growing() as (pages, servers):
