@@ -40,7 +40,7 @@ class Section(Struct, frozen=True, kw_only=True):
     """Settings that belong together, as in a section of docs/settings.md. What is an `object` is read by its own function."""
 
 
-class PlacesSection(Section, frozen=True):
+class PathsSection(Section, frozen=True):
     """Paths and addresses."""
 
     CRAWLSPACE_COLLECTIONS_DIR: object = os.environ.get("CRAWLSPACE_COLLECTIONS_DIR") or in_project("collections")
@@ -560,7 +560,7 @@ class OfScrapySection(Section, frozen=True):
 
 sections = (
     *(
-        PlacesSection,
+        PathsSection,
         SpaceLimitsSection,
         SpellingsSection,
         SitesSection,

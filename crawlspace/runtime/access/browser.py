@@ -32,7 +32,7 @@ from crawlspace.text import printable, quoted
 
 STEP_S = 30.0
 """The longest that a step may take."""
-_PATIENCE_S = 5.0
+_MAX_WAIT_S = 5.0
 """Time a page may look logged out after the last step: its scripts may be about to lead elsewhere."""
 _LOOK_S = 5.0
 _NOT_WAITED_FOR = frozenset({"eventsource", "websocket", "ping", "image", "media", "font", "texttrack", "manifest"})
@@ -278,7 +278,7 @@ class LoginPages:
 
     async def _look(self, steps: Sequence[BrowserStep]) -> None:
         """See whether the last page looks logged out. Raises LogInFailedError."""
-        end = monotonic() + _PATIENCE_S
+        end = monotonic() + _MAX_WAIT_S
         while True:
             self._check_answer()
             sign = await self._sign(is_found=bool(steps[-1].wait_for))
@@ -286,7 +286,7 @@ class LoginPages:
                 return
             if monotonic() > end:
                 raise self._passing(self._failed) if self._failed else self._logged_out(sign)
-            await self._settled(_PATIENCE_S)
+            await self._settled(_MAX_WAIT_S)
 
     async def _sign(self, *, is_found: bool) -> str:
         """Return in a few words why the page looks logged out; empty if it does not. `is_found`: what the last step waits for is there."""

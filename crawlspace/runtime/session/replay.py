@@ -65,7 +65,7 @@ def extracting(
     try:
         with closing(NewDocuments(folder_of(paths), opened.store, archive, collection=paths.name, clock=clock)) as kept_in:
             making = DocumentRebuilder(
-                begin=lambda states: _Begun(makers.begin(states)),
+                begin=lambda states: _RebuiltParts(makers.begin(states)),
                 hash=_hash(rules_of(collection, build_space(collection)), paths, spider),
                 kept_in=kept_in,
                 outcomes=outcomes,
@@ -100,8 +100,8 @@ def _hash(rules: str, paths: CollectionPaths, spider: type[Spider]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
-    """Documents that several processes rebuild, each a part."""
+class _RebuiltParts:
+    """Documents that several processes are rebuilding, each a part."""
 
     parts: Sequence[Future[list[RebuiltDocument]]]
 
