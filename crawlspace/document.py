@@ -111,6 +111,8 @@ _essence_of_usual = lru_cache(1_000)(_essence)
 
 
 Values = str | list[str]
+STANDARD_FIELDS = frozenset({"author", "published", "keywords", "site_name", "image", "type"})
+"""Fields that are taken from pages (`content/metadata.py`), besides `modified`, which is one of the document's own."""
 
 
 def packed(values: Sequence[str]) -> str:

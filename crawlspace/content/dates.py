@@ -1,4 +1,4 @@
-"""Times of HTTP headers and of the metadata of files, in ISO 8601."""
+"""Times of HTTP headers and of the metadata of pages and files, in ISO 8601."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?")
+_DAY = re.compile(r"(\d{4})([/.]?)(\d\d?)\2(\d\d?)(?![\d:])")
 _PDF = re.compile(r"(?:D:)?\s*(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(Z|[+-]\d\d'?(?:\d\d)?)?")
 
 
@@ -26,8 +27,18 @@ def http_time(text: str) -> str:
     return _time((*map(str, other.timetuple()[:6]), other.strftime("%z") or None))
 
 
+def written_time(text: str) -> str:
+    """Return a time as pages write it: in ISO 8601, as a day (2024/5/1, 20240501), a year, or as in HTTP. Empty for anything else."""
+    text = text.strip()
+    if re.fullmatch(r"[12]\d{3}", text):
+        return text
+    if (match := _DAY.match(text)) is not None:
+        text = f"{match[1]}-{match[3]:0>2}-{match[4]:0>2}"
+    return iso_time(text) or http_time(text)
+
+
 def iso_time(text: str) -> str:
-    """Return a time of Office and OpenDocument files in UTC, as 2024-05-01T12:00:00Z; a day unchanged; empty for anything else."""
+    """Return a time in ISO 8601, as Office and OpenDocument files have it, in UTC, as 2024-05-01T12:00:00Z; a day unchanged; empty for anything else."""
     match = _ISO.match(text.strip())
     if match is None:
         return ""

@@ -17,7 +17,8 @@ from itertools import repeat
 
 from crawlspace.content.charset import decode
 from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_link, page_target, parse_refresh, target
-from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
+from crawlspace.content.markup import attributes_of, collapsed, json_scripts, one_spaced, resolved_attribute, resolved_text, tags
+from crawlspace.content.metadata import KNOWN, MAX_JSON_LD, MAX_METAS, standard_fields
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
 from crawlspace.urls import MalformedUrl, is_route, join
@@ -84,9 +85,11 @@ def extract(
     texts, names, attributes = tags(html, xml=xhtml, of_scripts=others.of_scripts)
     reader = _Reader(texts, names, codec=codec, link_tags=link_tags, others=others, agent_names=agent_names)
     reader.read(others.marked(names, attributes) if others else names, attributes)
+    base = _base(url, reader.base)
+    fields = standard_fields(reader.metas, _json_ld(html), base=base)
     whole = collapsed(resolved_text("".join(reader.parts)))
     return Page(
-        base=_base(url, reader.base),
+        base=base,
         title=reader.title or (reader.headings[0] if reader.headings else reader.og_title[:MAX_TITLE]),
         description=(reader.description or reader.og_description)[:MAX_DESCRIPTION],
         language=reader.language or reader.pragma_language,
@@ -101,6 +104,8 @@ def extract(
         charset=codec,
         links_left_out=max(0, len(reader.links) - max_links),
         text_left_out=max(0, len(whole) - max_text),
+        modified=fields.pop("modified", ""),
+        fields=fields,
         may_need_browser=_is_script_shell(names, text=whole, links=reader.links, refreshes=reader.refresh is not None),
     )
 
@@ -132,6 +137,8 @@ class _Reader:
         self.headings: list[str] = []
         self.title: str | None = None
         self.description = self.og_description = self.og_title = self.language = self.pragma_language = ""
+        self.metas: dict[str, list[str]] = {}
+        """Contents of the meta elements that fields are taken from, by their name or property."""
         self.base: str | None = None
         self.canonical: str | None = None
         self.robots = NO_LIMITS
@@ -243,8 +250,8 @@ class _Reader:
             self.description = self.description or one_spaced(content)
         elif name in self._robots_names:
             self.robots &= parse_robots(content)
-        elif name.startswith("og:") or "property" in attributes:
-            self._open_graph(attributes.get("property", name).strip().lower(), content)
+        else:
+            self._metadata((attributes.get("property") or name or attributes.get("itemprop", "")).strip().lower(), content)
         pragma = attributes.get("http-equiv")
         if pragma is None:
             return
@@ -256,11 +263,13 @@ class _Reader:
         elif pragma == "content-language" and "," not in content:
             self.pragma_language = self.pragma_language or _language(content)
 
-    def _open_graph(self, name: str, content: str) -> None:
+    def _metadata(self, name: str, content: str) -> None:
         if name == "og:description":
             self.og_description = self.og_description or one_spaced(content)
         elif name == "og:title":
             self.og_title = self.og_title or one_spaced(content)
+        elif name in KNOWN and content.strip() and len(values := self.metas.setdefault(name, [])) < MAX_METAS:
+            values.append(content)
 
     # text
     def raw_start(self, _: str, at: int) -> None:
@@ -364,6 +373,12 @@ _HANDLERS: dict[str, Callable[[_Reader, str, int], None]] = {
     **dict.fromkeys(("/h1", "/h2", "/h3", "/h4", "/h5", "/h6"), _Reader.heading_end),
 }
 """The method for each tag; its arguments are the attributes as written and the index of the tag."""
+
+
+def _json_ld(html: str) -> list[str]:
+    """Return the JSON-LD of a page; none where it is too long."""
+    scripts = list(json_scripts(html, "application/ld+json"))
+    return scripts if sum(map(len, scripts)) <= MAX_JSON_LD else []
 
 
 def _language(written: str) -> str:

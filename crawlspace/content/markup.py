@@ -97,6 +97,16 @@ def tags(html: str, *, xml: bool = False, of_scripts: bool = False) -> Tags:
     return texts, names, attributes
 
 
+def json_scripts(html: str, kind: str) -> Iterator[str]:
+    """Yield the contents of the scripts of a type that are not in a comment, as written."""
+    if kind not in html:
+        return
+    for match in _SPLIT.finditer(html):
+        tag = _PLAIN_TAG.match(match[0])
+        if tag is not None and tag[1].lower() == "script" and attributes_of(tag[2]).get("type", "").strip().lower() == kind:
+            yield match[0][tag.end() :]
+
+
 def plain_tags(html: str) -> Tags | None:
     """Return all tags at once; None for a page that needs `tokens`.
 

@@ -10,7 +10,7 @@ from crawlspace.outcome import Link
 
 MAX_TEXT = 10_000_000
 """Maximal characters of a page's text."""
-EXTRACTION = 2
+EXTRACTION = 3
 """The version of the extraction: with another one, an unchanged page may have other links, another title or text."""
 
 
@@ -45,9 +45,9 @@ class Page:
     text_left_out: int = 0
     """Characters of text beyond the limit."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Further fields of its document, as a file has them: author, created, pages, text_status."""
+    """Further fields of its document: the standard fields of a page (`content/metadata.py`); author, created, pages, text_status of a file."""
     modified: str = ""
-    """The time of its modification, by the metadata of a file."""
+    """The time of its modification, by its own metadata."""
     may_need_browser: bool = False
     """The page has scripts, and next to no text and links."""
 

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from crawlspace.document import STANDARD_FIELDS
 from crawlspace.model import State, UrlState
 from crawlspace.state.changes import Change, Effects
 from crawlspace.state.due_times import at_once
@@ -223,6 +224,19 @@ def shows_other(fields: Mapping[str, str], before: str | None, inherited: str | 
     if any(name not in fields or fields[name] == old.get(name) != value for name, value in new.items()):
         return True
     return any(name not in new and fields.get(name) == value for name, value in old.items())
+
+
+def compared_fields(fields: Mapping[str, str], inherited: str | None) -> Mapping[str, str]:
+    """Return the fields of a document that a store has to keep for `shows_other`, where it keeps them apart from the document.
+
+    The standard fields of a page are left out, because nearly each page has some: if its URL inherits one of them later, the page is
+    fetched once to no effect.
+    """
+    own = STANDARD_FIELDS.intersection(fields)
+    if not own:
+        return fields
+    known = unpacked(inherited)
+    return {name: value for name, value in fields.items() if name not in own or known.get(name) == value}
 
 
 def due_at(now: int, rules: int, last: int | None, fetched_at: int | None) -> tuple[int, int]:

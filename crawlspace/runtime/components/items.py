@@ -29,11 +29,12 @@ class Fetched:
     page: Page | None = None
     """The content of the response; the document takes from it the fields that the item leaves out."""
     body: bytes | None = None
-    """Of the response, as are its type and the Last-Modified header; None where nothing of it was kept."""
+    """Of the response, as is its type; None where nothing of it was kept."""
     file: FileBody | None = None
     """The body of a file that is on disk."""
     content_type: str = ""
     modified: str = ""
+    """By the page's own metadata, else by the Last-Modified header."""
 
 
 class DocumentAdapter(DataclassAdapter):

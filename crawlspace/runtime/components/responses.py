@@ -184,7 +184,7 @@ class Responses:
         left_out = _left_out(page, needs_browser=page.may_need_browser and not self._renders(state))
         if left_out:
             self._session.engine.count_refused(left_out)
-            self._report_limits(page, state, left_out)
+            self._report_limits(page, state, left_out, is_file=contents is not None)
         if response.status == 200 and self._soft_errors:
             code = self._soft_errors.status_of(state.url, title=page.title, text=page.text)
             if code is not None:
@@ -218,7 +218,7 @@ class Responses:
             outcome.link_metadata = actions.fields
         if index:
             outcome.added = added_by(actions, state.inherited)
-        modified = http_time(headers.last_modified) if headers.last_modified else ""
+        modified = page.modified or (http_time(headers.last_modified) if headers.last_modified else "")
         is_lost = contents is not None and contents.status is TextStatus.TOO_LARGE
         return Fetched(outcome, None, page, None if is_lost else response.body, _on_disk(response), mime, modified)
 
@@ -306,7 +306,7 @@ class Responses:
             obey_robots=self._obey_meta_robots,
         )
 
-    def _report_limits(self, page: Page, state: UrlState, left_out: Mapping[Reason, int]) -> None:
+    def _report_limits(self, page: Page, state: UrlState, left_out: Mapping[Reason, int], *, is_file: bool) -> None:
         if page.links_left_out:
             self._spider.logger.warning(
                 "%s: %s beyond CRAWLSPACE_MAX_LINKS (%d) left out; pages to which nothing else leads are not found",
@@ -314,7 +314,7 @@ class Responses:
                 counted(page.links_left_out, "link"),
                 self._reader.max_links,
             )
-        if page.text_left_out and page.fields:
+        if page.text_left_out and is_file:
             self._spider.logger.warning(
                 "%s: it has more text than is read of a file; the rest is not found by a search", state.url
             )

@@ -35,6 +35,7 @@ from crawlspace.state.dump import (
     read_mark,
     refused_links_records,
 )
+from crawlspace.state.inherited_metadata import compared_fields
 from crawlspace.state.redis.encoding import (
     FORMAT,
     PART,
@@ -288,7 +289,8 @@ def _commands(batch: Sequence[Record]) -> Iterator[list[object]]:
                 id, checksum = str(one.id), raw(one.checksum or b"")
                 put(Key.LINKS, id, raw(one.links) if one.links else None)
                 put(Key.DOCUMENT, id, one.document and raw(written(one.document)))
-                put(Key.FIELDS, id, raw(written(one.document.fields)) if one.document and one.document.fields else None)
+                fields = compared_fields(one.document.fields, one.inherited) if one.document else None
+                put(Key.FIELDS, id, raw(written(fields)) if fields else None)
                 put(Key.TEXT, checksum, one.text)
                 put(Key.REPRESENTATIVE, checksum, id if one.representative else None)  # it is no alternate
                 put(Key.INHERITED, id, one.inherited)

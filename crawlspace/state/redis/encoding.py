@@ -24,6 +24,7 @@ from crawlspace.model import Held, NewUrl, Requester, Source, State, UrlState
 from crawlspace.state.changes import NOWHERE, Change, Effects
 from crawlspace.state.duplicates import leaves_group, stays_in_index, with_scheme
 from crawlspace.state.fields import FIELDS, MERGED, WRITTEN
+from crawlspace.state.inherited_metadata import compared_fields
 from crawlspace.state.refused_links import LETTERS
 from crawlspace.state.views import KnownUrl
 
@@ -312,7 +313,8 @@ def change_of(change: Change) -> dict[str, object]:
     if document is not None:
         encoded["document"] = raw(_write(replace(document, text="", duplicates=[])))
         encoded["text"] = document.text
-        encoded["fields"] = raw(_write(document.fields) if document.fields else b"")
+        fields = compared_fields(document.fields, state.inherited)
+        encoded["fields"] = raw(_write(fields) if fields else b"")
     if change.links is not None:
         encoded["links"] = raw(b"".join(map(key_bytes, change.links)))
     if change.discovered:

@@ -1,0 +1,229 @@
+"""Standard fields of a page: author, published, modified, keywords, site_name, image and type.
+
+They are taken from JSON-LD (schema.org), else from OpenGraph (https://ogp.me), else from meta elements, Dublin Core's (DCMI Metadata Terms)
+and those of Highwire Press among them. What is broken or too large is ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from crawlspace.content.dates import written_time
+from crawlspace.content.markup import one_spaced
+from crawlspace.document import packed
+from crawlspace.urls import MalformedUrl, join
+
+MAX_JSON_LD = 1_000_000
+"""Characters of all JSON-LD of a page; a page with more has none."""
+MAX_METAS = 100
+"""Meta elements of one name that are read."""
+MAX_VALUE = 1_000
+MAX_VALUES = 50
+_MAX_NODES = 1_000
+_MAX_URL = 2_083
+
+_SEPARATOR = re.compile(r"[,;，、؛،]")
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_CDATA = re.compile(r"\A\s*(?://|/\*)?\s*<!\[CDATA\[(?:\s*\*/)?|(?://|/\*)?\s*\]\]>(?:\s*\*/)?\s*\Z")
+_SCHEMA = re.compile(r"(?:https?://(?:www\.)?schema\.org/|schema:)", re.IGNORECASE)
+_NO_CONTENT = frozenset(
+    "BreadcrumbList ImageObject ItemList ListItem Organization Person Place PostalAddress SearchAction SiteNavigationElement VideoObject"
+    " WPFooter WPHeader WPSideBar WebSite".split()
+)
+"""Types that describe something else than the page's content. One that ends in Organization or Business does, too."""
+_PAGES = frozenset("AboutPage CheckoutPage CollectionPage ContactPage ItemPage SearchResultsPage WebPage".split())
+"""Types of a page as such: another node of the page says more."""
+
+_OPEN_GRAPH = {
+    "author": ("article:author", "book:author"),
+    "published": ("article:published_time", "book:release_date", "og:published_time"),
+    "modified": ("article:modified_time", "og:updated_time", "og:modified_time"),
+    "keywords": ("article:tag", "book:tag", "video:tag"),
+    "site_name": ("og:site_name",),
+    "image": ("og:image", "og:image:secure_url", "og:image:url"),
+    "type": ("og:type",),
+}
+_META = {
+    "author": ("author", "dc.creator", "dcterms.creator", "citation_author", "parsely-author", "sailthru.author"),
+    "published": (
+        "dcterms.issued dc.date.issued dcterms.created dc.date.created citation_publication_date citation_date datepublished"
+        " date dc.date dcterms.date pubdate publish-date publish_date publication_date parsely-pub-date sailthru.date"
+    ).split(),
+    "modified": "dcterms.modified dc.date.modified datemodified last-modified revised".split(),
+    "keywords": ("keywords", "news_keywords", "dc.subject", "dcterms.subject", "citation_keywords"),
+    "site_name": ("application-name",),
+    "image": ("twitter:image", "twitter:image:src", "thumbnail"),
+    "type": ("dc.type", "dcterms.type"),
+}
+KNOWN = frozenset(name for table in (_OPEN_GRAPH, _META) for names in table.values() for name in names)
+"""Names of meta elements that are read, in lower case."""
+
+Json = object
+
+
+def standard_fields(metas: Mapping[str, Sequence[str]], json_ld: Iterable[str], *, base: str) -> dict[str, str]:
+    """Return the standard fields that a page has, several values packed; keywords always are.
+
+    `metas` has the contents of meta elements by their name or property in lower case, `json_ld` the texts of JSON-LD, `base` is what the
+    URL of the image is relative to.
+    """
+    graph = _Graph(json_ld)
+    if not metas and not graph.nodes:
+        return {}
+    sources = (graph.values, lambda field: _contents(metas, _OPEN_GRAPH[field]), lambda field: _contents(metas, _META[field]))
+    fields = {}
+    for field, read in _READERS.items():
+        for values_of in sources:
+            value = read(values_of(field), base)
+            if value:
+                fields[field] = value
+                break
+    return fields
+
+
+def _contents(metas: Mapping[str, Sequence[str]], names: Iterable[str]) -> list[str]:
+    """Return the contents of the first of these names that has some."""
+    return next((list(metas[name]) for name in names if name in metas), [])
+
+
+# --- values --------------------------------------------------------------------------------------------------------
+
+
+def _names(values: Sequence[str], _base: str) -> str:
+    """Return who has written a page; a profile's URL, as OpenGraph has it, is no name."""
+    found = _distinct(value for value in values if not _ADDRESS.match(value))
+    return found[0] if len(found) == 1 else packed(found) if found else ""
+
+
+def _time(values: Sequence[str], _base: str) -> str:
+    return next((time for value in values if (time := written_time(value))), "")
+
+
+def _keywords(values: Sequence[str], _base: str) -> str:
+    found = _distinct(word for value in values for word in _SEPARATOR.split(value))
+    return packed(found) if found else ""
+
+
+def _name(values: Sequence[str], _base: str) -> str:
+    return next(iter(_distinct(values)), "")
+
+
+def _image(values: Sequence[str], base: str) -> str:
+    for value in values:
+        try:
+            url = join(base, value.strip())
+        except MalformedUrl:
+            continue
+        if _ADDRESS.match(url) and len(url) <= _MAX_URL:
+            return url
+    return ""
+
+
+_READERS = {
+    "author": _names,
+    "published": _time,
+    "modified": _time,
+    "keywords": _keywords,
+    "site_name": _name,
+    "image": _image,
+    "type": _name,
+}
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    """Return the first different values, in one line each and cut to the maximal length."""
+    cut = (one_spaced(value[: 2 * MAX_VALUE])[:MAX_VALUE] for value in values)
+    return list(islice(dict.fromkeys(value for value in cut if value), MAX_VALUES))
+
+
+# --- JSON-LD -------------------------------------------------------------------------------------------------------
+
+
+class _Graph:
+    """The nodes of a page's JSON-LD, those of its content first."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        found = list(islice((node for text in texts for node in _nodes(_parsed(text))), _MAX_NODES))
+        self.nodes = sorted(found, key=_rank)
+        self._by_id = {id: node for node in found if isinstance(id := node.get("@id"), str) and len(node) > 1}
+
+    def values(self, field: str) -> list[str]:
+        """Return the values of a field in the first node that has it."""
+        if field == "site_name":
+            return self._site_names()
+        for node in self.nodes:
+            if _rank(node) == _OTHER:
+                break
+            values = _types(node) if field == "type" else self._texts(node, *_PROPERTIES[field])
+            if values:
+                return values
+        return []
+
+    def _site_names(self) -> list[str]:
+        of_sites = [name for node in self.nodes if "WebSite" in _types(node) for name in self._texts(node, "name")]
+        content = [node for node in self.nodes if _rank(node) != _OTHER]
+        return of_sites or [name for node in content for name in self._texts(node, "isPartOf", "publisher")]
+
+    def _texts(self, node: Mapping[str, Json], *names: str) -> list[str]:
+        """Return the values of the first of these properties that has some."""
+        for name in names:
+            value = node.get(name)
+            found = [text for one in (value if isinstance(value, list) else [value]) if (text := self._text(one, name))]
+            if found:
+                return found
+        return []
+
+    def _text(self, value: Json, name: str) -> str:
+        """Return the text of a value: itself, or a node's name; the URL of an image."""
+        if isinstance(value, dict):
+            node = self._by_id.get(str(value.get("@id")), value)
+            keys = ("url", "contentUrl", "@id") if name in _IMAGES else ("name", "@value")
+            value = next((node[key] for key in keys if isinstance(node.get(key), str)), "")
+        return value if isinstance(value, str) else ""
+
+
+_CONTENT, _PAGE, _OTHER = 0, 1, 2
+_IMAGES = ("image", "thumbnailUrl", "primaryImageOfPage")
+_PROPERTIES = {
+    "author": ("author", "creator"),
+    "published": ("datePublished", "dateCreated", "uploadDate"),
+    "modified": ("dateModified",),
+    "keywords": ("keywords",),
+    "image": _IMAGES,
+}
+
+
+def _parsed(text: str) -> Json:
+    try:
+        return json.loads(_CDATA.sub("", text), strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _nodes(value: Json) -> Iterator[dict[str, Json]]:
+    """Yield the nodes of a document: it may be one, a list, or have a graph."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting += reversed(value)
+        elif isinstance(value, dict):
+            yield value
+            waiting += [
+                value[name] for name in ("mainEntity", "mainEntityOfPage", "@graph") if isinstance(value.get(name), (dict, list))
+            ]
+
+
+def _types(node: Mapping[str, Json]) -> list[str]:
+    value = node.get("@type")
+    return [_SCHEMA.sub("", one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
+
+
+def _rank(node: Mapping[str, Json]) -> int:
+    types = _types(node)
+    if not types or any(name in _NO_CONTENT or name.endswith(("Organization", "Business")) for name in types):
+        return _OTHER
+    return _PAGE if _PAGES.issuperset(types) else _CONTENT
