@@ -232,3 +232,24 @@ def test_parse_shows_the_item_and_the_links_of_a_page(project: MakeProject) -> N
         assert "'title': 'Home'" in run.stdout
         assert f"<GET {server.url('/a')}>" in run.stdout
         assert "Traceback" not in run.stderr
+
+
+HEAD = """<meta name="author" content="Ann"><meta name="keywords" content="wells, pumps"><meta property="og:site_name" content="The Site">
+<script type="application/ld+json">{"@type": "Article", "datePublished": "2024-05-01", "dateModified": "2024-06-01"}</script>"""
+
+
+def test_the_fields_of_a_page_are_exported_and_found(project: MakeProject, tmp_path: Path) -> None:
+    with serve(Site({"/": page("Home", head=HEAD, headers={"Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"})})) as server:
+        demo = project(collection(server.url(), settings=FAST))
+        demo.crawl("demo", "-O", str(tmp_path / "items.jsonl")).succeeded()
+    fields = {
+        "author": "Ann",
+        "published": "2024-05-01",
+        "keywords": ["wells", "pumps"],
+        "site_name": "The Site",
+        "type": "Article",
+    }
+    exported = json.loads((tmp_path / "items.jsonl").read_text())
+    assert (exported["fields"], exported["modified"]) == (fields, "2024-06-01")
+    found = demo.scrapy("search", "demo", "home", "--filter", "modified=2024-06-01", "--json").succeeded()
+    assert json.loads(found.stdout)["hits"][0]["fields"] == fields

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from w3lib.url import file_uri_to_path
 
-from crawlspace.document import Document
+from crawlspace.document import Document, with_values
 from crawlspace.errors import ConfigError, CrawlspaceError, ExportError, UsageError
 from crawlspace.private_files import real_path
 from crawlspace.runtime.components.replaced_file import ReplacedFile, is_replaceable
@@ -232,6 +233,8 @@ class JsonLinesExporter(JsonLinesItemExporter):
         self._whole = self.fields_to_export is None and not self.indent and self.encoding == "utf-8"
 
     def export_item(self, item: Any) -> None:
+        if type(item) is Document and item.fields:
+            item = replace(item, fields=with_values(item.fields))  # type: ignore[arg-type]
         if self._whole and type(item) is Document:
             self.file.write(_ENCODER.encode(item) + b"\n")
             return

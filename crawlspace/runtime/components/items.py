@@ -14,7 +14,7 @@ from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
 from crawlspace.decision import Reason
-from crawlspace.document import Document
+from crawlspace.document import Document, values_of
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.http.file_body import FileBody
 from crawlspace.status import Status
@@ -49,7 +49,7 @@ class DocumentAdapter(DataclassAdapter):
         return issubclass(item_class, Document)
 
     def __getitem__(self, field_name: str) -> Any:
-        return super().__getitem__(field_name) if field_name in self._fields_dict else self.item.fields[field_name]
+        return super().__getitem__(field_name) if field_name in self._fields_dict else values_of(self.item.fields[field_name])
 
     def __setitem__(self, field_name: str, value: Any) -> None:
         if field_name in self._fields_dict:

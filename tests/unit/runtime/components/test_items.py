@@ -27,6 +27,8 @@ def test_own_and_further_fields() -> None:
     adapter["title"], adapter["price"], adapter["sizes"] = "Another", "7", [1, 2]
     del adapter["kind"]
     assert (document.title, document.fields) == ("Another", {"price": "7", "sizes": "[1, 2]"})
+    adapter["colors"] = ["red", "blue"]
+    assert adapter["colors"] == ["red", "blue"]
 
 
 def test_the_form_in_exports_stays() -> None:
@@ -82,3 +84,12 @@ def test_half_a_surrogate_pair_does_not_cost_an_item() -> None:
     file = BytesIO()
     JsonLinesExporter(file, encoding="utf-8").export_item({"half": "a\ud800b"})
     assert json.loads(file.getvalue()) == {"half": "a?b"}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_several_values_are_exported_as_a_list(indent: int | None) -> None:
+    file = BytesIO()
+    JsonLinesExporter(file, encoding="utf-8", indent=indent).export_item(
+        Document(URL, fields={"keywords": '["a", "b"]', "x": "[1"})
+    )
+    assert json.loads(file.getvalue())["fields"] == {"keywords": ["a", "b"], "x": "[1"}
