@@ -24,6 +24,9 @@ MAX_VALUE = 1_000
 MAX_VALUES = 50
 _MAX_NODES = 1_000
 _MAX_URL = 2_083
+_MAX_KEYWORDS = 50_000
+_MAX_TIME = 100
+"""Characters of a text that are read."""
 
 _SEPARATOR = re.compile(r"[,;，、؛،]")
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
@@ -99,11 +102,11 @@ def _names(values: Sequence[str], _base: str) -> str:
 
 
 def _time(values: Sequence[str], _base: str) -> str:
-    return next((time for value in values if (time := written_time(value))), "")
+    return next((time for value in values if (time := written_time(value[:_MAX_TIME]))), "")
 
 
 def _keywords(values: Sequence[str], _base: str) -> str:
-    found = _distinct(word for value in values for word in _SEPARATOR.split(value))
+    found = _distinct(word for value in values for word in _SEPARATOR.split(value[:_MAX_KEYWORDS]))
     return packed(found) if found else ""
 
 
@@ -113,6 +116,8 @@ def _name(values: Sequence[str], _base: str) -> str:
 
 def _image(values: Sequence[str], base: str) -> str:
     for value in values:
+        if len(value) > _MAX_URL:
+            continue
         try:
             url = join(base, value.strip())
         except MalformedUrl:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Mapping
 
 import pytest
@@ -157,6 +158,18 @@ def test_values_are_bounded() -> None:
     many = "".join(f'<meta property="article:tag" content="{number}">' for number in range(100_000))
     found = fields_of(meta(author="x" * 100_000, keywords=",".join(map(str, range(10_000)))) + many)
     assert (len(str(found["author"])), len(found["keywords"])) == (1_000, MAX_VALUES)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["author", "keywords", "date", "twitter:image", "application-name", "dc.type"])
+@pytest.mark.parametrize("part", ["a", "ab,", " ", "2024-", "https://", "/../", "("])
+def test_a_long_text_takes_little_memory(name: str, part: str) -> None:
+    head = f'<meta name="{name}" content="{part * (2_000_000 // len(part))}">'
+    tracemalloc.start()
+    try:
+        fields_of(head)
+        assert tracemalloc.get_traced_memory()[1] < 30_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_page_without_any_has_no_fields() -> None:
