@@ -26,7 +26,7 @@ from crawlspace.content.html import extract
 from crawlspace.content.links import NO_OTHERS, LinkAttributes
 from crawlspace.content.mime import sniff
 from crawlspace.content.text import extract_text_document
-from crawlspace.document import essence
+from crawlspace.document import STANDARD_FIELDS, essence, values_of
 from crawlspace.errors import ConfigError, RuleFileError
 from crawlspace.frontier.robots import Robots, RobotsVerdict, product_token
 from crawlspace.lint.crawl_rules import lint_rules
@@ -115,6 +115,8 @@ def html(data: bytes) -> None:
         xhtml=kind == "application/xhtml+xml",
     )
     checksum(page.text, title=page.title)
+    assert page.fields.keys() <= STANDARD_FIELDS
+    assert all(0 < len(value) < 100_000 and values_of(value) for value in page.fields.values())
     usual, others = (extract(body, url=PAGE, max_links=len(body), link_attributes=some) for some in (NO_OTHERS, OTHERS))
     assert set(usual.hrefs) <= set(others.hrefs)
     for href in page.followed:
@@ -239,7 +241,8 @@ TARGETS = {
             "<meta charset=", '<meta http-equiv="refresh" content="0;url=', "<link rel=canonical href=", "<title>", "</title>", "<script>",
             "</script>", "<style>", "</style>", "<!--", "-->", "<![CDATA[", "]]>", "<template>", "</template>", "<noscript>", "</noscript>",
             "<svg>", "</svg>", "<math>", "<h1>", "</h1>", "<iframe src=", "<plaintext>", "<textarea>", "<p>", "<b>", "&amp;", "&#x41;",
-            "&notit;", '"', "'", "<", ">", "<!DOCTYPE html>", "<html lang=en>",
+            "&notit;", '"', "'", "<", ">", "<!DOCTYPE html>", "<html lang=en>", "<meta name=author content=", "<meta property=og:image content=",
+            '<script type="application/ld+json">', '{"@type": "Article", "author": ', '{"@graph": [', '{"@id": "#a"', '"mainEntity": ', '"keywords": ',
         ),
     ),
     "files": Target(
