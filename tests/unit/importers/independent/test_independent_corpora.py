@@ -20,6 +20,7 @@ from crawlspace.runtime.components.loader import collection_settings
 from crawlspace.urls import parse
 from tests.command_line import ROOT, CompletedRun
 from tests.integration.conftest import settings_with
+from tests.quick import some
 from tests.unit.importers.independent.tables import EXPECTED, HERE, KINDS, VARIANTS, Row, Table, copy, read_lines, read_table
 
 SYSTEMS = ("fast", "ibm", "exalead", "fdse")
@@ -151,7 +152,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", some(VARIANTS, 1))
 @pytest.mark.parametrize(
     "source", [source for source in SOURCES if source.is_on], ids=lambda source: f"{source.system}-{source.name}"
 )
