@@ -67,15 +67,15 @@ KNOWN = frozenset(name for table in (_OPEN_GRAPH, _META) for names in table.valu
 Json = object
 
 
-def standard_fields(metas: Mapping[str, Sequence[str]], json_ld: Iterable[str], *, base: str) -> dict[str, str]:
+def standard_fields(metas: Mapping[str, Sequence[str]], json_ld: Sequence[str], *, base: str) -> dict[str, str]:
     """Return the standard fields that a page has, several values packed; keywords always are.
 
     `metas` has the contents of meta elements by their name or property in lower case, `json_ld` the texts of JSON-LD, `base` is what the
     URL of the image is relative to.
     """
-    graph = _Graph(json_ld)
-    if not metas and not graph.nodes:
+    if not metas and not json_ld:
         return {}
+    graph = _Graph(json_ld)
     sources = (graph.values, lambda field: _contents(metas, _OPEN_GRAPH[field]), lambda field: _contents(metas, _META[field]))
     fields = {}
     for field, read in _READERS.items():
