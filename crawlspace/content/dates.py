@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ISO = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:[T ](\d\d):(\d\d)(?::(\d\d))?(?:\.\d+)?)?\s*(Z|[+-]\d\d:?\d\d)?")
-_DAY = re.compile(r"(\d{4})([/.]?)(\d\d?)\2(\d\d?)(?![\d:])")
+_DAY = re.compile(r"(\d{4})(?:([/.])(\d\d?)\2(\d\d?)|(\d\d)(\d\d))(?![\d:])")
 _PDF = re.compile(r"(?:D:)?\s*(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?\s*(Z|[+-]\d\d'?(?:\d\d)?)?")
 
 
@@ -33,12 +33,12 @@ def written_time(text: str) -> str:
     if re.fullmatch(r"[12]\d{3}", text):
         return text
     if (match := _DAY.match(text)) is not None:
-        text = f"{match[1]}-{match[3]:0>2}-{match[4]:0>2}"
+        text = f"{match[1]}-{match[3] or match[5]:0>2}-{match[4] or match[6]:0>2}"
     return iso_time(text) or http_time(text)
 
 
 def iso_time(text: str) -> str:
-    """Return a time in ISO 8601, as Office and OpenDocument files have it, in UTC, as 2024-05-01T12:00:00Z; a day unchanged; empty for anything else."""
+    """Return a time in ISO 8601 in UTC, as 2024-05-01T12:00:00Z; a day unchanged; empty for anything else."""
     match = _ISO.match(text.strip())
     if match is None:
         return ""

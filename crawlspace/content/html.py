@@ -17,8 +17,8 @@ from itertools import repeat
 
 from crawlspace.content.charset import decode
 from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_link, page_target, parse_refresh, target
-from crawlspace.content.markup import attributes_of, collapsed, json_scripts, one_spaced, resolved_attribute, resolved_text, tags
-from crawlspace.content.metadata import KNOWN, MAX_JSON_LD, MAX_METAS, standard_fields
+from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
+from crawlspace.content.metadata import KNOWN, MAX_METAS, standard_fields
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
 from crawlspace.urls import MalformedUrl, is_route, join
@@ -86,7 +86,7 @@ def extract(
     reader = _Reader(texts, names, codec=codec, link_tags=link_tags, others=others, agent_names=agent_names)
     reader.read(others.marked(names, attributes) if others else names, attributes)
     base = _base(url, reader.base)
-    fields = standard_fields(reader.metas, _json_ld(html), base=base)
+    fields = standard_fields(reader.metas, html, base=base)
     whole = collapsed(resolved_text("".join(reader.parts)))
     return Page(
         base=base,
@@ -373,12 +373,6 @@ _HANDLERS: dict[str, Callable[[_Reader, str, int], None]] = {
     **dict.fromkeys(("/h1", "/h2", "/h3", "/h4", "/h5", "/h6"), _Reader.heading_end),
 }
 """The method for each tag; its arguments are the attributes as written and the index of the tag."""
-
-
-def _json_ld(html: str) -> list[str]:
-    """Return the JSON-LD of a page; none where it is too long."""
-    scripts = list(json_scripts(html, "application/ld+json"))
-    return scripts if sum(map(len, scripts)) <= MAX_JSON_LD else []
 
 
 def _language(written: str) -> str:

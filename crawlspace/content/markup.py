@@ -97,7 +97,7 @@ def tags(html: str, *, xml: bool = False, of_scripts: bool = False) -> Tags:
     return texts, names, attributes
 
 
-def json_scripts(html: str, kind: str) -> Iterator[str]:
+def scripts_of_type(html: str, kind: str) -> Iterator[str]:
     """Yield the contents of the scripts of a type that are not in a comment, as written."""
     if kind not in html:
         return

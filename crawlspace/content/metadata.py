@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from crawlspace.content.dates import written_time
-from crawlspace.content.markup import one_spaced
+from crawlspace.content.markup import one_spaced, scripts_of_type
 from crawlspace.document import packed
 from crawlspace.urls import MalformedUrl, join
 
@@ -67,15 +67,16 @@ KNOWN = frozenset(name for table in (_OPEN_GRAPH, _META) for names in table.valu
 Json = object
 
 
-def standard_fields(metas: Mapping[str, Sequence[str]], json_ld: Sequence[str], *, base: str) -> dict[str, str]:
+def standard_fields(metas: Mapping[str, Sequence[str]], html: str, *, base: str) -> dict[str, str]:
     """Return the standard fields that a page has, several values packed; keywords always are.
 
-    `metas` has the contents of meta elements by their name or property in lower case, `json_ld` the texts of JSON-LD, `base` is what the
-    URL of the image is relative to.
+    `metas` has the contents of its meta elements by their name or property in lower case, `html` its JSON-LD; `base` is what the URL of
+    the image is relative to.
     """
+    json_ld = list(scripts_of_type(html, "application/ld+json"))
     if not metas and not json_ld:
         return {}
-    graph = _Graph(json_ld)
+    graph = _Graph(json_ld if sum(map(len, json_ld)) <= MAX_JSON_LD else ())
     sources = (graph.values, lambda field: _contents(metas, _OPEN_GRAPH[field]), lambda field: _contents(metas, _META[field]))
     fields = {}
     for field, read in _READERS.items():
@@ -148,29 +149,23 @@ def _distinct(values: Iterable[str]) -> list[str]:
 
 
 class _Graph:
-    """The nodes of a page's JSON-LD, those of its content first."""
+    """The nodes of a page's JSON-LD."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         found = list(islice((node for text in texts for node in _nodes(_parsed(text))), _MAX_NODES))
-        self.nodes = sorted(found, key=_rank)
         self._by_id = {id: node for node in found if isinstance(id := node.get("@id"), str) and len(node) > 1}
+        self._site_names = [name for node in found if "WebSite" in _types(node) for name in self._texts(node, "name")]
+        self._content = sorted((node for node in found if _rank(node) != _OTHER), key=_rank)
 
     def values(self, field: str) -> list[str]:
-        """Return the values of a field in the first node that has it."""
-        if field == "site_name":
-            return self._site_names()
-        for node in self.nodes:
-            if _rank(node) == _OTHER:
-                break
+        """Return the values of a field in the first node of the content that has it."""
+        if field == "site_name" and self._site_names:
+            return self._site_names
+        for node in self._content:
             values = _types(node) if field == "type" else self._texts(node, *_PROPERTIES[field])
             if values:
                 return values
         return []
-
-    def _site_names(self) -> list[str]:
-        of_sites = [name for node in self.nodes if "WebSite" in _types(node) for name in self._texts(node, "name")]
-        content = [node for node in self.nodes if _rank(node) != _OTHER]
-        return of_sites or [name for node in content for name in self._texts(node, "isPartOf", "publisher")]
 
     def _texts(self, node: Mapping[str, Json], *names: str) -> list[str]:
         """Return the values of the first of these properties that has some."""
@@ -197,6 +192,7 @@ _PROPERTIES = {
     "published": ("datePublished", "dateCreated", "uploadDate"),
     "modified": ("dateModified",),
     "keywords": ("keywords",),
+    "site_name": ("isPartOf", "publisher"),
     "image": _IMAGES,
 }
 

@@ -233,7 +233,7 @@ class JsonLinesExporter(JsonLinesItemExporter):
         self._whole = self.fields_to_export is None and not self.indent and self.encoding == "utf-8"
 
     def export_item(self, item: Any) -> None:
-        if type(item) is Document and item.fields:
+        if type(item) is Document and item.fields:  # which keep several values as one text
             item = replace(item, fields=with_values(item.fields))  # type: ignore[arg-type]
         if self._whole and type(item) is Document:
             self.file.write(_ENCODER.encode(item) + b"\n")

@@ -136,7 +136,6 @@ def document_of(fetched: Fetched) -> Document:
             if not getattr(document, name):
                 setattr(document, name, getattr(page, name))
         document.headings = document.headings or list(page.headings)
-        document.modified = document.modified or page.modified
         if page.fields:
             document.fields = {**page.fields, **document.fields}
     document.content_type = document.content_type or fetched.content_type
