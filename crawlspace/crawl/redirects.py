@@ -33,7 +33,7 @@ from crawlspace.state.lifecycle import is_retry
 from crawlspace.state.recrawl import RecrawlPolicy
 from crawlspace.state.site_health import Health
 from crawlspace.state.store import Store
-from crawlspace.status import Status
+from crawlspace.status import OUT_OF_SPACE, Status
 from crawlspace.text import printable, quoted
 from crawlspace.urls import MalformedUrl, Url, join, parse, without_route
 
@@ -172,7 +172,9 @@ class Target:
     @property
     def is_settled(self) -> bool:
         """Whether it is known if the target has a document."""
-        return self.is_refused or (self.state is not None and self.state.state not in _UNSETTLED)
+        if self.is_refused or self.state is None:
+            return self.is_refused
+        return self.state.state not in _UNSETTLED and self.state.status not in OUT_OF_SPACE  # the rules admit it by now
 
     def has_document_of(self, page: UrlState) -> bool:
         """Return whether the index has the document of a page at the target, or will have it once the page's own is deleted."""

@@ -16,6 +16,7 @@ from crawlspace.document import Document
 from crawlspace.model import Held, State, UrlState
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.state.changes import Change
+from crawlspace.state.lifecycle import excluded
 from crawlspace.state.store import Store
 from crawlspace.status import NO_CONTENT, Status
 from crawlspace.urls import parse
@@ -542,3 +543,21 @@ def test_the_loop_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture, coo
     web.shows = lambda url: shows
     web.crawl()
     assert f"{end} (691)" in caplog.text
+
+
+def test_a_redirect_to_a_url_that_was_out_of_the_space_is_not_trusted_at_once(tmp_path: Path, store: Store) -> None:
+    """The rules admit its target by now, so that it may have a document as soon as it is fetched."""
+    web = site(tmp_path, store, 5)
+    new = HOME + "new"
+    web.pages |= {HOME: "home again", new: "new"}
+    web.links[HOME] = [*web.links[HOME], new]
+    web.crawl(after=MONTH)
+    change = Change(excluded(web.states()[new], Status.EXCLUDED))
+    web.store.revise([change.state.id], lambda _: change, now=int(web.clock.now()))
+    web.links[HOME] = web.links[HOME][:-1]
+    web.shows = lambda url: To(new) if path(url) == "/001" else None
+    web.crawl(after=MONTH)
+    assert "001" in web.indexed
+    for _ in range(10):
+        web.crawl(after=MONTH)
+    assert "001" not in web.indexed, "it is as long as other temporary errors"
