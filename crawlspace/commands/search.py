@@ -181,7 +181,8 @@ def _text(number: int, hit: Hit, *, bold: bool) -> str:
     snippet = textwrap.fill(_in_one_line(hit.snippet), WIDTH, initial_indent=indent, subsequent_indent=indent)
     for mark, code in zip((_OPEN, _CLOSE), (_BOLD, _NORMAL) if bold else _BRACKETS, strict=True):
         snippet = snippet.replace(mark, code)
-    fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in hit.fields.items()))
+    shown = {name: value if isinstance(value, str) else "; ".join(value) for name, value in with_values(hit.fields).items()}
+    fields = _in_one_line(", ".join(f"{name}: {value}" for name, value in shown.items()))
     lines = [f"{number}. ".ljust(len(indent)) + title, f"{indent}{escaped(hit.url)}"]
     if fields:
         lines.append(indent + shortened(fields, WIDTH - len(indent)))

@@ -253,3 +253,6 @@ def test_the_fields_of_a_page_are_exported_and_found(project: MakeProject, tmp_p
     assert (exported["fields"], exported["modified"]) == (fields, "2024-06-01")
     found = demo.scrapy("search", "demo", "home", "--filter", "modified=2024-06-01", "--json").succeeded()
     assert json.loads(found.stdout)["hits"][0]["fields"] == fields
+    assert (
+        "author: Ann, published: 2024-05-01, keywords: wells; pumps," in demo.scrapy("search", "demo", "home").succeeded().stdout
+    )
