@@ -103,9 +103,13 @@ def _is_refused_start(state: UrlState) -> bool:
 
 
 def _is_doubted_redirect(state: UrlState) -> bool:
-    """Return whether a page keeps its document though it redirects: the target of a redirect has the same link depth (spec 9), and is a link of it."""
+    """Return whether a page keeps its document though it redirects: the target of a redirect has the same link depth (spec 9), and is a link of it.
+
+    A page that shows the text of others is not believed, either (10), and keeps the links that it had: those of such a redirect, perhaps.
+    """
     status = state.status or 0
-    return state.state is State.FAILED and (300 <= status < 400 or status == _LOOP)
+    is_doubted_page = state.held is Held.HOST and 200 <= status < 300
+    return state.state is State.FAILED and (300 <= status < 400 or status == _LOOP or is_doubted_page)
 
 
 def _leads_on(state: UrlState) -> bool:
