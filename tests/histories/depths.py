@@ -16,8 +16,9 @@ from tests.histories.fate import Run
 
 _NOINDEX = 2004
 _LOOP = 691
-_OF_A_REDIRECT = (Held.MANY, Held.RULES)
-"""Why the document of what is a redirect now may be held: there were too many, and by now perhaps the rules exclude it, too."""
+_OF_A_REDIRECT = (Held.HOST, Held.MANY, Held.RULES)
+"""Why the document of what is or was a redirect may be held: its whole site redirected or fails, there were too many, and by now perhaps the rules
+exclude it, too."""
 
 
 class HasLinks(Protocol):
@@ -103,13 +104,9 @@ def _is_refused_start(state: UrlState) -> bool:
 
 
 def _is_doubted_redirect(state: UrlState) -> bool:
-    """Return whether a page keeps its document though it redirects: the target of a redirect has the same link depth (spec 9), and is a link of it.
-
-    A page that shows the text of others is not believed, either (10), and keeps the links that it had: those of such a redirect, perhaps.
-    """
+    """Return whether a page keeps its document though it redirects: the target of a redirect has the same link depth (spec 9), and is a link of it."""
     status = state.status or 0
-    is_doubted_page = state.held is Held.HOST and 200 <= status < 300
-    return state.state is State.FAILED and (300 <= status < 400 or status == _LOOP or is_doubted_page)
+    return state.state is State.FAILED and (300 <= status < 400 or status == _LOOP)
 
 
 def _leads_on(state: UrlState) -> bool:
