@@ -103,6 +103,7 @@ class CheckedCollection(Collection):
         failing: Counter[str] = Counter()
         missing: Counter[str] = Counter()
         there = {state.checksum for state in after.values() if state.indexed}
+        keys = {state.key for state in after.values() if state.indexed}
         # what becomes of a document whose address was folded is said by the other address
         stayed = {url: was for url, was in before.items() if url in after or not self._is_folded(url)}
         for url, was in stayed.items():
@@ -118,7 +119,7 @@ class CheckedCollection(Collection):
                 elif down[host] != "mostly" and not self._may_have_moved_away(was, down[host], before, there, oracle):
                     yield f"LOST    {url}, though its site was down ({down[host]}): {row_of(was)}, now {row_of(now)}"
             has_nothing = url in run.orphans if now is None else now.state in NO_DOCUMENT
-            if was.indexed and not (has_nothing and was.checksum in there):
+            if was.indexed and not (has_nothing and (was.checksum in there or was.canonical in keys)):
                 lost.append(url)  # a better address took its place before its own deletion could be held: that is no deletion
         for host, number in missing.items():
             documents = sum(1 for url, was in before.items() if host_of(url) == host and was.checksum is not None)
@@ -146,8 +147,9 @@ class CheckedCollection(Collection):
         for _ in range(10):
             site, page = self._web.site_of(url), self._web.page(url)
             outage = down.get(site.host, "")
-            if outage in REDIRECTS and url not in (site.home, f"{site.home}closed"):
-                target = f"{site.home}closed" if outage == "to one" else site.home
+            that = f"{site.home}closed" if outage == "to one" else site.home
+            if outage in REDIRECTS and url != that:
+                target = that
             elif page is not None and page.location and host_of(page.location) in self._web.sites:
                 target = page.location
             else:
