@@ -195,8 +195,8 @@ class SimulatedArchive:
             for url, state in states.items():
                 if not state.indexed or url not in index or url not in own:
                     continue
-                if state.archived is None and state.rules == 0:
-                    continue  # a 304 had directives that the archived response may lack; the next request is unconditional
+                if is_to_be_archived(state):
+                    continue
                 document = None if state.archived is None else reader.document(state.archived, url)
                 if document is None:
                     yield f"ARCHIVE {url}: it is in the index, and its document is not in the archive (place {state.archived})"
@@ -303,3 +303,8 @@ class MovedDocuments:
         made = checksum_of(document.title, document.text, with_title=with_title, cut_off=cut_off)
         self._contents[url, made] = self._latest[url] = document.title, document.text
         return made
+
+
+def is_to_be_archived(state: UrlState) -> bool:
+    """Return whether a 304 had directives that the archived response may lack: that is not used, and the next request is unconditional."""
+    return state.archived is None and state.rules == 0
