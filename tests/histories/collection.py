@@ -11,7 +11,7 @@ from crawlspace.config.sinks import EMBEDDED
 from crawlspace.model import Held, State, UrlState
 from tests.histories import neighbour
 from tests.histories.changes import Changes
-from tests.histories.configuration import DAY, ELSEWHERE, Configuration
+from tests.histories.configuration import ELSEWHERE, Configuration
 from tests.histories.documents import EARLIER_VERSION, Indexed, Past, has_earlier_version
 from tests.histories.drawn import Drawn
 from tests.histories.driver import SimulatedCrawler
@@ -194,7 +194,7 @@ class Collection:
         if walled:  # one that came back to such a site and fails: that is temporary, or its deletion is held
             still_there = self._crawler.left_to_others(states.values())
             left |= {url for url in still_there if host_of(url) in walled and states[url].state is State.FAILED}
-        tomorrow = {url for url, state in states.items() if state.next_fetch and state.next_fetch % DAY == 0}
+        tomorrow = {url for url, state in states.items() if self._crawler.is_due_tomorrow(state)}
         inherited = [self._crawler.inherited_from(url) for url in sorted(forbidden & states.keys())]
         if self._other is None:
             return Past(kept, self._elsewhere, left, returned=self._returned, due_tomorrow=tomorrow, forbidden=inherited)

@@ -7,6 +7,7 @@ in any order, each with one outcome; now and then a commit; now and then a batch
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -95,6 +96,8 @@ class SimulatedCrawler(IndexFile):
         """The value that rules.xml adds in this crawl."""
         self._folded = Configuration().folded
         self._inherited = Inherited()
+        self._fetches: Counter[tuple[str, int]] = Counter()
+        """By URL and day."""
         self._logins: WeakKeyDictionary[Engine, LoggingIn] = WeakKeyDictionary()
         self._jars: WeakKeyDictionary[Engine, CookieJar] = WeakKeyDictionary()
         (folder / "collections" / name).mkdir(parents=True)
@@ -234,6 +237,13 @@ class SimulatedCrawler(IndexFile):
     def inherited_from(self, url: str) -> dict[str, set[str]]:
         """Return the values of the field that links of a page have inherited since it was first read, as `HeldDocument.inherited`."""
         return self._inherited.along_links_of(url)
+
+    def is_due_tomorrow(self, state: UrlState) -> bool:
+        """Return whether a URL waits for the next day, or its refresh before that, since it was fetched again on one day already."""
+        if not state.next_fetch or state.fetched_at is None:
+            return False
+        day = state.fetched_at // DAY
+        return state.next_fetch % DAY == 0 or (state.next_fetch // DAY == day and self._fetches[state.url, day] > 1)
 
     # --- a crawl --------------------------------------------------------------------------------------------------
 
@@ -397,6 +407,7 @@ class SimulatedCrawler(IndexFile):
         outcome = self._outcome(engine, state, answer, conditional=fetch.conditional)
         outcome.exchange = None if self.archive is None else exchange_of(state.url, answer, self.clock.now(), self.by_spider)
         self._inherited.note(state.url, answer, self._field)
+        self._fetches[state.url, int(self.clock.now()) // DAY] += 1
         engine.fetched(outcome)
 
     def _shown(self, engine: Engine, fetch: FetchPage, cookies: frozenset[str]) -> Answer | Outcome | None:
