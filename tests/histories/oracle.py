@@ -144,6 +144,8 @@ class Oracle:
         for url, has in index.items():
             if url in documents:
                 yield from self._content_differences(documents[url], has, past)
+            elif self._configuration.verdict(url, web=self._web, depth=None) is None and {*self.verdicts(url)} == {OUTSIDE}:
+                continue  # link depths are settled at the end of a run: what turns out to be too far is excluded by the next
             elif ELSEWHERE not in self.verdicts(url) and not self._may_be_its_host(url) and url not in past.left:
                 yield f"EXTRA   {url}: {has.title!r}, though {self._shown(url)}"
 
