@@ -437,8 +437,9 @@ class Oracle:
             yield from self._moved_and_held(kept, memory)
         remembered = self._remembered(page) if page is not None else {ABSENT}
         if kept.reason == "rules":
-            # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it
-            is_depth_known = page is not None or not self._configuration.max_depth
+            # of what is gone, stored links may still lead to it, from other start URLs than any web had that led to it; those of a walled
+            # site are from before the wall
+            is_depth_known = (page is not None and not is_walled) or not self._configuration.max_depth
             if OUTSIDE not in self.verdicts(self._configuration.folded(kept.url)) and is_depth_known:
                 yield f"HELD    {kept.url}: for the rules, which don't exclude it"
         elif (
