@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import lru_cache
 
@@ -26,6 +26,10 @@ class Document:
     modified: str = ""
     fields: dict[str, str] = field(default_factory=dict)
     duplicates: list[str] = field(default_factory=list)
+
+
+OWN_FIELDS = tuple(one.name for one in fields(Document) if one.name != "fields")
+"""Fields that every document has, so that none of `fields` has such a name."""
 
 
 class Op(StrEnum):
@@ -111,8 +115,10 @@ _essence_of_usual = lru_cache(1_000)(_essence)
 
 
 Values = str | list[str]
-STANDARD_FIELDS = frozenset({"author", "published", "keywords", "site_name", "image", "type"})
-"""Fields that are taken from pages (`content/metadata.py`), besides `modified`, which is one of the document's own."""
+STANDARD_FIELDS = frozenset(
+    {"author", "published", "keywords", "site_name", "image", "type", "alternates", "anchors", "no_snippet"}
+)
+"""Fields that are taken from pages, besides `modified`, which is one of the document's own."""
 
 
 def packed(values: Sequence[str]) -> str:

@@ -7,11 +7,13 @@ overrides settings in its own `settings.py`; `-s NAME=VALUE` on the command line
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field, structs
+from msgspec import Meta, field, structs
+
+from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
+from crawlspace.setting_types import Count, Listed, Section, Whole, Words, seconds
 
 
 def in_project(folder: str) -> str:
@@ -21,23 +23,6 @@ def in_project(folder: str) -> str:
         if (above / "scrapy.cfg").exists():
             return str(Path(*[os.pardir] * up, folder))
     return folder
-
-
-def seconds(low: float) -> Meta:
-    """Return the bound of a duration: a number of seconds, or text with a unit as in "90s", "30m", "12h", "7d"."""
-    return Meta(ge=low, extra={"unit": "s"})
-
-
-Words = Annotated[tuple[str, ...], Meta(extra={"separators": ", |"})]
-"""A list, or text with commas, blanks or bars."""
-Listed = Annotated[tuple[str, ...], Meta(extra={"separators": ","})]
-"""A list, or text with commas; what it holds may have blanks."""
-Count = Annotated[int, Meta(ge=1)]
-Whole = Annotated[int, Meta(ge=0)]
-
-
-class Section(Struct, frozen=True, kw_only=True):
-    """Settings that belong together, as in a section of docs/settings.md. What is an `object` is read by its own function."""
 
 
 class PathsSection(Section, frozen=True):
@@ -296,51 +281,6 @@ class DeletionsSection(Section, frozen=True):
     """How many fetches of a site are its last ones."""
     CRAWLSPACE_HOST_FAILURES_PERCENT: Annotated[int, Meta(ge=1, le=100)] = 50
     """A failure that may be the host's deletes a page only while fewer than this share of the site's last fetches failed."""
-
-
-class ContentSection(Section, frozen=True):
-    """Content."""
-
-    CRAWLSPACE_LINK_TAGS: Words = ("a", "area", "frame", "iframe", "link", "meta")
-    """Elements whose links are followed. `link` is for next, prev, alternate and canonical, without alternates for programs
-    such as feeds; the canonical page of a `Link` header too; `meta` is its refresh. Pairs such as `img@src` add [attributes
-    of your own](collections.md#links-in-other-attributes)."""
-    CRAWLSPACE_MAX_LINKS: Count = 10_000
-    """Links taken from one page; the others are left out."""
-    CRAWLSPACE_CHECKSUM_CUT_OFF: Whole = 0
-    """Bytes from the start of the text that count when pages are compared. 0: all."""
-    CRAWLSPACE_CHECKSUM_TITLE: bool = True
-    """Whether pages with the same text and different titles are different documents. A title that changes is sent to the index
-    either way."""
-
-
-class FileSettings(Section, frozen=True):
-    """Files."""
-
-    max_bytes: Count = field(default=100 * 1024 * 1024, name="CRAWLSPACE_FILE_MAXSIZE")
-    """Bytes of a file. A larger one is found by its name only. `DOWNLOAD_MAXSIZE` is for pages."""
-    processes: Annotated[int, Meta(ge=1, le=64)] = field(default=1, name="CRAWLSPACE_FILE_PROCESSES")
-    """Processes that read files."""
-    timeout_s: Annotated[float, seconds(1)] = field(default=30.0, name="CRAWLSPACE_FILE_TIMEOUT")
-    """The longest that reading one file may take."""
-    memory_bytes: Annotated[int, Meta(ge=64 * 1024 * 1024)] = field(default=512 * 1024 * 1024, name="CRAWLSPACE_FILE_MEMORY")
-    """Bytes of memory that such a process may take for reading."""
-    follow_links: bool = field(default=False, name="CRAWLSPACE_FOLLOW_FILE_LINKS")
-    """Whether hyperlinks in files are followed."""
-    converters: Mapping[str, str] = field(default_factory=dict, name="CRAWLSPACE_CONVERTERS")
-    """What reads other types: `{"application/msword": "antiword -m UTF-8.txt {file}"}`; see [converters](files.md#converters)."""
-
-
-class ArchiveSection(Section, frozen=True):
-    """Archive."""
-
-    CRAWLSPACE_ARCHIVE: bool = True
-    """Whether what is fetched is kept as WARC files."""
-    CRAWLSPACE_ARCHIVE_DIR: str = ""
-    """Folder that holds a folder with the files of each collection, such as one that several machines share. Empty: `archive`
-    in the collection's data folder."""
-    CRAWLSPACE_ARCHIVE_MAX_BYTES: Annotated[int, Meta(ge=1_000_000)] | None = None
-    """Bytes of the archive of a collection. Above it, superseded records are dropped, then the oldest pages. `None`: no limit."""
 
 
 class IndexSection(Section, frozen=True):

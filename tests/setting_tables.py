@@ -1,4 +1,4 @@
-"""The tables of docs/settings.md, made of crawlspace/settings.py: each setting with its default, what it means, and its bounds."""
+"""The tables of docs/settings.md, made of crawlspace/settings.py and content_settings.py: each setting with its default, what it means, and its bounds."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from msgspec import inspect
 
-from crawlspace import settings
-from crawlspace.settings import Section
+from crawlspace import content_settings, settings
+from crawlspace.setting_types import Section
 
 
 @cache
@@ -42,8 +42,8 @@ def setting_rows(*sections: type[Section]) -> Iterator[Sequence[str]]:
 def _meanings() -> dict[tuple[str, str], str]:
     """Return the text below each setting, by section and attribute."""
     found = {}
-    tree = ast.parse(Path(str(settings.__file__)).read_text(encoding="utf-8"))
-    for section in tree.body:
+    files = [Path(str(module.__file__)).read_text(encoding="utf-8") for module in (settings, content_settings)]
+    for section in [one for file in files for one in ast.parse(file).body]:
         if not isinstance(section, ast.ClassDef):
             continue
         for one, below in pairwise(section.body):

@@ -8,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
 from crawlspace.outcome import OutcomeKind
 from crawlspace.runtime.components.scrapy_effects import SPIDER_ATTRIBUTES, WITH_DIFFERENCES, WITHOUT_EFFECT
 from crawlspace.settings import (
-    ArchiveSection,
     BoundsSection,
     BrowserSettings,
-    ContentSection,
     DelaysSection,
     DeletionsSection,
-    FileSettings,
     FinishSection,
     IndexSection,
     LifecycleSection,

@@ -32,6 +32,7 @@ from crawlspace.config.sentences import placed, read
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
 from crawlspace.config.sites import SiteTable, mode_of, read_sites
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
+from crawlspace.content_settings import FileSettings
 from crawlspace.decision import Render
 from crawlspace.errors import ConfigError, SettingError, UnknownCollection, did_you_mean
 from crawlspace.frontier.delay_schedule import Timetable, read_timetable, read_zone
@@ -47,7 +48,6 @@ from crawlspace.settings import (
     BoundsSection,
     BrowserSettings,
     DeletionsSection,
-    FileSettings,
     IndexSection,
     LifecycleSection,
     OfScrapySection,
@@ -186,6 +186,7 @@ class Collection:
             self.user_agent.partition("/")[0],  # robots directives may name it
             self.soft_errors.content_hash,
             (files.max_bytes, files.timeout_s, files.memory_bytes, files.follow_links, sorted(files.converters.items())),
+            *content.text_and_fields,
             *filter(None, [self.sites.rendering_hash, self.url_folding.of_routes]),
         )
         return blake2b(repr(fields).encode(), digest_size=16).hexdigest()

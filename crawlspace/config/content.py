@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -13,15 +13,23 @@ from msgspec import structs
 
 from crawlspace.config.sentences import read
 from crawlspace.content.documents.converters import FILE, command_words, is_server
+from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.links import ANY, LinkAttributes
+from crawlspace.content.metadata import MetaFields
 from crawlspace.content.page import EXTRACTION
+from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
+from crawlspace.document import OWN_FIELDS
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import table
-from crawlspace.settings import ArchiveSection, ContentSection, FileSettings, IndexSection, OfScrapySection, SitesSection
+from crawlspace.settings import IndexSection, OfScrapySection, SitesSection
 from crawlspace.text import quoted
 from crawlspace.urls import document_id
 
 CONVERTERS = "CRAWLSPACE_CONVERTERS"
+_META_FIELDS = "CRAWLSPACE_META_FIELDS"
+_META_EXAMPLE = '{"audience": "DC.audience", "team": ["team", "department"]}'
+_FIELD = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
+_FIELD_NAMES = "a field has letters, digits, _, - and dots, 100 at most, and begins with a letter or _"
 _TAGS, _URL = "CRAWLSPACE_LINK_TAGS", "CRAWLSPACE_CONTENT_URL"
 _PAIR = re.compile(r"""(\*|[a-z][^\s"'<>/=@*]*)@([^\s"'<>/=@*]+)""")
 _SAME = {("a", "href"): "a", ("area", "href"): "area"}
@@ -41,6 +49,8 @@ class ContentSettings:
     link_pairs: frozenset[tuple[str, str]]
     """Elements and attributes of the user's own that hold links."""
     max_links: int
+    meta_fields: MetaFields
+    exclusion_marks: frozenset[str]
     checksum_cut_off: int
     checksum_title: bool
     obey_meta_robots: bool
@@ -54,6 +64,12 @@ class ContentSettings:
         """The version of what is taken from pages, and what links are taken from, sorted: `a`, `img@src`."""
         return EXTRACTION, sorted([*self.link_tags, *map("@".join, self.link_pairs)])
 
+    @property
+    def text_and_fields(self) -> tuple[object, ...]:
+        """What text and fields are taken from, sorted; empty with the defaults."""
+        left = sorted(set(EXCLUSION_MARKS) - self.exclusion_marks)
+        return tuple(filter(None, [left, sorted(self.meta_fields.items())]))
+
 
 def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> ContentSettings:
     """Return the settings of content; meta robots are obeyed as robots.txt is, unless set separately. Raises SettingError."""
@@ -63,6 +79,8 @@ def read_content(settings: Mapping[str, object], *, robots_obey: bool) -> Conten
         link_tags=tags,
         link_pairs=pairs,
         max_links=given.CRAWLSPACE_MAX_LINKS,
+        meta_fields=read_meta_fields(given.CRAWLSPACE_META_FIELDS),
+        exclusion_marks=_exclusion_marks(given.CRAWLSPACE_EXCLUSION_MARKS),
         checksum_cut_off=given.CRAWLSPACE_CHECKSUM_CUT_OFF,
         checksum_title=given.CRAWLSPACE_CHECKSUM_TITLE,
         obey_meta_robots=robots_obey if meta_robots is None else meta_robots,
@@ -110,6 +128,38 @@ def _pair(word: str) -> tuple[str, str]:
             f" take {quoted(instead)}"
         )
     return element, attribute
+
+
+def _exclusion_marks(words: Sequence[str]) -> frozenset[str]:
+    """Raises SettingError."""
+    found = [word.lower() for word in words]
+    for word in found:
+        if word not in EXCLUSION_MARKS:
+            meant = did_you_mean(word, EXCLUSION_MARKS, f"it may hold {', '.join(EXCLUSION_MARKS)}")
+            raise SettingError(f"CRAWLSPACE_EXCLUSION_MARKS has {quoted(word)}: {meant}")
+    return frozenset(found)
+
+
+def read_meta_fields(value: object) -> MetaFields:
+    """Return the names of meta elements, in lower case, by the field that is taken from them. Raises SettingError."""
+    found: dict[str, Sequence[str]] = {}
+    for key, names in table(_META_FIELDS, value, example=_META_EXAMPLE).items():
+        name = str(key)
+        if not _FIELD.fullmatch(name):
+            raise SettingError(f"{_META_FIELDS} names {quoted(name)}: {_FIELD_NAMES}")
+        if name in OWN_FIELDS:
+            raise SettingError(f"{_META_FIELDS} names {quoted(name)}, which a document has of its page; choose another name")
+        written = [names] if isinstance(names, str) else names
+        if (
+            not isinstance(written, (list, tuple))
+            or not written
+            or not all(isinstance(one, str) and one.strip() for one in written)
+        ):
+            raise SettingError(
+                f"{_META_FIELDS} has {quoted(repr(names))} for {name}; write names of meta elements, as in {_META_EXAMPLE}"
+            )
+        found[name] = [one.strip().lower() for one in written]
+    return found
 
 
 def read_file_settings(settings: Mapping[str, object]) -> FileSettings:

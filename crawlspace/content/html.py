@@ -12,15 +12,18 @@ Choices that the standards leave open:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import repeat
+from urllib.parse import unquote
 
 from crawlspace.content.charset import decode
+from crawlspace.content.exclusion_marks import EXCLUSION_MARKS, marked_texts, marks_in, with_tags
 from crawlspace.content.links import MARK, NO_OTHERS, LinkAttributes, is_link, page_target, parse_refresh, target
 from crawlspace.content.markup import attributes_of, collapsed, one_spaced, resolved_attribute, resolved_text, tags
-from crawlspace.content.metadata import KNOWN, MAX_METAS, standard_fields
+from crawlspace.content.metadata import MAX_METAS, NO_META_FIELDS, MetaFields, absolute, meta_names, page_fields
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
+from crawlspace.document import packed
 from crawlspace.urls import MalformedUrl, is_route, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
@@ -30,6 +33,8 @@ MAX_TITLE = 1_000
 MAX_DESCRIPTION = 5_000
 MAX_HEADINGS = 1_000
 MAX_HEADING = 300
+MAX_ALTERNATES = 200
+"""Languages in which a page names itself."""
 
 _INLINE_NAMES = (
     "a abbr acronym b basefont bdi bdo big blink cite code data del dfn em font i ins kbd link mark meta nobr param q rb ruby s samp slot"
@@ -70,23 +75,39 @@ def extract(
     link_tags: Collection[str] = LINK_TAGS,
     link_attributes: LinkAttributes = NO_OTHERS,
     agent_names: Collection[str] = (),
+    exclusion_marks: Collection[str] = EXCLUSION_MARKS,
+    meta_fields: MetaFields = NO_META_FIELDS,
     xhtml: bool = False,
 ) -> Page:
     """Return the contents of a page. Never raises, for any body; the time is proportional to its length.
 
     `charset` is that of the Content-Type header. `max_links` limits different links, `max_text` characters; the rest is
     counted. `link_attributes` have links besides those of `link_tags`. `agent_names` are names of meta elements to obey besides `robots`.
+    `exclusion_marks` are those that count; `meta_fields` has the names of meta elements that fields of the document are taken from.
     `xhtml` is for application/xhtml+xml.
     """
     html, codec = decode(body, charset, markup=True)
     if "\0" in html:
         html = html.replace("\0", "")
     others = link_attributes if link_attributes and link_attributes.may_be_in(html) else NO_OTHERS
-    texts, names, attributes = tags(html, xml=xhtml, of_scripts=others.of_scripts)
-    reader = _Reader(texts, names, codec=codec, link_tags=link_tags, others=others, agent_names=agent_names)
-    reader.read(others.marked(names, attributes) if others else names, attributes)
+    marks = marks_in(html, exclusion_marks)
+    texts, names, attributes = tags(with_tags(html, marks), xml=xhtml, of_scripts=others.of_scripts)
+    reader = _Reader(
+        texts,
+        names,
+        attributes,
+        codec=codec,
+        link_tags=link_tags,
+        others=others,
+        agent_names=agent_names,
+        metas=meta_names(meta_fields),
+    )
+    if marks:
+        reader.apply(marks)
+    reader.read(others.marked(names, attributes) if others else names)
     base = _base(url, reader.base)
-    fields = standard_fields(reader.metas, html, base=base)
+    fields = page_fields(reader.metas, html, base=base, own=meta_fields)
+    fields |= reader.further_fields(base)
     whole = collapsed(resolved_text("".join(reader.parts)))
     return Page(
         base=base,
@@ -111,6 +132,8 @@ def extract(
 
 
 _IN_TEMPLATE, _IN_NOSCRIPT = 1, 2
+_BEGIN_WITH_HEADING = frozenset({"a", "article", "div", "header", "hgroup", "section", "span"})
+"""Elements whose id may be that of the heading that they begin with."""
 
 
 class _Reader:
@@ -123,11 +146,13 @@ class _Reader:
         self,
         texts: list[str],
         names: list[str],
+        attributes: list[str],
         *,
         codec: str,
         link_tags: Collection[str],
         others: LinkAttributes,
         agent_names: Collection[str],
+        metas: Collection[str],
     ) -> None:
         self.parts = [""] * (2 * len(texts))
         self.parts[0::2] = texts
@@ -135,6 +160,10 @@ class _Reader:
         self.links: dict[str, str] = {}
         self.nofollow: set[str] = set()
         self.headings: list[str] = []
+        self.anchors: list[str] = []
+        """Fragments of the URLs that lead to the headings; empty for one without."""
+        self.alternates: dict[str, str] = {}
+        """URLs of the page in other languages, as written, by language."""
         self.title: str | None = None
         self.description = self.og_description = self.og_title = self.language = self.pragma_language = ""
         self.metas: dict[str, list[str]] = {}
@@ -146,6 +175,10 @@ class _Reader:
         self._hidden = 0
         self._hidden_at = 0
         self._names = names
+        self._attributes = attributes
+        self._no_snippet: list[int] = []
+        """The texts that no snippet may show."""
+        self._metas = metas
         self._codec = codec
         self._link_tags = link_tags
         self._others = others
@@ -157,9 +190,16 @@ class _Reader:
         self._raw_at: int | None = None
         self._heading_at: int | None = None
 
-    def read(self, names: list[str], attributes: list[str]) -> None:
+    def apply(self, marks: frozenset[str]) -> None:
+        """Leave out the texts that a mark excludes, and note those that no snippet may show. To be called before `read`."""
+        left_out, self._no_snippet = marked_texts(self._names, self._attributes, marks)
+        for at in left_out:
+            if 2 * at < len(self.parts) and not (at and self._names[at - 1] == "title"):
+                self.parts[2 * at] = ""
+
+    def read(self, names: list[str]) -> None:
         """Process all tags. Most are links of the usual form: one pattern finds the `href` of all of them."""
-        links, nofollow = self.links, self.nofollow
+        links, nofollow, attributes = self.links, self.nofollow, self._attributes
         positions = [at for at, name in enumerate(names) if name in _HANDLERS]
         anchors = [attributes[at] for at in positions if names[at] == "a"]
         usual_hrefs = iter(_USUAL_HREFS.findall("\0".join(["", *anchors])) if "a" in self._link_tags else repeat(""))
@@ -209,6 +249,11 @@ class _Reader:
         href = attributes.get("href", "")
         if "canonical" in rel and self.canonical is None:
             self.canonical = target(href, self._codec) or None
+        if "alternate" in rel and "hreflang" in attributes and len(self.alternates) < MAX_ALTERNATES:
+            language = attributes["hreflang"].strip().lower()
+            language = language if language == "x-default" else _language(language)
+            if language:
+                self.alternates.setdefault(language, target(href, self._codec))
         if "link" in self._link_tags:
             self._link(href, "link", nofollow="nofollow" in rel)
 
@@ -246,12 +291,17 @@ class _Reader:
         attributes = attributes_of(written)
         content = resolved_attribute(attributes.get("content", ""))
         name = attributes.get("name", "").strip().lower()
+        kind = (attributes.get("property") or name or attributes.get("itemprop", "")).strip().lower()
+        if kind in self._metas and content.strip() and len(values := self.metas.setdefault(kind, [])) < MAX_METAS:
+            values.append(content)
         if name == "description":
             self.description = self.description or one_spaced(content)
         elif name in self._robots_names:
             self.robots &= parse_robots(content)
-        else:
-            self._metadata((attributes.get("property") or name or attributes.get("itemprop", "")).strip().lower(), content)
+        elif kind == "og:description":
+            self.og_description = self.og_description or one_spaced(content)
+        elif kind == "og:title":
+            self.og_title = self.og_title or one_spaced(content)
         pragma = attributes.get("http-equiv")
         if pragma is None:
             return
@@ -262,14 +312,6 @@ class _Reader:
                 self._link(self.refresh[1].replace("&", "&amp;"), "meta")
         elif pragma == "content-language" and "," not in content:
             self.pragma_language = self.pragma_language or _language(content)
-
-    def _metadata(self, name: str, content: str) -> None:
-        if name == "og:description":
-            self.og_description = self.og_description or one_spaced(content)
-        elif name == "og:title":
-            self.og_title = self.og_title or one_spaced(content)
-        elif name in KNOWN and content.strip() and len(values := self.metas.setdefault(name, [])) < MAX_METAS:
-            values.append(content)
 
     # text
     def raw_start(self, _: str, at: int) -> None:
@@ -296,10 +338,42 @@ class _Reader:
         if self._heading_at is not None:
             if self._hidden:
                 self._hide_until(at)
+            self._drop_permalinks(self._heading_at, at)
             heading = self._text_between(self._heading_at, at)[:MAX_HEADING]
             if heading and len(self.headings) < MAX_HEADINGS:
                 self.headings.append(heading)
+                self.anchors.append(self._anchor_of(self._heading_at, at))
             self._heading_at = None
+
+    def _drop_permalinks(self, start: int, end: int) -> None:
+        """Remove the signs of links to a heading itself, such as ¶."""
+        for at in range(start + 1, end):
+            is_short_link = self._names[at] == "a" and self._names[at + 1] == "/a"
+            if is_short_link and attributes_of(self._attributes[at]).get("href", "")[:1] == "#":
+                is_sign = not any(map(str.isalnum, self._text_between(at, at + 1)))
+                self.parts[2 * at + 2] = "" if is_sign else self.parts[2 * at + 2]
+
+    def _anchor_of(self, start: int, end: int) -> str:
+        """Return the fragment that leads to a heading: an id of it, in it or of what begins with it, else that of a link in it to itself."""
+        own = attributes_of(self._attributes[start]).get("id", "")
+        if own:
+            return resolved_attribute(own)
+        inside = [attributes_of(written) for written in self._attributes[start + 1 : end] if written]
+        above = self._attributes_before(start)
+        for attributes in (*inside, *above):
+            if found := attributes.get("id") or attributes.get("name"):
+                return resolved_attribute(found)
+        hrefs = (attributes.get("href", "") for attributes in inside)
+        return next((resolved_attribute(unquote(href[1:])) for href in hrefs if len(href) > 1 and href[0] == "#"), "")
+
+    def _attributes_before(self, at: int) -> Iterator[dict[str, str]]:
+        """Yield the attributes of the start tags just before a tag, without text between, the nearest first."""
+        while at and not self.parts[2 * at].strip():
+            at -= 1
+            if self._names[at] in _BEGIN_WITH_HEADING:
+                yield attributes_of(self._attributes[at])
+            elif self._names[at] not in _ALONG:
+                return
 
     def template_start(self, written: str, at: int) -> None:
         is_shadow_root = attributes_of(written).get("shadowrootmode", "").lower() in ("open", "closed")
@@ -329,6 +403,28 @@ class _Reader:
 
     def svg_end(self, _: str, at: int) -> None:
         self._svg = max(self._svg - 1, 0)
+
+    def further_fields(self, base: str) -> dict[str, str]:
+        """Return further fields of the document, several values packed: anchors of headings, alternates, and what no snippet may show."""
+        fields = {}
+        if any(self.anchors):
+            fields["anchors"] = packed(self.anchors)
+        if alternates := [f"{language} {url}" for language, href in self.alternates.items() if (url := absolute(base, href))]:
+            fields["alternates"] = packed(alternates)
+        if self._no_snippet and (hidden := self._texts_without_snippet()):
+            fields["no_snippet"] = packed(hidden)
+        return fields
+
+    def _texts_without_snippet(self) -> list[str]:
+        """Return the texts that no snippet may show; neighbouring ones are one."""
+        found: list[list[str]] = []
+        last = -2
+        for at in self._no_snippet:
+            if at != last + 1:
+                found.append([])
+            found[-1] += self.parts[2 * at : 2 * at + 2]
+            last = at
+        return [text for text in map(collapsed, map(resolved_text, map("".join, found))) if text]
 
     def _hide(self, why: int, at: int) -> None:
         if not self._hidden:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from crawlspace.content.dates import written_time
@@ -67,11 +67,21 @@ KNOWN = frozenset(name for table in (_OPEN_GRAPH, _META) for names in table.valu
 Json = object
 
 
-def standard_fields(metas: Mapping[str, Sequence[str]], html: str, *, base: str) -> dict[str, str]:
-    """Return the standard fields that a page has, several values packed; keywords always are.
+MetaFields = Mapping[str, Sequence[str]]
+"""Fields of the user's own, with the names of the meta elements that they are taken from, in lower case."""
+NO_META_FIELDS: MetaFields = {}
+
+
+def meta_names(own: MetaFields) -> Collection[str]:
+    """Return the names of meta elements that are read, in lower case."""
+    return KNOWN.union(*own.values()) if own else KNOWN
+
+
+def page_fields(metas: Mapping[str, Sequence[str]], html: str, *, base: str, own: MetaFields = NO_META_FIELDS) -> dict[str, str]:
+    """Return the standard fields that a page has, and the user's own, several values packed; keywords always are.
 
     `metas` has the contents of its meta elements by their name or property in lower case, `html` its JSON-LD; `base` is what the URL of
-    the image is relative to.
+    the image is relative to. A standard field is taken from the user's own names first.
     """
     json_ld = list(scripts_of_type(html, "application/ld+json"))
     if not metas and not json_ld:
@@ -85,6 +95,10 @@ def standard_fields(metas: Mapping[str, Sequence[str]], html: str, *, base: str)
             if value:
                 fields[field] = value
                 break
+    for field, names in own.items():
+        value = _READERS.get(field, _texts)(_contents(metas, names), base)
+        if value:
+            fields[field] = value
     return fields
 
 
@@ -98,7 +112,11 @@ def _contents(metas: Mapping[str, Sequence[str]], names: Iterable[str]) -> list[
 
 def _names(values: Sequence[str], _base: str) -> str:
     """Return who has written a page; a profile's URL, as OpenGraph has it, is no name."""
-    found = _distinct(value for value in values if not _ADDRESS.match(value))
+    return _texts([value for value in values if not _ADDRESS.match(value)], _base)
+
+
+def _texts(values: Sequence[str], _base: str) -> str:
+    found = _distinct(values)
     return found[0] if len(found) == 1 else packed(found) if found else ""
 
 
@@ -117,15 +135,18 @@ def _name(values: Sequence[str], _base: str) -> str:
 
 def _image(values: Sequence[str], base: str) -> str:
     for value in values:
-        if len(value) > _MAX_URL:
-            continue
-        try:
-            url = join(base, value.strip())
-        except MalformedUrl:
-            continue
-        if _ADDRESS.match(url) and len(url) <= _MAX_URL:
+        if url := absolute(base, value.strip()):
             return url
     return ""
+
+
+def absolute(base: str, href: str) -> str:
+    """Return an http or https URL that is relative to a base; empty if it is none, or too long."""
+    try:
+        url = join(base, href) if len(href) <= _MAX_URL else ""
+    except MalformedUrl:
+        return ""
+    return url if _ADDRESS.match(url) and len(url) <= _MAX_URL else ""
 
 
 _READERS = {

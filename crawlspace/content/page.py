@@ -10,7 +10,7 @@ from crawlspace.outcome import Link
 
 MAX_TEXT = 10_000_000
 """Maximal characters of a page's text."""
-EXTRACTION = 3
+EXTRACTION = 4
 """The version of the extraction: with another one, an unchanged page may have other links, another title or text."""
 
 
@@ -45,7 +45,7 @@ class Page:
     text_left_out: int = 0
     """Characters of text beyond the limit."""
     fields: Mapping[str, str] = field(default_factory=dict)
-    """Further fields of its document: the standard fields of a page (`content/metadata.py`); author, created, pages, text_status of a file."""
+    """Further fields of its document: the standard fields of a page, and the user's own; author, created, pages, text_status of a file."""
     modified: str = ""
     """The time of its modification, by its own metadata."""
     may_need_browser: bool = False

@@ -27,6 +27,8 @@ FLOORS: tuple[frozenset[str], ...] = (
             "outcome",
             "parsing",
             "private_files",
+            "content_settings",
+            "setting_types",
             "settings",
             "status",
             "text",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TypeVar
 
 from crawlspace.decision import Render, RuleRef
-from crawlspace.document import Document, packed
+from crawlspace.document import OWN_FIELDS, packed
 from crawlspace.errors import did_you_mean
 from crawlspace.rules.xml.model import (
     Action,
@@ -45,8 +45,6 @@ SHORTCUTS = {
 COMBINED = ("And", "Or", "Not")
 CONDITIONS = (*COMBINED, "Atom", *SHORTCUTS)
 ACTIONS = tuple(kind.value for kind in ActionKind)
-OWN_FIELDS = tuple(field.name for field in fields(Document) if field.name != "fields")
-"""Fields of every document, which AddMeta must not set."""
 LABEL = "source"
 """The metadata field that Source sets."""
 MAX_REF = 200

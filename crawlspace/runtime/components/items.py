@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +14,7 @@ from crawlspace.content.fingerprint import checksum, checksum_of_bytes
 from crawlspace.content.language import language_of
 from crawlspace.content.page import Page
 from crawlspace.decision import Reason
-from crawlspace.document import Document, values_of
+from crawlspace.document import OWN_FIELDS, Document, values_of
 from crawlspace.outcome import Outcome, OutcomeKind
 from crawlspace.runtime.http.file_body import FileBody
 from crawlspace.status import Status
@@ -120,7 +120,6 @@ def failed(outcome: Outcome, *, why: str, code_failed: bool = True) -> Outcome:
 
 _OWN_TEXTS = ("title", "description", "language", "text", "content_type", "modified")
 _OF_THE_PAGE = ("title", "description", "language", "text")
-_OWN_FIELDS = {field.name for field in fields(Document)} - {"fields", "duplicates"}
 
 
 def document_of(fetched: Fetched) -> Document:
@@ -162,7 +161,7 @@ def _from_fields(item: Any, url: str) -> Document:
             continue
         if name == "headings":
             document.headings = [value] if isinstance(value, str) else [str(heading) for heading in value]
-        elif name in _OWN_FIELDS:
+        elif name in OWN_FIELDS and name != "duplicates":
             setattr(document, name, _joined(value))
         else:
             document.fields[str(name)] = as_field(value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from logging import LoggerAdapter
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -20,9 +20,11 @@ from crawlspace.content.charset import charset_parameter
 from crawlspace.content.dates import http_time
 from crawlspace.content.documents.contents import FileContents, TextStatus
 from crawlspace.content.documents.page import page_of
+from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.headers import PageHeaders, read_headers
 from crawlspace.content.html import LINK_TAGS, extract
 from crawlspace.content.links import NO_OTHERS, LinkAttributes
+from crawlspace.content.metadata import MetaFields
 from crawlspace.content.page import Page
 from crawlspace.content.robots_directives import NO_LIMITS
 from crawlspace.content.text import extract_text_document
@@ -78,11 +80,20 @@ class PageReader:
     max_links: int = 10_000
     agent_names: tuple[str, ...] = ()
     link_attributes: LinkAttributes = NO_OTHERS
+    exclusion_marks: Collection[str] = EXCLUSION_MARKS
+    meta_fields: MetaFields = field(default_factory=dict)
 
     @classmethod
     def of(cls, content: ContentSettings, *, agent_names: tuple[str, ...] = ()) -> Self:
         """Return the reader of a collection's pages."""
-        return cls(content.link_tags, content.max_links, agent_names, content.link_attributes)
+        return cls(
+            content.link_tags,
+            content.max_links,
+            agent_names,
+            content.link_attributes,
+            content.exclusion_marks,
+            content.meta_fields,
+        )
 
     def read(self, response: Response, *, mime: str, declared: str | None, url: str = "") -> Page:
         """Return the page of a response; `url`: that of its request, where it does not have that yet."""
@@ -98,6 +109,8 @@ class PageReader:
             link_tags=self.link_tags,
             link_attributes=self.link_attributes,
             agent_names=self.agent_names,
+            exclusion_marks=self.exclusion_marks,
+            meta_fields=self.meta_fields,
             xhtml=mime != "text/html",
         )
 

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from crawlspace.config.collection import RefreshMode, load_collection
 from crawlspace.config.refresh import CycleTimes, RefreshTimes
+from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.content.html import LINK_TAGS
 from crawlspace.crawl.startup import build_rediscovery, build_space, hash_of
 from crawlspace.errors import CrawlspaceError, SettingError
@@ -86,6 +87,10 @@ YIELDS = [
     ("CRAWLSPACE_LINK_TAGS", ["a", "area", "frame", "iframe", "link", "meta", "img@src"], True),
     ("CRAWLSPACE_LINK_TAGS", ["a@href", "area@href", "frame", "iframe", "link", "meta"], False),
     ("CRAWLSPACE_MAX_LINKS", 3, True),
+    ("CRAWLSPACE_META_FIELDS", {"a": "b"}, True),
+    ("CRAWLSPACE_META_FIELDS", "{}", False),
+    ("CRAWLSPACE_EXCLUSION_MARKS", ["noindex"], True),
+    ("CRAWLSPACE_EXCLUSION_MARKS", [*reversed(EXCLUSION_MARKS)], False),
     ("CRAWLSPACE_CHECKSUM_CUT_OFF", 3, True),
     ("CRAWLSPACE_CHECKSUM_TITLE", False, True),
     ("CRAWLSPACE_META_ROBOTS", False, True),

@@ -12,6 +12,7 @@ from crawlspace import settings as defaults
 from crawlspace.config.collection import collection_names, load_collection, read_settings_file
 from crawlspace.config.content import check_converters, read_content, read_converters, read_file_settings
 from crawlspace.config.limits import read_extensions, read_limits
+from crawlspace.content.exclusion_marks import EXCLUSION_MARKS
 from crawlspace.errors import ConfigError, RuleFileError, SettingError, UnknownCollection
 from crawlspace.rules.limits import DEFAULT_EXCLUDED_EXTENSIONS as BUILT_IN
 from crawlspace.rules.limits import changes_of_built_in
@@ -381,3 +382,53 @@ def test_wrong_values(collections: Path, value: object, sentence: str) -> None:
     with pytest.raises(SettingError) as caught:
         load_collection("demo", settings(collections, **{TAG_NAME: value}))
     assert sentence in str(caught.value)
+
+
+# --- CRAWLSPACE_META_FIELDS, CRAWLSPACE_EXCLUSION_MARKS ----------------------------------------------------------------
+
+
+META, MARKS = "CRAWLSPACE_META_FIELDS", "CRAWLSPACE_EXCLUSION_MARKS"
+
+META_FIELDS: list[tuple[object, dict[str, list[str]]]] = [
+    ({}, {}),
+    ("", {}),
+    ({"audience": "DC.Audience"}, {"audience": ["dc.audience"]}),
+    ('{"team": ["Team ", "og:team"]}', {"team": ["team", "og:team"]}),
+    ({"author": ("byline",)}, {"author": ["byline"]}),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), META_FIELDS, ids=[str(row[0]) for row in META_FIELDS])
+def test_meta_fields(collections: Path, value: object, expected: dict[str, list[str]]) -> None:
+    assert load_collection("demo", settings(collections, **{META: value})).content.meta_fields == expected
+
+
+WRONG_FIELDS: list[tuple[str, object, str]] = [
+    (META, ["audience"], f"{META} is ['audience']; it must be like {{"),
+    (META, "audience", f"{META} is 'audience'; it must be like {{"),
+    (META, {"my field": "x"}, f"{META} names 'my field': a field has letters, digits, _, - and dots, 100 at most"),
+    (META, {7: "x"}, f"{META} names '7': a field has"),
+    (META, {"f" * 101: "x"}, f"{META} names '{'f' * 20}"),
+    (META, {"title": "x"}, f"{META} names 'title', which a document has of its page; choose another name"),
+    (META, {"a": []}, f"{META} has '[]' for a; write names of meta elements, as in {{"),
+    (META, {"a": ["b", 7]}, f"{META} has \"['b', 7]\" for a; write names"),
+    (META, {"a": " "}, f"{META} has \"' '\" for a; write names"),
+    (MARKS, ["noindex", "nosnippet"], f"{MARKS} has 'nosnippet': did you mean 'data-nosnippet'?"),
+    (MARKS, "class=x", f"{MARKS} has 'class=x': it may hold {', '.join(EXCLUSION_MARKS)}"),
+    (MARKS, 7, f"{MARKS} is 7; it must be a list of words"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), WRONG_FIELDS, ids=[f"{row[0]}-{row[1]}"[:60] for row in WRONG_FIELDS])
+def test_wrong_fields_and_marks(collections: Path, name: str, value: object, sentence: str) -> None:
+    with pytest.raises(SettingError) as caught:
+        load_collection("demo", settings(collections, **{name: value}))
+    assert sentence in str(caught.value)
+
+
+NONE: tuple[object, ...] = ([], "", None)
+
+
+@pytest.mark.parametrize("value", NONE)
+def test_no_mark_counts(collections: Path, value: object) -> None:
+    assert load_collection("demo", settings(collections, **{MARKS: value})).content.exclusion_marks == frozenset()

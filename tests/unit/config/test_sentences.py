@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from crawlspace.config.sentences import converted, placed, read, where_set
 from crawlspace.errors import SettingError
-from crawlspace.settings import Count, Listed, Section, Words, seconds
+from crawlspace.setting_types import Count, Listed, Section, Words, seconds
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,74 @@ def test_standard_fields_are_not_kept_to_compare_them(
 
 def test_all_have_a_name_of_their_own() -> None:
     values = {"author": "Ann", "datePublished": "2024", "keywords": "k", "image": "/i.png", "isPartOf": {"name": "Site"}}
-    assert page(ld({"@type": "Article", **values})).fields.keys() == STANDARD_FIELDS
+    others = "<link rel=alternate hreflang=de href=/de/><h1 id=top>Top</h1><p data-nosnippet>x"
+    assert page(ld({"@type": "Article", **values}) + others).fields.keys() == STANDARD_FIELDS
+
+
+META_FIELDS = [
+    # fields of the user's own, meta elements, what is taken
+    ({"audience": ["audience"]}, {"Audience": "staff"}, {"audience": "staff"}),
+    ({"audience": ["target", "audience"]}, {"audience": "staff", "target": "all"}, {"audience": "all"}),
+    ({"audience": ["audience"]}, {"other": "staff"}, {}),
+    ({"audience": ["audience"]}, {"audience": " "}, {}),
+    ({"summary": ["description"]}, {"description": "Short"}, {"summary": "Short"}),
+    ({"author": ["byline"]}, {"author": "Site", "byline": "Ann"}, {"author": "Ann"}),
+    ({"author": ["byline"]}, {"author": "Site"}, {"author": "Site"}),
+    ({"published": ["released"]}, {"released": "1 May 2024"}, {}),
+    ({"published": ["released"]}, {"released": "2024/5/1"}, {"published": "2024-05-01"}),
+]
+
+
+@pytest.mark.parametrize(("own", "metas", "expected"), META_FIELDS, ids=[f"{row[0]}-{row[1]}" for row in META_FIELDS])
+def test_fields_of_the_users_own(own: Mapping[str, list[str]], metas: Mapping[str, str], expected: Mapping[str, str]) -> None:
+    assert extract(meta(metas).encode(), url=URL, meta_fields=own).fields == expected
+
+
+def test_several_values_of_a_field_of_the_users_own() -> None:
+    html = '<meta property="topic" content="a"><meta name=topic content="b"><meta itemprop=topic content="a">'
+    assert values_of(extract(html.encode(), url=URL, meta_fields={"topic": ["topic"]}).fields["topic"]) == ["a", "b"]
+
+
+ALTERNATES: dict[str, tuple[str, list[str] | None]] = {
+    "languages": ("hreflang=de href=/de?a=1&amp;b", ["de http://a.example/de?a=1&b"]),
+    "a region": ("hreflang=EN_gb href=x", ["en-GB http://a.example/news/x"]),
+    "for all others": ("hreflang=X-Default href=/", ["x-default http://a.example/"]),
+    "no language": ("hreflang=!! href=/", None),
+    "no URL": ("hreflang=de href=javascript:x", None),
+    "of another type": ("hreflang=de type=application/rss+xml href=/", None),
+}
+
+
+@pytest.mark.parametrize(("attributes", "expected"), ALTERNATES.values(), ids=ALTERNATES)
+def test_a_page_in_other_languages(attributes: str, expected: list[str] | None) -> None:
+    assert fields_of(f"<link rel=alternate {attributes}>").get("alternates") == expected
+
+
+ANCHORS: dict[str, tuple[str, str, str]] = {
+    # a heading; its text, its anchor
+    "its id": ("<h1 id=a><a name=b>H</a></h1>", "H", "a"),
+    "a name in it": ("<h1><a name=b></a>H</h1>", "H", "b"),
+    "an id in it": ("<h1><span id='b&amp;c'>H</span></h1>", "H", "b&c"),
+    "a section that begins with it": ("<section id=s><div> <h1>H</h1></div></section>", "H", "s"),
+    "a section that does not": ("<section id=s>Text<h1>H</h1></section>", "H", ""),
+    "one before that has ended": ("<div id=d></div><h1>H</h1>", "H", ""),
+    "an empty one": ("<a name=old></a><h1>H</h1>", "H", "old"),
+    "a permalink": ('<h1>H<a class="headerlink" href="#h%C3%A9">¶</a></h1>', "H", "h\u00e9"),
+    "a permalink with a reference": ("<h1><a href='#h'>&#182;</a>H</h1>", "H", "h"),
+    "a link elsewhere": ("<h1><a href='/x'>§</a>H</h1>", "§H", ""),
+    "a heading that is a link": ("<h1><a href='#h'>H</a></h1>", "H", "h"),
+}
+
+
+@pytest.mark.parametrize(("html", "heading", "anchor"), ANCHORS.values(), ids=ANCHORS)
+def test_the_anchor_of_a_heading(html: str, heading: str, anchor: str) -> None:
+    found = page(f"{html}<h2 id=next>Next</h2>")
+    assert found.headings == (heading, "Next")
+    assert values_of(found.fields["anchors"]) == [anchor, "next"]
+
+
+def test_headings_without_anchors_have_no_field() -> None:
+    assert page("<h1>H</h1>").fields == {}
 
 
 TIMES = [

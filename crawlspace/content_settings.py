@@ -1,0 +1,64 @@
+"""The settings of what is taken from pages and files, and kept; `crawlspace.settings` has them with all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from crawlspace.setting_types import Count, Section, Whole, Words, seconds
+
+
+class ContentSection(Section, frozen=True):
+    """Content."""
+
+    CRAWLSPACE_LINK_TAGS: Words = ("a", "area", "frame", "iframe", "link", "meta")
+    """Elements whose links are followed. `link` is for next, prev, alternate and canonical, without alternates for programs
+    such as feeds; the canonical page of a `Link` header too; `meta` is its refresh. Pairs such as `img@src` add [attributes
+    of your own](collections.md#links-in-other-attributes)."""
+    CRAWLSPACE_MAX_LINKS: Count = 10_000
+    """Links taken from one page; the others are left out."""
+    CRAWLSPACE_META_FIELDS: object = field(default_factory=dict)
+    """Fields that are taken from `meta` elements of pages: `{"audience": "DC.audience", "team": ["team", "department"]}`; see
+    [fields of a page](collections.md#fields-of-a-page)."""
+    CRAWLSPACE_EXCLUSION_MARKS: Words = (
+        *("googleoff", "noindex", "data-nosnippet", "data-elastic-exclude", "data-elastic-include"),
+        *("data-pagefind-ignore", "data-pagefind-body"),
+    )
+    """[Marks](collections.md#parts-that-a-page-leaves-out) by which pages leave parts of themselves out of the index. Empty: all
+    is taken."""
+    CRAWLSPACE_CHECKSUM_CUT_OFF: Whole = 0
+    """Bytes from the start of the text that count when pages are compared. 0: all."""
+    CRAWLSPACE_CHECKSUM_TITLE: bool = True
+    """Whether pages with the same text and different titles are different documents. A title that changes is sent to the index
+    either way."""
+
+
+class FileSettings(Section, frozen=True):
+    """Files."""
+
+    max_bytes: Count = field(default=100 * 1024 * 1024, name="CRAWLSPACE_FILE_MAXSIZE")
+    """Bytes of a file. A larger one is found by its name only. `DOWNLOAD_MAXSIZE` is for pages."""
+    processes: Annotated[int, Meta(ge=1, le=64)] = field(default=1, name="CRAWLSPACE_FILE_PROCESSES")
+    """Processes that read files."""
+    timeout_s: Annotated[float, seconds(1)] = field(default=30.0, name="CRAWLSPACE_FILE_TIMEOUT")
+    """The longest that reading one file may take."""
+    memory_bytes: Annotated[int, Meta(ge=64 * 1024 * 1024)] = field(default=512 * 1024 * 1024, name="CRAWLSPACE_FILE_MEMORY")
+    """Bytes of memory that such a process may take for reading."""
+    follow_links: bool = field(default=False, name="CRAWLSPACE_FOLLOW_FILE_LINKS")
+    """Whether hyperlinks in files are followed."""
+    converters: Mapping[str, str] = field(default_factory=dict, name="CRAWLSPACE_CONVERTERS")
+    """What reads other types: `{"application/msword": "antiword -m UTF-8.txt {file}"}`; see [converters](files.md#converters)."""
+
+
+class ArchiveSection(Section, frozen=True):
+    """Archive."""
+
+    CRAWLSPACE_ARCHIVE: bool = True
+    """Whether what is fetched is kept as WARC files."""
+    CRAWLSPACE_ARCHIVE_DIR: str = ""
+    """Folder that holds a folder with the files of each collection, such as one that several machines share. Empty: `archive`
+    in the collection's data folder."""
+    CRAWLSPACE_ARCHIVE_MAX_BYTES: Annotated[int, Meta(ge=1_000_000)] | None = None
+    """Bytes of the archive of a collection. Above it, superseded records are dropped, then the oldest pages. `None`: no limit."""
