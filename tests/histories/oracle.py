@@ -233,6 +233,8 @@ class Oracle:
         # what is held stays as it was (spec 10), and so does what its links inherited; how often it was read before that is not known
         inherited = [*(one.inherited for one in past.kept), *past.forbidden]
         may |= {value for one in inherited for value in one.get(document.url, ())}
+        # after a change of the rules, links of archived pages are judged again without a fetch
+        may |= {self._configuration.field_of(one.url) for one in past.kept if document.url in one.inherited}
         if has.field not in may:
             yield f"FIELD   {document.url}: {has.field!r}, must be {' or '.join(map(repr, sorted(may)))}"
 
