@@ -89,6 +89,7 @@ class Oracle:
         """Yield documents that left because their page has moved, and are neither at its new address nor at that of an equal page."""
         seen = self._configuration.content_key
         there = {seen(one.title, one.text) for one in index.values()}
+        files = {page.locked for page in self._web.pages.values() if page.locked and page.url in index}
         for url in before.keys() - index.keys():
             to = self.document_at(self._followed(url)) if host_of(url) in self._web.sites else None
             key = seen(before[url].title, before[url].text)
@@ -99,7 +100,7 @@ class Oracle:
                 or memory.get(to.url) not in _DOCUMENT_STATES
             ):
                 continue
-            if key == seen(to.title, to.text) and key not in there:
+            if key == seen(to.title, to.text) and key not in there and to.locked not in files:  # equal by their bytes
                 yield f"LOST    {url}: it has moved to {to.url}, which is not in the index"
 
     def _followed(self, url: str) -> str:
@@ -339,8 +340,8 @@ class Oracle:
                 may |= self._of_page_inside(page)
             else:
                 may |= {ABSENT, ("excluded", ELSEWHERE)} | ({("excluded", OUTSIDE)} if verdict == OUTSIDE else set())
-        if self._configuration.max_depth and page.url not in self._web.nearest:  # the second URL of a page that is too far
-            may |= {("excluded", OUTSIDE)}
+        if self._configuration.max_depth and (page.url not in self._web.nearest or page.url not in self.reached):
+            may |= {("excluded", OUTSIDE)}  # the second URL of a page that is too far, or one that nothing leads to any more
         return may
 
     def _of_page_inside(self, page: Page) -> set[Remembered]:
@@ -411,7 +412,7 @@ class Oracle:
         site = self._web.site_of(url)
         if None in verdicts and (site.is_walled or (site.wall is not None and site.wall.is_door(url, site))):
             may |= _LOOPS  # it leads to itself, as all of its site; a door does always
-        elif self._stops_at_door(url):
+        elif site.wall is not None and site.wall.door:  # it may be found behind as many redirects as are followed
             may |= {("redirected", 302)}
         return may | {("excluded", OUTSIDE)} if self._configuration.max_depth else may  # how far it was found is not known
 
