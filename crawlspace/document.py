@@ -115,8 +115,10 @@ _essence_of_usual = lru_cache(1_000)(_essence)
 
 
 Values = str | list[str]
+NO_SNIPPET = "no_snippet"
+"""The field with the texts of a document that no snippet may show."""
 STANDARD_FIELDS = frozenset(
-    {"author", "published", "keywords", "site_name", "image", "type", "alternates", "anchors", "no_snippet"}
+    {"author", "published", "keywords", "site_name", "image", "type", "alternates", "anchors", NO_SNIPPET}
 )
 """Fields that are taken from pages, besides `modified`, which is one of the document's own."""
 
@@ -134,6 +136,12 @@ def values_of(text: str) -> Values:
         except (msgspec.MsgspecError, RecursionError):
             pass
     return text
+
+
+def listed(text: str) -> list[str]:
+    """Return the values that a text stands for as a list."""
+    values = values_of(text)
+    return [values] if isinstance(values, str) else values
 
 
 def with_values(fields: Mapping[str, str]) -> dict[str, Values]:

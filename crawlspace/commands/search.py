@@ -12,7 +12,7 @@ from crawlspace.config.sinks import SINKS, SQLITE, SinkOptions, is_searchable, m
 from crawlspace.document import with_values
 from crawlspace.errors import StoreError, UsageError
 from crawlspace.index.embedded import EmbeddedIndex
-from crawlspace.index.search import FACETS, Hit, Searchable, SearchResult, read_facets, read_filter
+from crawlspace.index.search import FACETS, Hit, Searchable, SearchResult, read_facets, read_filter, shown_name
 from crawlspace.runtime.components.command import WIDTH, CollectionCommand, EscapingOutput, print_json, shortened
 from crawlspace.runtime.session.paths import CollectionPaths, refuse_missing_index
 from crawlspace.text import counted, escaped, quoted
@@ -46,14 +46,15 @@ class Command(CollectionCommand):
             default=[],
             metavar="FIELD=VALUE",
             help="only documents with this value: language=de, host=www.example.com, type=application/pdf or type=pdf, "
-            "modified=2026-01-01..2026-01-31 with one of the days or both; several values of a field are alternatives",
+            "modified=2026-01-01..2026-01-31 with one of the days or both, published likewise, author=, keywords=, site_name=, "
+            "fields.NAME= for any further field of documents; several values of a field are alternatives",
         )
         parser.add_argument(
             "--facet",
             action="append",
             default=[],
             metavar="FIELD",
-            help=f"also print how many of the documents have which value of a field: {', '.join(FACETS)}",
+            help=f"also print how many of the documents have which value of a field: {', '.join(FACETS)} or fields.NAME",
         )
         parser.add_argument("--sink", metavar="SINK", help="the sink to search, by its name in CRAWLSPACE_SINKS")
         parser.add_argument("--json", action="store_true", help="print the hits for a program")
@@ -138,13 +139,16 @@ def _print_hits(result: SearchResult, offset: int) -> None:
     print(f"{counted(result.total, 'hit')}{' with all words' if complete < len(result.hits) else ''}{shown}")
     for name, values in result.facets.items():
         if values:
-            print(f"\n{name}")
+            print(f"\n{shown_name(name)}")
         for value, number in values:
             print(f"{number:>9,}  {shortened(_in_one_line(value), WIDTH)}")
 
 
 def _result_as_json(result: SearchResult) -> dict[str, object]:
-    facets = {name: [{"value": value, "count": number} for value, number in values] for name, values in result.facets.items()}
+    facets = {
+        shown_name(name): [{"value": value, "count": number} for value, number in values]
+        for name, values in result.facets.items()
+    }
     return {"total": result.total, "hits": [_as_json(hit) for hit in result.hits], "facets": facets}
 
 

@@ -23,7 +23,7 @@ from crawlspace.content.markup import attributes_of, collapsed, one_spaced, reso
 from crawlspace.content.metadata import MAX_METAS, NO_META_FIELDS, MetaFields, absolute, meta_names, page_fields
 from crawlspace.content.page import MAX_TEXT, Page
 from crawlspace.content.robots_directives import NO_LIMITS, parse_robots
-from crawlspace.document import packed
+from crawlspace.document import NO_SNIPPET, packed
 from crawlspace.urls import MalformedUrl, is_route, join
 
 LINK_TAGS = frozenset({"a", "area", "frame", "iframe", "link", "meta"})
@@ -412,7 +412,7 @@ class _Reader:
         if alternates := [f"{language} {url}" for language, href in self.alternates.items() if (url := absolute(base, href))]:
             fields["alternates"] = packed(alternates)
         if self._no_snippet and (hidden := self._texts_without_snippet()):
-            fields["no_snippet"] = packed(hidden)
+            fields[NO_SNIPPET] = packed(hidden)
         return fields
 
     def _texts_without_snippet(self) -> list[str]:

@@ -79,6 +79,7 @@ COUNT = "SELECT count(*) FROM words w"
 RANKED = "SELECT w.rowid, -w.rank FROM words w"
 OF_DOCUMENTS = " CROSS JOIN documents d ON d.number = w.rowid"
 SHOWN = "SELECT title, headings, url FROM words WHERE rowid = ?"
+TEXT = "SELECT text FROM words WHERE rowid = ?"
 HIT = """
 SELECT d.url, w.title, snippet(words, 4, ?, ?, ' … ', ?), d.language, d.fields, d.duplicates
 FROM words w CROSS JOIN documents d ON d.number = w.rowid

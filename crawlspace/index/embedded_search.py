@@ -6,19 +6,26 @@ SQL finds the best documents by BM25; the first of them are reordered by their t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 
 import apsw
 
+from crawlspace.document import NO_SNIPPET, listed
 from crawlspace.index.closeness import REORDERED, Closeness, best_first
-from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SHOWN, TOKENIZER
-from crawlspace.index.ideographs import CLOSE, OPEN, is_ideograph, joined
-from crawlspace.index.search import FACET_VALUES, FEW, Filter, Hit, SearchResult, by_field
+from crawlspace.index.embedded_schema import COUNT, HIT, OF_DOCUMENTS, RANKED, SCHEMA, SHOWN, TEXT, TOKENIZER
+from crawlspace.index.ideographs import CLOSE, OPEN, is_ideograph, joined, separated
+from crawlspace.index.search import FACET_VALUES, FEW, OF_FIELDS, Filter, Hit, SearchResult, by_field
 from crawlspace.index.words import SearchQuery, Stems, Tokenize, read_query
 
 _WORDS_OF_SNIPPET, _CHARACTERS_OF_SNIPPET = 24, 64
 FACET_COLUMNS = {"host": "host", "language": "language", "type": "content_type"}
-"""The column of each facet."""
+"""The column of each facet that has one."""
+_MOST_PIECES = 100
+_SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ?"
+_VALUES = """
+json_each((SELECT CASE WHEN v LIKE '["%"]' AND json_valid(v) THEN v ELSE json_array(v) END FROM (SELECT json_extract(d.fields, ?) AS v)))"""
+"""The values of a further field, by its path."""
 
 
 class IndexSearch:
@@ -54,10 +61,12 @@ class IndexSearch:
 
     def _facet(self, name: str, match: str, where: str, values: Sequence[str]) -> list[tuple[str, int]]:
         """Return the most frequent values of a field, without the empty one."""
+        column = FACET_COLUMNS.get(name)
+        what, of = (f"d.{column} AS value", "") if column else ("value", f", {_VALUES}")
         rows = self._db.execute(
-            f"SELECT d.{FACET_COLUMNS[name]} AS value, count(*) FROM words w{OF_DOCUMENTS}"  # noqa: S608 - a constant
+            f"SELECT {what}, count(*) FROM words w{OF_DOCUMENTS}{of}"  # noqa: S608 - constants
             f" WHERE words MATCH ?{where} AND value <> '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?",
-            (match, *values, FACET_VALUES),
+            (*([] if column else [_path(name)]), match, *values, FACET_VALUES),
         )
         return [(str(value), integer_of(number)) for value, number in rows]
 
@@ -81,14 +90,18 @@ class IndexSearch:
     ) -> Hit:
         number, score = found
         length = snippet_length(query)
-        url, title, snippet, language, fields, duplicates = map(str, self._row(HIT, (OPEN, CLOSE, length, match, number)))
+        url, title, snippet, language, written, duplicates = map(str, self._row(HIT, (OPEN, CLOSE, length, match, number)))
+        fields = json.loads(written)
+        if NO_SNIPPET in fields:
+            (text,) = self._row(TEXT, (number,))
+            snippet = _snippet_without(query, str(text), fields)
         return Hit(
             url=url,
             title=joined(title),
             snippet=joined(snippet, marks),
             score=score,
             language=language,
-            fields=json.loads(fields),
+            fields=fields,
             duplicates=tuple(json.loads(duplicates)),
             has_all_words=has_all_words,
         )
@@ -96,6 +109,35 @@ class IndexSearch:
     def _row(self, statement: str, values: Sequence[str | int]) -> Sequence[object]:
         (row,) = self._db.execute(statement, values).fetchall()
         return row
+
+
+def without_hidden(text: str, fields: Mapping[str, str]) -> str:
+    """Return the text of a document without what no snippet may show, by its fields."""
+    for hidden in sorted(filter(None, listed(fields.get(NO_SNIPPET, ""))), key=len, reverse=True):
+        text = text.replace(hidden, "…")
+    return text
+
+
+def snippet_of(db: apsw.Connection, query: SearchQuery) -> str:
+    """Return the snippet of the text of the one document of an index, with OPEN and CLOSE around the words found; its beginning without any.
+
+    The document must have any of the words: see `wanted_words`.
+    """
+    pieces = list(dict.fromkeys(piece for term in query.wanted for piece in (term.fts, *term.pieces())))[:_MOST_PIECES]
+    return str(db.execute(_SNIPPET, (OPEN, CLOSE, snippet_length(query), " OR ".join(pieces))).get)
+
+
+def wanted_words(query: SearchQuery) -> str:
+    return " ".join(word for term in query.wanted for word in term.words)
+
+
+def _snippet_without(query: SearchQuery, text: str, fields: Mapping[str, str]) -> str:
+    """Return the snippet of a stored text without what no snippet may show, as `snippet_of` does."""
+    with closing(apsw.Connection(":memory:")) as db:
+        db.execute(SCHEMA)
+        shown = separated(without_hidden(joined(text), fields))
+        db.execute("INSERT INTO words (title, text) VALUES (?, ?)", (wanted_words(query), shown))
+        return snippet_of(db, query)
 
 
 def tokenizer_of(db: apsw.Connection) -> Tokenize:
@@ -132,8 +174,21 @@ def _sql(one: Filter) -> tuple[str, tuple[str, ...]]:
         case "type":
             kind = _escaped(one.value) if "/" in one.value else f"%/{_escaped(one.value)}"
             return "(d.content_type LIKE ? ESCAPE '\\' OR d.content_type LIKE ? ESCAPE '\\')", (kind, f"{kind};%")
-        case _:
-            return "d.day BETWEEN ? AND ?", (one.first or "0000-00-00", one.last or "9999-99-99")
+        case "modified":
+            return "d.day BETWEEN ? AND ?", _days(one)
+        case field if one.value:
+            return f"EXISTS (SELECT 1 FROM {_VALUES} WHERE value = ?)", (_path(field), one.value)  # noqa: S608 - a constant
+        case field:  # of a month or year its first day
+            return "substr(json_extract(d.fields, ?) || '-01-01', 1, 10) BETWEEN ? AND ?", (_path(field), *_days(one))
+
+
+def _days(one: Filter) -> tuple[str, str]:
+    return one.first or "0000-00-00", one.last or "9999-99-99"
+
+
+def _path(field: str) -> str:
+    """Return the path of a further field in JSON."""
+    return f'$."{field.removeprefix(OF_FIELDS)}"'
 
 
 def _escaped(text: str) -> str:

@@ -14,12 +14,9 @@ import apsw
 
 from crawlspace.index.closeness import Closeness, best_first
 from crawlspace.index.embedded_schema import SCHEMA
-from crawlspace.index.embedded_search import snippet_length, tokenizer_of
-from crawlspace.index.ideographs import CLOSE, OPEN, joined, separated
+from crawlspace.index.embedded_search import snippet_of, tokenizer_of, wanted_words
+from crawlspace.index.ideographs import joined, separated
 from crawlspace.index.words import SearchQuery, Stems, read_query
-
-_MOST_PIECES = 100
-_SNIPPET = "SELECT snippet(words, 4, ?, ?, ' … ', ?) FROM words WHERE words MATCH ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +52,8 @@ class FoundTexts:
 
     def snippet(self, text: str, marks: tuple[str, str]) -> str:
         """Return the snippet of a text, with marks around the words found; its beginning without any."""
-        wanted = " ".join(word for term in self.query.wanted for word in term.words)
-        self._fill([(wanted, "", "")], text)  # the title lets each text match
-        query = self._read()
-        pieces = list(dict.fromkeys(piece for term in query.wanted for piece in (term.fts, *term.pieces())))[:_MOST_PIECES]
-        snippet = self._db.execute(_SNIPPET, (OPEN, CLOSE, snippet_length(query), " OR ".join(pieces))).get
-        return joined(str(snippet), marks)
+        self._fill([(wanted_words(self.query), "", "")], text)  # the title lets each text match
+        return joined(snippet_of(self._db, self._read()), marks)
 
     def close(self) -> None:
         self._db.close()

@@ -63,15 +63,22 @@ class Searchable(Protocol):
     def close(self) -> None: ...
 
 
-FACETS = ("host", "language", "type")
-FILTERS = (*FACETS, "modified")
+FACETS = ("host", "language", "type", "author", "keywords", "site_name")
+FILTERS = (*FACETS, "modified", "published")
+OF_FIELDS = "fields."
+"""Before the name of a further field of documents, as in `fields.color`; those of FACETS and FILTERS that are some have short names, too."""
+_SHORT = ("author", "keywords", "site_name", "published")
+_DAYS_OF = ("modified", f"{OF_FIELDS}published")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _DAYS = "write a day as 2026-01-31, or a range as 2026-01-01..2026-01-31, 2026-01-01.. or ..2026-01-31"
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A condition on a field of a document: a value, or for `modified` a first and a last day, empty where there is none."""
+    """A condition on a field of a document: a value, or for the times a first and a last day, empty where there is none.
+
+    The names of further fields begin with `fields.`.
+    """
 
     field: str
     value: str = ""
@@ -81,13 +88,27 @@ class Filter:
 
 def read_filter(written: str) -> Filter:
     """Return the filter of a text such as `language=de`. Raises UsageError with the way out."""
-    field, sign, value = written.partition("=")
-    field, value = field.strip().lower(), value.strip()
-    if field not in FILTERS or not sign or not value:
-        raise UsageError(f"the filter {quoted(written)} is none: write FIELD=VALUE, with one of the fields {', '.join(FILTERS)}")
-    if field == "modified":
-        return _of_days(written, value)
+    name, sign, value = written.partition("=")
+    field, value = _field(name, FILTERS), value.strip()
+    if not field or not sign or not value:
+        raise UsageError(f"the filter {quoted(written)} is none: write FIELD=VALUE, with one of the fields {_names(FILTERS)}")
+    if field in _DAYS_OF:
+        return _of_days(written, field, value)
     return Filter(field, value.lower() if field == "host" else value)
+
+
+def _field(name: str, known: Sequence[str]) -> str:
+    """Return the field of a name as it is written; empty if there is none."""
+    name = name.strip()
+    if name.lower().startswith(OF_FIELDS):
+        own = name[len(OF_FIELDS) :]
+        return OF_FIELDS + own if own and '"' not in own else ""
+    name = name.lower()
+    return "" if name not in known else OF_FIELDS + name if name in _SHORT else name
+
+
+def _names(known: Sequence[str]) -> str:
+    return f"{', '.join(known)}, or fields.NAME for any further field of documents"
 
 
 def by_field(filters: Iterable[Filter]) -> Mapping[str, Sequence[Filter]]:
@@ -99,11 +120,18 @@ def by_field(filters: Iterable[Filter]) -> Mapping[str, Sequence[Filter]]:
 
 
 def read_facets(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of facets, each once. Raises UsageError for one that there is not."""
+    """Return the fields of facets, each once. Raises UsageError for one that there is not."""
+    fields = []
     for name in names:
-        if name not in FACETS:
-            raise UsageError(f"there is no facet {quoted(name)}: there are {', '.join(FACETS)}")
-    return tuple(dict.fromkeys(names))
+        fields.append(_field(name, FACETS))
+        if not fields[-1]:
+            raise UsageError(f"there is no facet {quoted(name)}: there are {_names(FACETS)}")
+    return tuple(dict.fromkeys(fields))
+
+
+def shown_name(field: str) -> str:
+    """Return the name of a facet as it is shown: short where there is a short one."""
+    return field.removeprefix(OF_FIELDS) if field.removeprefix(OF_FIELDS) in _SHORT else field
 
 
 def day_of(modified: str) -> str:
@@ -116,7 +144,7 @@ def day_of(modified: str) -> str:
     return day if _is_day(day) else ""
 
 
-def _of_days(written: str, value: str) -> Filter:
+def _of_days(written: str, field: str, value: str) -> Filter:
     first, dots, last = (part.strip() for part in value.partition(".."))
     if not dots:
         last = first
@@ -124,7 +152,7 @@ def _of_days(written: str, value: str) -> Filter:
         raise UsageError(f"the filter {quoted(written)} has no such days: {_DAYS}")
     if first and last and first > last:
         raise UsageError(f"the filter {quoted(written)} ends before it begins: {_DAYS}")
-    return Filter("modified", first=first, last=last)
+    return Filter(field, first=first, last=last)
 
 
 def _is_day(text: str) -> bool:

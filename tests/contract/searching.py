@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from crawlspace.document import Document, IndexOrder, Op
+from crawlspace.document import NO_SNIPPET, Document, IndexOrder, Op, packed
 from crawlspace.index.embedded import EmbeddedIndex
 from crawlspace.index.marks import BatchMark
 from tests import search_server, solr_server
@@ -24,6 +24,7 @@ DOCUMENTS = (
         language="en",
         text="Requests for annual leave go here.",
         modified="2026-02-01",
+        fields={"author": packed(["Ann", "Bo"]), "published": "2026-01-15", "keywords": packed(["leave", "forms"])},
     ),
     Document(
         "http://a.test/handbook/old/leave",
@@ -31,6 +32,7 @@ DOCUMENTS = (
         language="en-GB",
         text="Annual leaves of 2024.",
         modified="2024-02-01T10:00:00Z",
+        fields={"author": "Ann", "published": "2024", "keywords": packed(["leave"]), "image": "http://a.test/i.png"},
     ),
     Document(
         "http://b.test:8080/urlaub",
@@ -38,8 +40,16 @@ DOCUMENTS = (
         language="de",
         text="Alle Anträge auf Urlaub.",
         content_type="application/pdf; a=b",
+        fields={"published": "2026-01-31T23:30:00Z", "type": "Article", "team": "a b"},
     ),
-    Document("http://b.test/B%C3%BCcher", "Liste", language="de-AT", text="Die Firma", content_type="text/html"),
+    Document(
+        "http://b.test/B%C3%BCcher",
+        "Liste",
+        language="de-AT",
+        text="Die Firma mit der Nummer 4711",
+        content_type="text/html",
+        fields={NO_SNIPPET: packed(["Nummer 4711"])},
+    ),
     Document("http://ja.test/", "休暇", language="ja", text="年次休暇の申請", content_type="text/html", modified="2026-01-31"),
     Document(
         "http://x.test/k", "", language="tlh", text="jatlh the e-mail", fields={"color": "red"}, duplicates=["http://x.test/l"]

@@ -10,7 +10,7 @@ import pytest
 from crawlspace.document import Document
 from crawlspace.errors import UsageError
 from crawlspace.index.closeness import REORDERED
-from crawlspace.index.search import read_filter
+from crawlspace.index.search import read_facets, read_filter
 from tests.conftest import assert_same
 from tests.contract.searching import DELETED, DOCUMENTS, KINDS, SERVERS, Searched, searched
 
@@ -114,6 +114,19 @@ FILTERED: tuple[tuple[list[str], list[int]], ...] = (
     (["modified=2026-01-01..2026-01-31"], [4]),
     (["modified=2024-02-01"], [1]),
     (["modified=..2024-01-31"], []),
+    (["published=2024-01-01"], [1]),
+    (["published=2024-01-02.."], [0, 2]),
+    (["published=2026-01-16..2026-01-31"], [2]),
+    (["published=..2026-01-15"], [0, 1]),
+    (["author=Ann"], [0, 1]),
+    (["author=Bo", "author=Cy"], [0]),
+    (["author=An"], []),
+    (["keywords=forms", "author=Ann"], [0]),
+    (["fields.image=http://a.test/i.png"], [1]),
+    (["fields.type=Article"], [2]),
+    (["fields.team=a b"], [2]),
+    (["fields.team=a"], []),
+    (["fields.none=a"], []),
 )
 
 
@@ -133,6 +146,25 @@ def test_facets_count_what_is_found_and_not_filtered(filled: Searched) -> None:
     assert found["host"][0] == ("a.test", 2)
     html = [read_filter("type=html")]
     assert filled.sink.search("test", filters=html, facets=["type"]).facets == {"type": [("text/html", 2)]}
+
+
+def test_facets_of_fields(filled: Searched) -> None:
+    names = read_facets(["author", "keywords", "site_name", "fields.type"])
+    assert filled.sink.search("test", facets=names, limit=1).facets == {
+        "fields.author": [("Ann", 2), ("Bo", 1)],
+        "fields.keywords": [("leave", 2), ("forms", 1)],
+        "fields.site_name": [],
+        "fields.type": [("Article", 1)],
+    }
+    found = filled.sink.search("test", facets=names[:1], filters=[read_filter("keywords=forms")]).facets
+    assert found == {"fields.author": [("Ann", 1), ("Bo", 1)]}
+
+
+def test_a_snippet_does_not_show_what_the_page_keeps_back(filled: Searched) -> None:
+    for words in ("4711", "Firma 4711", "die nummer"):
+        (hit,) = filled.sink.search(words).hits
+        assert (hit.url, hit.fields) == (DOCUMENTS[3].url, DOCUMENTS[3].fields)
+        assert hit.snippet.replace("[", "").replace("]", "") == "Die Firma mit der …"
 
 
 def test_what_a_hit_shows(filled: Searched) -> None:

@@ -1,7 +1,7 @@
 """Documents in OpenSearch and Elasticsearch: the mapping of an index, and the stored form of a document.
 
 Title, headings, description and text are objects with a field for each language (`text.de`), so that each language has its own analyser
-and a document is stored once; texts in another language, or none, are in `other`. The user's own fields are in `fields`, one flat object,
+and a document is stored once; texts in another language, or none, are in `other`. Fields of the user's own are in `fields`, one flat object,
 so that no page can make the mapping grow. On a server without flat objects (the OSS build of Elasticsearch, OpenSearch before 2.7) each of
 them is a keyword field, so that the same queries work.
 """
@@ -52,6 +52,9 @@ ANALYZERS: Mapping[str, str] = {
 }
 """Analysers by language: those that both servers have without plugins."""
 
+COLUMNS = ("author", "published", "keywords", "site_name", "image", "type")
+"""Standard fields of pages, which have a field of their own in an index: a search can count and sort by them."""
+
 MARK: Mapping[str, object] = {
     "properties": {
         "collection": {"type": "keyword"},
@@ -86,13 +89,9 @@ def index_body(
         "collection": keyword,
         "language": keyword,
         "content_type": keyword,
-        "author": keyword,
-        "published": {"type": "date", "ignore_malformed": True},
         "modified": {"type": "date", "ignore_malformed": True},
-        "keywords": keyword,
-        "site_name": keyword,
-        "image": keyword,
-        "type": keyword,
+        **dict.fromkeys(COLUMNS, keyword),
+        "published": {"type": "date", "ignore_malformed": True},
         "duplicates": keyword,
         "fields": {"type": flat_type} if flat_type else {"type": "object", "dynamic": True},
         "pushed_at": {"type": "date"},
@@ -131,4 +130,7 @@ def source_of(
     if languages is not None:
         code = language_field(document.language, languages)
         texts = {name: {code: text} for name, text in texts.items()}
-    return stored_fields(order, document, owner=owner, now=now) | texts
+    stored = stored_fields(order, document, owner=owner, now=now)
+    own = dict(table(stored.pop("fields", None)))
+    stored |= {name: own.pop(name) for name in COLUMNS if name in own}
+    return stored | texts | ({"fields": own} if own else {})

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from crawlspace.document import packed
+from crawlspace.document import NO_SNIPPET, packed
 from crawlspace.errors import IndexUnavailable, UsageError
-from crawlspace.index.embedded_search import FACET_COLUMNS
+from crawlspace.index.embedded_search import FACET_COLUMNS, without_hidden
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import cause_of
 from crawlspace.index.opensearch.contents import hits_of
-from crawlspace.index.opensearch.mapping import languages_of
-from crawlspace.index.search import FACET_VALUES, Filter, Hit, by_field
+from crawlspace.index.opensearch.mapping import COLUMNS, languages_of
+from crawlspace.index.search import FACET_VALUES, OF_FIELDS, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
     ADDRESS_WEIGHT,
@@ -140,16 +141,17 @@ class ServerSearch(DocumentSearch):
         body: Query = {
             "query": {"ids": {"values": list(ids)}},
             "size": len(ids),
-            "_source": ["url", "title", "language", "fields", "duplicates"],
+            "_source": ["url", "title", "language", "fields", *COLUMNS, "duplicates"],
         }
         reply = await self._request({**body, "highlight": highlight_of(request, marks)})
         if not reply.is_ok and _TOO_LONG_TO_HIGHLIGHT.search(str(reply.body)):
             reply = await self._request(body)
         found = {str(one.get("_id")): one for one in hits_of(self._answered(reply))}
-        snippets = {id: " … ".join(_fragments(one)).strip() for id, one in found.items() if _fragments(one)}
-        for id, text in (await self._texts([id for id in found if id not in snippets])).items():
-            snippets[id] = request.texts.snippet(text, marks)
-        return {id: _hit(table(one.get("_source")), snippets.get(id, "")) for id, one in found.items()}
+        hits = {id: _hit(table(one.get("_source")), " … ".join(_fragments(one)).strip()) for id, one in found.items()}
+        without = [id for id, hit in hits.items() if not hit.snippet or NO_SNIPPET in hit.fields]
+        for id, text in (await self._texts(without)).items():
+            hits[id] = replace(hits[id], snippet=request.texts.snippet(without_hidden(text, hits[id].fields), marks))
+        return hits
 
     async def _texts(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the texts of documents by id."""
@@ -255,9 +257,11 @@ def _condition(one: Filter) -> Query:
             if "/" in one.value:
                 return _any([{"term": {"content_type": kind}}, {"prefix": {"content_type": f"{kind};"}}])
             return _any([{"wildcard": {"content_type": {"value": value}}} for value in (kind, f"{kind};*")])
-        case _:
+        case field if one.value:
+            return {"term": {_stored(field): one.value}}
+        case field:
             days = {"gte": one.first, "lte": one.last and f"{one.last}T23:59:59.999Z"}
-            return {"range": {"modified": {name: day for name, day in days.items() if day}}}
+            return {"range": {_stored(field): {name: day for name, day in days.items() if day}}}
 
 
 def _host(value: str) -> Query:
@@ -271,9 +275,15 @@ def _literal(value: str) -> str:
     return re.sub(r"([\\*?])", r"\\\1", value)
 
 
+def _stored(field: str) -> str:
+    """Return the field of an index that has a field of documents."""
+    own = field.removeprefix(OF_FIELDS)
+    return own if own in COLUMNS and own != field else FACET_COLUMNS.get(field, field)
+
+
 def _facet(name: str) -> Query:
     order = [{"_count": "desc"}, {"_key": "asc"}]
-    return {"terms": {"field": FACET_COLUMNS[name], "size": FACET_VALUES, "shard_size": MAX_LANGUAGES, "order": order}}
+    return {"terms": {"field": _stored(name), "size": FACET_VALUES, "shard_size": MAX_LANGUAGES, "order": order}}
 
 
 def _counts(answer: Mapping[str, object], name: str) -> list[tuple[str, int]]:
@@ -298,16 +308,15 @@ def _candidate(hit: Mapping[str, object]) -> FoundDocument:
 
 
 def _hit(source: Mapping[str, object], snippet: str) -> Hit:
+    fields = {name: source[name] for name in COLUMNS if name in source}
+    fields.update(table(source.get("fields")))
     return Hit(
         url=str(source.get("url", "")),
         title=_text(source.get("title")),
         snippet=snippet,
         score=0.0,
         language=str(source.get("language", "")),
-        fields={
-            name: packed(list(map(str, value))) if isinstance(value, list) else str(value)
-            for name, value in table(source.get("fields")).items()
-        },
+        fields={name: packed(list(map(str, value))) if isinstance(value, list) else str(value) for name, value in fields.items()},
         duplicates=tuple(map(str, items(source.get("duplicates")))),
     )
 

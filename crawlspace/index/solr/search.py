@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from crawlspace.document import packed
 from crawlspace.errors import IndexUnavailable, UsageError
-from crawlspace.index.embedded_search import FACET_COLUMNS
+from crawlspace.index.embedded_search import FACET_COLUMNS, without_hidden
 from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.ideographs import is_ideograph
 from crawlspace.index.json_client import Client, Reply, items, table
-from crawlspace.index.search import FACET_VALUES, Filter, Hit, by_field
+from crawlspace.index.search import FACET_VALUES, OF_FIELDS, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
     ADDRESS_WEIGHT,
@@ -157,10 +158,32 @@ def _condition(one: Filter) -> Query:
         case "type":
             ending = f"content_type:*\\/{_escaped(one.value.lower())}"
             return {"lucene": {"query": f"{ending} OR {ending}\\;*"}}
-        case _:
+        case "modified":
             first = f"{one.first}T00:00:00Z" if one.first else "*"
             last = f"{one.last}T23:59:59.999Z" if one.last else "*"
             return {"lucene": {"query": f"modified:[{first} TO {last}]"}}
+        case field if one.value:
+            return _term("fields", f"{_name_of(field)}{one.value}")
+        case field:  # times are texts, as in published=2026-01, which counts as its first day; U follows the T before an hour
+            day = (
+                one.first.removesuffix("-01").removesuffix("-01")
+                if one.first.endswith("-01-01")
+                else one.first.removesuffix("-01")
+            )
+            first, last = f"{_name_of(field)}{day or '0'}", f"{_name_of(field)}{one.last or '9'}U"
+            return {"lucene": {"query": f'fields:["{_escaped(first)}" TO "{_escaped(last)}"]'}}
+
+
+def _name_of(field: str) -> str:
+    """Return the beginning of the values of a further field."""
+    return f"{field.removeprefix(OF_FIELDS)}="
+
+
+def _facet(name: str) -> Query:
+    terms = {"type": "terms", "limit": FACET_VALUES, "refine": True}
+    if name in FACET_COLUMNS:
+        return terms | {"field": FACET_COLUMNS[name]}
+    return terms | {"field": "fields", "prefix": _name_of(name)}
 
 
 def _host(value: str) -> Query:
@@ -198,9 +221,7 @@ class SolrSearch(DocumentSearch):
     async def _found(self, request: SearchRequest, *, first: int, number: int, facets: Sequence[str]) -> ServerAnswer:
         languages, terms = list(request.languages.by_field), request.terms
         analysed = await self._analysed([*terms.wanted, *terms.unwanted], languages)
-        counted = {
-            name: {"type": "terms", "field": FACET_COLUMNS[name], "limit": FACET_VALUES, "refine": True} for name in facets
-        }
+        counted = {name: _facet(name) for name in facets}
         answer = await self._ask(
             {
                 "query": query_of(request, lambda language, term: analysed[language][term]),
@@ -223,7 +244,11 @@ class SolrSearch(DocumentSearch):
     async def _shown(self, request: SearchRequest, ids: Sequence[str], marks: tuple[str, str]) -> dict[str, Hit]:
         of_these = {"terms": {"f": "id", "query": ",".join(ids)}}
         answer = await self._ask({"query": of_these, "filter": self._ours, "limit": len(ids), "fields": _SHOWN})
-        return {str(one.get("id")): _hit(one, request.texts.snippet(_text(one, "text"), marks)) for one in documents_of(answer)}
+        hits = {str(one.get("id")): (_hit(one), _text(one, "text")) for one in documents_of(answer)}
+        return {
+            id: replace(hit, snippet=request.texts.snippet(without_hidden(text, hit.fields), marks))
+            for id, (hit, text) in hits.items()
+        }
 
     async def _analysed(self, terms: Sequence[Term], languages: Sequence[str]) -> dict[str, dict[Term, list[str]]]:
         """Return the words of terms as the analysers of languages change them, by language."""
@@ -267,7 +292,8 @@ class SolrSearch(DocumentSearch):
 
 
 def _counts(answer: Mapping[str, object], name: str) -> list[tuple[str, int]]:
-    return counts_of(table(answer.get("facets")).get(name), value="val", count="count")
+    found = counts_of(table(answer.get("facets")).get(name), value="val", count="count")
+    return [(value.removeprefix(_name_of(name)), number) for value, number in found] if name.startswith(OF_FIELDS) else found
 
 
 def _candidate(document: Mapping[str, object]) -> FoundDocument:
@@ -280,11 +306,12 @@ def _candidate(document: Mapping[str, object]) -> FoundDocument:
     )
 
 
-def _hit(document: Mapping[str, object], snippet: str) -> Hit:
+def _hit(document: Mapping[str, object]) -> Hit:
+    """Return the hit of a document, without its snippet."""
     return Hit(
         url=str(document.get("url", "")),
         title=_text(document, "title"),
-        snippet=snippet,
+        snippet="",
         score=0.0,
         language=str(document.get("language", "")),
         fields=_fields_of(items(document.get("fields"))),

@@ -28,7 +28,10 @@ WRONG = (
     ("language", "write FIELD=VALUE"),
     ("language=", "write FIELD=VALUE"),
     ("=de", "write FIELD=VALUE"),
-    ("colour=red", "one of the fields host, language, type, modified"),
+    ("colour=red", "one of the fields host, language, type, author, .* or fields.NAME for any further field of documents"),
+    ("fields.=red", "one of the fields"),
+    ('fields."=red', "one of the fields"),
+    ("published=soon", "write a day as 2026-01-31"),
     ("modified=..", "write a day as 2026-01-31"),
     ("modified=2026", "write a day as 2026-01-31"),
     ("modified=2026-02-30", "write a day as 2026-01-31"),
@@ -45,7 +48,7 @@ def test_a_wrong_filter_says_how_to_write_it(written: str, sentence: str) -> Non
 
 
 def test_a_wrong_facet_names_the_others() -> None:
-    with pytest.raises(UsageError, match="no facet 'colour': there are host, language, type"):
+    with pytest.raises(UsageError, match=r"no facet 'colour': there are host, language, type, .* or fields.NAME for any"):
         read_facets(["host", "colour"])
 
 
