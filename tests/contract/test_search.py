@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crawlspace.document import Document
+from crawlspace.document import NO_SNIPPET, Document, listed
 from crawlspace.errors import UsageError
 from crawlspace.index.closeness import REORDERED
 from crawlspace.index.search import read_facets, read_filter
@@ -160,10 +160,21 @@ def test_facets_of_fields(filled: Searched) -> None:
     assert found == {"fields.author": [("Ann", 1), ("Bo", 1)]}
 
 
+def test_facets_of_a_field_of_ones_own(filled: Searched) -> None:
+    server = getattr(filled.sink, "server", None)
+    if server is not None and server.product.startswith("OpenSearch"):
+        with pytest.raises(
+            UsageError, match=r"OpenSearch cannot count the values of fields\.team: leave out --facet fields\.team"
+        ):
+            filled.sink.search("test", facets=["fields.team"])
+    else:
+        assert filled.sink.search("test", facets=["fields.team"]).facets == {"fields.team": [("a b", 1)]}
+
+
 def test_a_snippet_does_not_show_what_the_page_keeps_back(filled: Searched) -> None:
     for words in ("4711", "Firma 4711", "die nummer"):
         (hit,) = filled.sink.search(words).hits
-        assert (hit.url, hit.fields) == (DOCUMENTS[3].url, DOCUMENTS[3].fields)
+        assert (hit.url, listed(hit.fields[NO_SNIPPET])) == (DOCUMENTS[3].url, ["Nummer 4711"])
         assert hit.snippet.replace("[", "").replace("]", "") == "Die Firma mit der …"
 
 

@@ -225,6 +225,20 @@ def test_lowering_goes_round_a_circle_once_and_through_a_redirect_for_nothing(kn
     assert [known.get(f"a.example/{step}").depth for step in (5, 6, 7)] == [0, 1, 1]
 
 
+def test_redirects_that_lead_to_each_other_do_not_give_each_other_their_depth(known: Known) -> None:
+    names = ("door", "page", "top")
+    known.discover(*(new(f"a.example/{name}", depth=9) for name in names))
+    known.record(
+        known.change("a.example/top", links=[key("a.example/page")]),
+        known.change("a.example/page", state=State.REDIRECTED, links=[key("a.example/door")]),
+        known.change("a.example/door", state=State.REDIRECTED, links=[key("a.example/page")]),
+    )
+    known.discover(new("a.example/top", depth=0))
+    door, page, top = (known.get(f"a.example/{name}") for name in names)
+    assert (door.depth, page.depth) == (1, 1)
+    assert (door.depth_from, page.depth_from) == (page.id, top.id)
+
+
 def test_the_shortest_of_several_ways_counts(known: Known) -> None:
     known.discover(*(new(f"a.example/{name}", depth=9) for name in ("top", "long", "short", "end", "after")))
     known.record(

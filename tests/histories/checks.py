@@ -91,7 +91,9 @@ class CheckedCollection(Collection):
         for url in sorted(self._lost.keys() & lost):
             if has_earlier_version(states[url]):
                 continue  # its file cannot be read any more
-            if states[url].held is None and self._is_well(url) and not self._configuration.bars(url, self._web):
+            page = self._web.page(url)
+            is_page = page is not None and page.status == 200 and not page.failure
+            if states[url].held is None and is_page and self._is_well(url) and not self._configuration.bars(url, self._web):
                 yield f"MISSING {url}: lost before this crawl, and not sent again ({row_of(states[url])})"
 
     def _always(

@@ -222,7 +222,8 @@ class Oracle:
             return
 
         def is_crawled(page: Page) -> bool | None:
-            if page.url in kept or page.failure or page.status >= _ERRORS or self._web.site_of(page.url).is_dead:
+            is_dead = page.failure or page.status >= _ERRORS or self._web.site_of(page.url).is_dead
+            if page.url in kept or is_dead or self._is_hidden(page.url):
                 return None if page.url in memory else False
             if self.verdicts(page.url) != {None} or page.url not in self.reached or self._configuration.bars(page.url, self._web):
                 return None if None in self.verdicts(page.url) and not self._configuration.bars(page.url, self._web) else False

@@ -103,6 +103,8 @@ class ServerSearch(DocumentSearch):
         self._url = url
         self._index = index
         self._owner = owner
+        self._is_flat = False
+        """The server keeps further fields as a flat object of OpenSearch, which it cannot count: it answers with names of Java objects."""
 
     async def _languages(self, filters: Sequence[Filter]) -> Languages:
         alias = await self._client.request("GET", f"/_alias/{self._index}")
@@ -112,12 +114,17 @@ class ServerSearch(DocumentSearch):
         mapping = table(next(iter(table(self._answered(reply)).values()), None))
         if "mappings" not in mapping:
             raise not_this_product(self._url, reply)
+        fields = table(table(table(mapping["mappings"]).get("properties")).get("fields"))
+        self._is_flat = fields.get("type") == "flat_object"
         counted = {"languages": {"terms": {"field": "language", "size": MAX_LANGUAGES}}}
         answer = await self._ask({"size": 0, "query": {"term": {"collection": self._owner}}, "aggs": counted})
         written = [value for value, _ in _counts(answer, "languages")]
         return Languages(written, fields=languages_of(mapping), filters=filters)
 
     async def _found(self, request: SearchRequest, *, first: int, number: int, facets: Sequence[str]) -> ServerAnswer:
+        uncounted = [name for name in facets if _stored(name).startswith(OF_FIELDS)] if self._is_flat else []
+        if uncounted:
+            raise UsageError(f"OpenSearch cannot count the values of {uncounted[0]}: leave out --facet {uncounted[0]}")
         answer = await self._ask(
             {
                 "query": query_of(request, owner=self._owner),

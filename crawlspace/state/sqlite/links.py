@@ -9,10 +9,9 @@ A discovered URL that is known may get a lower depth, and so may its links. A de
 from __future__ import annotations
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -121,7 +120,10 @@ class Discovery:
             self._insert(fresh)
 
     def carry(self) -> None:
-        """Lower the depth of links of URLs with a lower depth, lowest first, until nothing changes; report the crawled ones."""
+        """Lower the depth of links of URLs with a lower depth, lowest first, until nothing changes; report the crawled ones.
+
+        A URL keeps its giver once it has been processed: two redirects that lead to each other would else give each other their depth.
+        """
         if not self.nearer:
             return
         states: dict[int, int] = {}
@@ -133,24 +135,27 @@ class Discovery:
             depths[id], states[id] = depth, state
             if leads_on(state, status):
                 leading.add(id)
-        queue = [(depth, id) for id, depth in depths.items()]
-        heapify(queue)
+        waiting: defaultdict[int, set[int]] = defaultdict(set)
+        for id, depth in depths.items():
+            waiting[depth].add(id)
         lowered: dict[int, int] = {}
-        while queue:
-            depth, id = heappop(queue)
-            if depth > depths[id] or id not in leading:
-                continue
-            reach = depth if states[id] == State.REDIRECTED else depth + 1
-            for target, stored, state, status in self._farther(id, reach):
-                if reach < depths.setdefault(target, stored):
-                    self.nearer.setdefault(target, stored)
-                    depths[target], states[target] = reach, state
-                    if leads_on(state, status):
-                        leading.add(target)
-                    lowered[target] = id
-                    heappush(queue, (reach, target))
-                elif reach == depths[target] and target in lowered:
-                    lowered[target] = min(lowered[target], id)
+        done: set[int] = set()
+        while waiting:
+            depth = min(waiting)
+            some = {id for id in waiting.pop(depth) if depths[id] == depth}
+            done.update(some)
+            for id in some & leading:
+                reach = depth if states[id] == State.REDIRECTED else depth + 1
+                for target, stored, state, status in self._farther(id, reach):
+                    if reach < depths.setdefault(target, stored):
+                        self.nearer.setdefault(target, stored)
+                        depths[target], states[target] = reach, state
+                        if leads_on(state, status):
+                            leading.add(target)
+                        lowered[target] = id
+                        waiting[reach].add(target)
+                    elif reach == depths[target] and target in lowered and target not in done:
+                        lowered[target] = min(lowered[target], id)
         self._db.executemany(
             "UPDATE url SET depth = ?, depth_from = ? WHERE id = ?", [(depths[id], page, id) for id, page in lowered.items()]
         )

@@ -110,21 +110,24 @@ class MemoryDepths:
 
     def _carry(self, nearer: dict[int, int], effects: Effects) -> None:
         """Lower the depth of what URLs with a lower depth link to, until nothing changes; report what was crawled already."""
-        queue, carried = list(nearer), set[int]()
+        queue, carried, done = set(nearer), set[int](), set[int]()
         while queue:
-            row = self._urls[queue.pop()]
-            if not leads_on(row.state, row.status):
-                continue
-            depth = reach_of(row.depth, row.state)
-            for key in self._links.get(row.id, ()):
-                for id in self._keys.get(key, ()):
+            least = min(self._urls[id].depth for id in queue)
+            some = [id for id in queue if self._urls[id].depth == least]
+            queue.difference_update(some)
+            done.update(some)
+            for row in map(self._urls.__getitem__, some):
+                if not leads_on(row.state, row.status):
+                    continue
+                depth = reach_of(row.depth, row.state)
+                for id in (id for key in self._links.get(row.id, ()) for id in self._keys.get(key, ())):
                     target = self._urls[id]
                     if depth < target.depth:
                         nearer.setdefault(id, target.depth)
                         target.depth, target.depth_from = depth, row.id
                         carried.add(id)
-                        queue.append(id)
-                    elif depth == target.depth and id in carried:
+                        queue.add(id)
+                    elif depth == target.depth and id in carried - done:
                         target.depth_from = min(target.depth_from, row.id)
         for id, depth in sorted(nearer.items()):
             if self._urls[id].state and self._urls[id].depth < depth:

@@ -74,26 +74,43 @@ function record.discover(urls, now)
   end
 end
 
--- Lower the links of URLs with a smaller depth, until nothing changes; return those that were crawled already.
+-- Lower the links of URLs with a smaller depth, lowest first, until nothing changes; return those that were crawled already.
+-- A URL keeps its giver once it has been processed: two redirects that lead to each other would else give each other their depth.
 function record.carry()
-  local waiting, carried = groups.sorted(record.nearer), {}
-  while #waiting > 0 do
-    local id = table.remove(waiting)
-    local row = rows[id]
-    local depth = row[DEPTH] + (row[STATE] == REDIRECTED and 0 or 1)
-    for _, key in ipairs(url_keys.of_links(record.counting_links(id, row))) do
-      for _, other in ipairs(url_keys.rows_with(key)) do
-        local target = rows[other]
-        if depth < target[DEPTH] then
-          record.nearer[other] = record.nearer[other] or target[DEPTH]
-          target[DEPTH], target[DEPTH_FROM], carried[other] = depth, id, true
-          touch(other)
-          waiting[#waiting + 1] = other
-        elseif depth == target[DEPTH] and carried[other] then
-          target[DEPTH_FROM] = math.min(target[DEPTH_FROM], id)
+  local waiting, deepest, depth, carried, done = {}, -1, 0, {}, {}
+  local function wait(id)
+    local own = rows[id][DEPTH]
+    waiting[own] = waiting[own] or {}
+    waiting[own][#waiting[own] + 1] = id
+    deepest = math.max(deepest, own)
+  end
+  for id in pairs(record.nearer) do wait(id) end
+  while depth <= deepest do
+    local some = {}
+    for _, id in ipairs(waiting[depth] or {}) do
+      if rows[id][DEPTH] == depth and not done[id] then
+        some[#some + 1], done[id] = id, true
+      end
+    end
+    waiting[depth] = nil
+    for _, id in ipairs(some) do
+      local row = rows[id]
+      local reach = depth + (row[STATE] == REDIRECTED and 0 or 1)
+      for _, key in ipairs(url_keys.of_links(record.counting_links(id, row))) do
+        for _, other in ipairs(url_keys.rows_with(key)) do
+          local target = rows[other]
+          if reach < target[DEPTH] then
+            record.nearer[other] = record.nearer[other] or target[DEPTH]
+            target[DEPTH], target[DEPTH_FROM], carried[other] = reach, id, true
+            touch(other)
+            wait(other)
+          elseif reach == target[DEPTH] and carried[other] and not done[other] then
+            target[DEPTH_FROM] = math.min(target[DEPTH_FROM], id)
+          end
         end
       end
     end
+    if not waiting[depth] then depth = depth + 1 end
   end
   local lowered = {}
   for _, id in ipairs(groups.sorted(record.nearer)) do
