@@ -516,15 +516,22 @@ class Oracle:
     def _may_seem_down(self, url: str, memory: Mapping[str, Remembered]) -> bool:
         """Whether half of the last fetches of its site may have failed: what the rules or robots.txt keep out tells nothing of it.
 
-        Pages that fail have intervals of their own, so that the last fetches may be of all those and few others.
+        Pages that fail have intervals of their own, so that the last fetches may be of all those and few others. Those that were forgotten
+        because they failed may be found again in each run.
         """
         site = self._web.site_of(url)
-        pages = [page for page in (self._web.home(site), *self._web.pages_of(site)) if page.url in memory]
         asked = [
-            page for page in pages if self.verdicts(page.url) == {None} and not self._configuration.bars(page.url, self._web)
+            page
+            for page in (self._web.home(site), *self._web.pages_of(site))
+            if (page.url in memory or self._fails(page))
+            and self.verdicts(page.url) == {None}
+            and not self._configuration.bars(page.url, self._web)
         ]
-        failing = sum(fails(page) or page.status in _REFUSALS or self._leads_back(page) for page in asked)
+        failing = sum(map(self._fails, asked))
         return failing >= _MANY_FAIL * len(asked) or 2 * failing >= self._configuration.host_fetches
+
+    def _fails(self, page: Page) -> bool:
+        return fails(page) or page.status in _REFUSALS or self._leads_back(page)
 
     def _leads_back(self, page: Page) -> bool:
         """Whether the redirect of a page leads back to it, directly or over others."""
