@@ -452,7 +452,7 @@ class Oracle:
             and not (is_requested_later or self._may_be_earlier_version(kept, page, past))
         ):
             yield f"HELD    {kept.url}: for {kept.reason}, and it is there"
-        may_fail = page is not None and (fails(page) or self._leads_back(page))
+        may_fail = page is not None and self._fails(page)
         is_well = not (is_requested_later or (may_fail and self._may_seem_down(kept.url, memory)))
         is_well = is_well and not (page is not None and page.location and self._may_be_site_failure(page, memory))
         if kept.reason == "host" and is_well:
