@@ -122,15 +122,26 @@ def languages_of(mapping: Mapping[str, object]) -> frozenset[str] | None:
     return frozenset(table(text["properties"])) if "properties" in text else None
 
 
+def columns_of(mapping: Mapping[str, object]) -> frozenset[str]:
+    """Return the standard fields for which an index has a field, from its mapping: that of a template of the user's own may lack some."""
+    return frozenset(table(table(mapping.get("mappings")).get("properties")).keys() & set(COLUMNS))
+
+
 def source_of(
-    order: IndexOrder, document: Document, *, owner: str, now: float, languages: Collection[str] | None
+    order: IndexOrder,
+    document: Document,
+    *,
+    owner: str,
+    now: float,
+    languages: Collection[str] | None,
+    columns: Collection[str] = COLUMNS,
 ) -> dict[str, object]:
-    """Return the stored form of the document of an order; empty fields are left out. `languages`: see `languages_of`."""
+    """Return the stored form of the document of an order; empty fields are left out. `languages`, `columns`: see the functions above."""
     texts = stored_texts(document)
     if languages is not None:
         code = language_field(document.language, languages)
         texts = {name: {code: text} for name, text in texts.items()}
     stored = stored_fields(order, document, owner=owner, now=now)
     own = dict(table(stored.pop("fields", None)))
-    stored |= {name: own.pop(name) for name in COLUMNS if name in own}
+    stored |= {name: own.pop(name) for name in COLUMNS if name in own and name in columns}
     return stored | texts | ({"fields": own} if own else {})

@@ -17,7 +17,7 @@ from crawlspace.index.found_texts import FoundDocument
 from crawlspace.index.json_client import Client, Reply, items, shown, table
 from crawlspace.index.opensearch.bulk import cause_of
 from crawlspace.index.opensearch.contents import hits_of
-from crawlspace.index.opensearch.mapping import COLUMNS, languages_of
+from crawlspace.index.opensearch.mapping import COLUMNS, columns_of, languages_of
 from crawlspace.index.search import FACET_VALUES, OF_FIELDS, Filter, Hit, by_field
 from crawlspace.index.search_server.documents import OTHER, Languages
 from crawlspace.index.search_server.search import (
@@ -103,6 +103,7 @@ class ServerSearch(DocumentSearch):
         self._url = url
         self._index = index
         self._owner = owner
+        self._columns: frozenset[str] = frozenset()
         self._is_flat = False
         """The server keeps further fields as a flat object of OpenSearch, which it cannot count: it answers with names of Java objects."""
 
@@ -116,13 +117,15 @@ class ServerSearch(DocumentSearch):
             raise not_this_product(self._url, reply)
         fields = table(table(table(mapping["mappings"]).get("properties")).get("fields"))
         self._is_flat = fields.get("type") == "flat_object"
+        self._columns = columns_of(mapping)
         counted = {"languages": {"terms": {"field": "language", "size": MAX_LANGUAGES}}}
         answer = await self._ask({"size": 0, "query": {"term": {"collection": self._owner}}, "aggs": counted})
         written = [value for value, _ in _counts(answer, "languages")]
         return Languages(written, fields=languages_of(mapping), filters=filters)
 
     async def _found(self, request: SearchRequest, *, first: int, number: int, facets: Sequence[str]) -> ServerAnswer:
-        uncounted = [name for name in facets if _stored(name).startswith(OF_FIELDS)] if self._is_flat else []
+        counted = {name: self._counted(name) for name in facets}
+        uncounted = [name for name, stored in counted.items() if self._is_flat and stored.startswith(OF_FIELDS)]
         if uncounted:
             raise UsageError(f"OpenSearch cannot count the values of {uncounted[0]}: leave out --facet {uncounted[0]}")
         answer = await self._ask(
@@ -132,7 +135,7 @@ class ServerSearch(DocumentSearch):
                 "size": number,
                 "track_total_hits": True,
                 "_source": ["url", "title", "headings"],
-                "aggs": {name: _facet(name) for name in facets},
+                "aggs": {name: _facet(stored) for name, stored in counted.items()},
             }
         )
         found = table(answer.get("hits"))
@@ -143,6 +146,11 @@ class ServerSearch(DocumentSearch):
             best if isinstance(best, float) else None,
             {name: _counts(answer, name) for name in facets},
         )
+
+    def _counted(self, field: str) -> str:
+        """Return the field of the index whose values are counted for a facet."""
+        own = field.removeprefix(OF_FIELDS)
+        return own if own != field and own in self._columns else FACET_COLUMNS.get(field, field)
 
     async def _shown(self, request: SearchRequest, ids: Sequence[str], marks: tuple[str, str]) -> dict[str, Hit]:
         body: Query = {
@@ -254,6 +262,11 @@ def _any(queries: Sequence[Query]) -> Query:
     return queries[0] if len(queries) == 1 else {"bool": {"should": list(queries), "minimum_should_match": 1}}
 
 
+def _facet(field: str) -> Query:
+    order = [{"_count": "desc"}, {"_key": "asc"}]
+    return {"terms": {"field": field, "size": FACET_VALUES, "shard_size": MAX_LANGUAGES, "order": order}}
+
+
 def _condition(one: Filter) -> Query:
     """Return the query for a filter other than that of a language."""
     match one.field:
@@ -265,10 +278,11 @@ def _condition(one: Filter) -> Query:
                 return _any([{"term": {"content_type": kind}}, {"prefix": {"content_type": f"{kind};"}}])
             return _any([{"wildcard": {"content_type": {"value": value}}} for value in (kind, f"{kind};*")])
         case field if one.value:
-            return {"term": {_stored(field): one.value}}
+            return _any([{"term": {stored: one.value}} for stored in _stored(field)])
         case field:
-            days = {"gte": one.first, "lte": one.last and f"{one.last}T23:59:59.999Z"}
-            return {"range": {_stored(field): {name: day for name, day in days.items() if day}}}
+            given = {"gte": one.first, "lte": one.last and f"{one.last}T23:59:59.999Z"}
+            days = {name: day for name, day in given.items() if day}
+            return _any([{"range": {stored: days}} for stored in _stored(field)])
 
 
 def _host(value: str) -> Query:
@@ -282,15 +296,10 @@ def _literal(value: str) -> str:
     return re.sub(r"([\\*?])", r"\\\1", value)
 
 
-def _stored(field: str) -> str:
-    """Return the field of an index that has a field of documents."""
+def _stored(field: str) -> Sequence[str]:
+    """Return the fields of an index that may have a field of documents."""
     own = field.removeprefix(OF_FIELDS)
-    return own if own in COLUMNS and own != field else FACET_COLUMNS.get(field, field)
-
-
-def _facet(name: str) -> Query:
-    order = [{"_count": "desc"}, {"_key": "asc"}]
-    return {"terms": {"field": _stored(name), "size": FACET_VALUES, "shard_size": MAX_LANGUAGES, "order": order}}
+    return [own, field] if own in COLUMNS and own != field else [FACET_COLUMNS.get(field, field)]
 
 
 def _counts(answer: Mapping[str, object], name: str) -> list[tuple[str, int]]:

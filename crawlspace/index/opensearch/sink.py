@@ -20,7 +20,7 @@ from crawlspace.index.marks import BatchMark
 from crawlspace.index.notes import Server
 from crawlspace.index.opensearch.bulk import answers_of, item_of, refused_whole
 from crawlspace.index.opensearch.contents import IndexContents
-from crawlspace.index.opensearch.mapping import index_body, languages_of, source_of
+from crawlspace.index.opensearch.mapping import columns_of, index_body, languages_of, source_of
 from crawlspace.index.opensearch.marker import OpenSearchMarker, are_complete
 from crawlspace.index.opensearch.search import ServerSearch, not_an_alias, not_this_product
 from crawlspace.index.search_server.items import Item, ItemAnswer
@@ -52,6 +52,7 @@ class OpenSearchSink(SearchServerSink):
         self._body = body
         self._shards, self._replicas = shards, replicas
         self._languages: frozenset[str] | None = None
+        self._columns: frozenset[str] = frozenset()
         self.product: Product | None = None
         self._marker: OpenSearchMarker = OpenSearchMarker(self._client, self._url, self._index, owner=self._owner, sink=self.name)
 
@@ -92,7 +93,7 @@ class OpenSearchSink(SearchServerSink):
     def _item_of(self, order: IndexOrder, *, now: float) -> Item:
         if order.document is None:
             return item_of(order, None)
-        source = source_of(order, order.document, owner=self._owner, now=now, languages=self._languages)
+        source = source_of(order, order.document, owner=self._owner, now=now, languages=self._languages, columns=self._columns)
         return item_of(order, source)
 
     async def _request(self, part: Sequence[Item]) -> ItemAnswer | list[ItemAnswer]:
@@ -119,7 +120,7 @@ class OpenSearchSink(SearchServerSink):
     async def _read_mapping(self) -> None:
         reply = await self._client.request("GET", f"/{self._index}/_mapping")
         mapping = table(next(iter(table(reply.body).values()), None))
-        self._languages = languages_of(mapping)
+        self._languages, self._columns = languages_of(mapping), columns_of(mapping)
         await self._marker.prepare(mapping, may_add=self._body is None)
 
     async def _lacks_mark(self) -> bool:

@@ -238,7 +238,7 @@ def test_a_shard_that_fails_is_an_error_and_not_fewer_hits(filled: Scene) -> Non
 
 def test_plain_texts_of_a_template_of_the_users_own(scene: Scene, tmp_path: Path) -> None:
     keyword = {"type": "keyword"}
-    fields = dict.fromkeys(("url", "id", "host", "collection", "language", "content_type"), keyword)
+    fields = dict.fromkeys(("url", "id", "host", "collection", "language", "content_type", "keywords", "fields.author"), keyword)
     texts = {name: {"type": "text"} for name in ("title", "text", "headings", "description")}
     path = tmp_path / "template.json"
     path.write_text(json.dumps({"mappings": {"dynamic": False, "properties": fields | texts}}))
@@ -248,6 +248,11 @@ def test_plain_texts_of_a_template_of_the_users_own(scene: Scene, tmp_path: Path
     assert_same([hit.url for hit in found.hits], [DOCUMENTS[0].url, DOCUMENTS[1].url])
     assert found.hits[0].title == "Annual leave"
     assert {hit.snippet for hit in found.hits} == {"Requests for [annual] [leave] go here.", "[Annual] leaves of 2024."}
+    assert found.hits[0].fields == DOCUMENTS[0].fields
+    names = ["fields.keywords", "fields.author"]
+    filters = [read_filter("author=Ann"), read_filter("keywords=forms")]
+    found = sink.search("annual leave", facets=names, filters=filters)
+    assert found.facets == {"fields.keywords": [("forms", 1), ("leave", 1)], "fields.author": [("Ann", 1), ("Bo", 1)]}
 
 
 ERRORS: tuple[tuple[int, object, type[CrawlspaceError], str], ...] = (
