@@ -359,8 +359,7 @@ class Oracle:
         if site.wall is None or site.is_walled or not site.wall.door or site.wall.is_door(url, site):
             return False
         door, redirects = site.wall.leads(url, site), 0 if page is None else page.redirects
-        if page is not None and page.location:
-            redirects += 2  # a page that has moved may be linked no more: once forgotten, it is found again over its second URL
+        redirects += 2  # once forgotten, it may be found again over its second URL first
         verdict = self._configuration.verdict(door, web=self._web, depth=None)
         is_inside = verdict is None and not self._configuration.bars(door, self._web)
         return not is_inside or redirects >= self._configuration.max_redirects or url in self._web.led_to
