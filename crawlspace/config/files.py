@@ -130,7 +130,11 @@ def read_extraction_rules(folder: Path) -> ExtractionRules:
     path = folder / EXTRACT_TOML
     if not is_there(path):
         return NO_RULES
-    return _parsed(path, lambda text: parse_extraction_rules(text, file=path.name), most=MAX_EXTRACT_TOML)
+    mistakes: list[Mistake] = []
+    text = read_text(path, mistakes, most=MAX_EXTRACT_TOML)
+    if mistakes:  # a line that is left out may be needed by its table
+        raise RuleFileError(mistakes)
+    return parse_extraction_rules(text, file=path.name)
 
 
 def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | None:
@@ -281,10 +285,10 @@ def _unreadable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(f"{path} cannot be read: {error.strerror}")
 
 
-def _parsed(path: Path, parse_text: Callable[[str], Rules], *, most: int | None = None) -> Rules:
-    """Return the rules of a file of at most `most` bytes. Raises RuleFileError with every mistake, including a wrong encoding, and ConfigError."""
+def _parsed(path: Path, parse_text: Callable[[str], Rules]) -> Rules:
+    """Return the rules of a file. Raises RuleFileError with every mistake, including a wrong encoding, and ConfigError."""
     mistakes: list[Mistake] = []
-    text = read_text(path, mistakes, most=most)
+    text = read_text(path, mistakes)
     try:
         rules = parse_text(text)
     except RuleFileError as error:

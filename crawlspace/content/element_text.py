@@ -88,6 +88,7 @@ class _PageWalk:
             else:
                 if event == "comment" and self._marks and (is_off := switched(node.text or "", self._marks)) is not None:
                     self._switched_off = is_off
+                    parts.append("\n")
                 self._add(parts, None, node.tail, open_elements[-1])
         return parts
 

@@ -98,7 +98,7 @@ def xpath_selector(xpath: str, *, most: int) -> NodeSelector:
 _PSEUDO_ELEMENT = re.compile(r"::(?:text|attr)\b")
 _LITERAL = re.compile(r"'[^']*'|\"[^\"]*\"")
 _FUNCTION = re.compile(r"(?<![\w:.-])([A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)\s*\(")
-_PREFIX = re.compile(r"(?<![\w:.-])([A-Za-z_][\w.-]*):(?!:)")
+_PREFIX = re.compile(r"(?<![\w.-])([A-Za-z_][\w.-]*):(?!:)")
 _VARIABLE = re.compile(r"\$\s*[\w.:-]+")
 _FUNCTIONS = frozenset(
     "boolean ceiling concat contains count false floor has-class id lang last local-name name namespace-uri normalize-space not number"
