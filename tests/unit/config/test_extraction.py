@@ -205,7 +205,8 @@ SCOPES = [
 @pytest.mark.parametrize(("url", "lines"), SCOPES)
 def test_rules_apply_where_their_targets_do(url: str, lines: list[int]) -> None:
     found = ExtractionScope(parsed(RULES_OF_A_SHOP)).of(url)
-    assert [rule.line for rule in (*found.fields, *found.texts, *found.parts)] == lines
+    applying: list[FieldRule | TextRule | PartRule] = [*found.fields, *found.texts, *found.parts]
+    assert [rule.line for rule in applying] == lines
 
 
 def test_a_page_without_rules_has_none() -> None:
