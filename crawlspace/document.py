@@ -30,6 +30,15 @@ class Document:
 
 OWN_FIELDS = tuple(one.name for one in fields(Document) if one.name != "fields")
 """Fields that every document has, so that none of `fields` has such a name."""
+_FIELD = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
+_FIELD_NAMES = "a field has letters, digits, _, - and dots, 100 at most, and begins with a letter or _"
+
+
+def field_fault(name: str) -> str:
+    """Return why no field of the user's own can have this name, as the rest of a sentence; empty if one can."""
+    if not _FIELD.fullmatch(name):
+        return f": {_FIELD_NAMES}"
+    return ", which a document has of its page; choose another name" if name in OWN_FIELDS else ""
 
 
 class Op(StrEnum):

@@ -31,6 +31,7 @@ from crawlspace.config.secrets import Seal, read_store_url
 from crawlspace.config.sentences import placed, read
 from crawlspace.config.sinks import SinkSettings, check_options, sinks_of
 from crawlspace.config.sites import SiteTable, mode_of, read_sites
+from crawlspace.content.extraction_rules import ExtractionRules
 from crawlspace.content.soft_errors import SoftErrors, read_soft_errors
 from crawlspace.content_settings import FileSettings
 from crawlspace.decision import Render
@@ -118,6 +119,8 @@ class Collection:
     content: ContentSettings
     files: FileSettings
     archive: ArchiveSettings
+    extraction_rules: ExtractionRules
+    """Those of extract.toml; none without the file."""
     soft_errors: SoftErrors
     policy: RecrawlPolicy
     rediscover: bool
@@ -187,7 +190,7 @@ class Collection:
             self.soft_errors.content_hash,
             (files.max_bytes, files.timeout_s, files.memory_bytes, files.follow_links, sorted(files.converters.items())),
             *content.text_and_fields,
-            *filter(None, [self.sites.rendering_hash, self.url_folding.of_routes]),
+            *filter(None, [self.sites.rendering_hash, self.url_folding.of_routes, self.extraction_rules.content_hash]),
         )
         return blake2b(repr(fields).encode(), digest_size=16).hexdigest()
 
@@ -293,6 +296,7 @@ def configured(folder: Path, settings: Mapping[str, object], rules: AllRules, st
         content=read_content(settings, robots_obey=requests.ROBOTSTXT_OBEY),
         files=read_file_settings(settings),
         archive=read_archive(settings, data_folder),
+        extraction_rules=rules.extraction_rules,
         soft_errors=read_soft_errors(life.CRAWLSPACE_SOFT_ERRORS),
         policy=read_policy(settings, refresh),
         rediscover=life.CRAWLSPACE_REDISCOVER,

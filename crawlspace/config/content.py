@@ -18,7 +18,7 @@ from crawlspace.content.links import ANY, LinkAttributes
 from crawlspace.content.metadata import MetaFields
 from crawlspace.content.page import EXTRACTION
 from crawlspace.content_settings import ArchiveSection, ContentSection, FileSettings
-from crawlspace.document import OWN_FIELDS
+from crawlspace.document import field_fault
 from crawlspace.errors import SettingError, did_you_mean
 from crawlspace.parsing import table
 from crawlspace.settings import IndexSection, OfScrapySection, SitesSection
@@ -28,8 +28,6 @@ from crawlspace.urls import document_id
 CONVERTERS = "CRAWLSPACE_CONVERTERS"
 _META_FIELDS = "CRAWLSPACE_META_FIELDS"
 _META_EXAMPLE = '{"audience": "DC.audience", "team": ["team", "department"]}'
-_FIELD = re.compile(r"[A-Za-z_][\w.-]{0,99}", re.ASCII)
-_FIELD_NAMES = "a field has letters, digits, _, - and dots, 100 at most, and begins with a letter or _"
 _TAGS, _URL = "CRAWLSPACE_LINK_TAGS", "CRAWLSPACE_CONTENT_URL"
 _PAIR = re.compile(r"""(\*|[a-z][^\s"'<>/=@*]*)@([^\s"'<>/=@*]+)""")
 _SAME = {("a", "href"): "a", ("area", "href"): "area"}
@@ -145,10 +143,8 @@ def read_meta_fields(value: object) -> MetaFields:
     found: dict[str, Sequence[str]] = {}
     for key, names in table(_META_FIELDS, value, example=_META_EXAMPLE).items():
         name = str(key)
-        if not _FIELD.fullmatch(name):
-            raise SettingError(f"{_META_FIELDS} names {quoted(name)}: {_FIELD_NAMES}")
-        if name in OWN_FIELDS:
-            raise SettingError(f"{_META_FIELDS} names {quoted(name)}, which a document has of its page; choose another name")
+        if fault := field_fault(name):
+            raise SettingError(f"{_META_FIELDS} names {quoted(name)}{fault}")
         written = [names] if isinstance(names, str) else names
         if (
             not isinstance(written, (list, tuple))

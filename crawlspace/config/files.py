@@ -1,4 +1,4 @@
-"""The files of a collection except settings.py: start URLs, crawl.rules, rules.xml and global.rules."""
+"""The files of a collection except settings.py: start URLs, crawl.rules, rules.xml, global.rules and extract.toml."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from glob import glob
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from crawlspace.config.extraction import EXTRACT_TOML, parse_extraction_rules
+from crawlspace.config.extraction import MAX_SIZE as MAX_EXTRACT_TOML
+from crawlspace.content.extraction_rules import NO_RULES, ExtractionRules
 from crawlspace.errors import ConfigError, Mistake, RuleFileError, SettingError
 from crawlspace.parsing import one_of, words
 from crawlspace.private_files import kind_of, real_path
@@ -57,12 +60,16 @@ class AllRules(NamedTuple):
     global_rules: CrawlRules | None
     global_file: Path | None
     action_rules: ActionRuleSet | None
+    extraction_rules: ExtractionRules = NO_RULES
 
 
 def read_all_rules(folder: Path, settings: Mapping[str, object]) -> AllRules:
-    """Read crawl.rules, rules.xml and global.rules. Raises RuleFileError with the mistakes of all, and ConfigError."""
-    own, of_all = _with_all_mistakes(lambda: read_own_rules(folder, settings), lambda: read_global_rules(folder, settings))
-    return AllRules(*own[:2], *of_all, own[2])
+    """Read crawl.rules, rules.xml, global.rules and extract.toml. Raises RuleFileError with the mistakes of all, and ConfigError."""
+    (own, of_all), extraction = _with_all_mistakes(
+        lambda: _with_all_mistakes(lambda: read_own_rules(folder, settings), lambda: read_global_rules(folder, settings)),
+        lambda: read_extraction_rules(folder),
+    )
+    return AllRules(*own[:2], *of_all, own[2], extraction)
 
 
 def read_own_rules(folder: Path, settings: Mapping[str, object]) -> tuple[CrawlRules, Path | None, ActionRuleSet | None]:
@@ -116,6 +123,18 @@ def read_global_rules(folder: Path, settings: Mapping[str, object]) -> tuple[Cra
     if path is None:
         return None, None
     return CrawlRules(domain=_parsed(path, lambda text: parse_global_rules(text, file=path.name))), path
+
+
+def read_extraction_rules(folder: Path) -> ExtractionRules:
+    """Read extract.toml; without the file there are no rules. Raises RuleFileError, ConfigError."""
+    path = folder / EXTRACT_TOML
+    if not is_there(path):
+        return NO_RULES
+    mistakes: list[Mistake] = []
+    text = read_text(path, mistakes, most=MAX_EXTRACT_TOML)
+    if mistakes:  # a line that is left out may be needed by its table
+        raise RuleFileError(mistakes)
+    return parse_extraction_rules(text, file=path.name)
 
 
 def global_rules_file(folder: Path, settings: Mapping[str, object]) -> Path | None:

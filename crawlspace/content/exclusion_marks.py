@@ -40,8 +40,9 @@ _ENDED_BY = {
 }
 """The open elements that a start tag ends (HTML standard, 13.1.2.4)."""
 
-_EXCLUDED, _IGNORED, _NO_SNIPPET, _BODY = 1, 2, 4, 8
-_LEFT_OUT = _EXCLUDED | _IGNORED
+_EXCLUDED, _IGNORED, _NO_SNIPPET, BODY = 1, 2, 4, 8
+"""Modes of a text. Where any text of a page has the mode BODY, those without it are left out, too."""
+LEFT_OUT = _EXCLUDED | _IGNORED
 
 Marked = tuple[list[int], list[int]]
 """Indexes of texts that are left out, and of those that no snippet may show; one more than that of the tag before a text."""
@@ -72,6 +73,17 @@ def with_tags(html: str, marks: frozenset[str]) -> str:
     return html if marks.isdisjoint(_IN_COMMENTS) else _COMMENT.sub(tag, html)
 
 
+def switched(comment: str, marks: frozenset[str]) -> bool | None:
+    """Return whether the text after a comment is left out; None if the comment is no mark of those that count."""
+    found = _COMMENT.fullmatch(f"<!--{comment}-->")
+    if found is None:
+        return None
+    switch, what, end = (group and group.lower() for group in found.groups())
+    if switch is None:
+        return not end if "noindex" in marks else None
+    return switch == "off" if "googleoff" in marks and what in ("index", "all") else None
+
+
 def marked_texts(names: Sequence[str], attributes: Sequence[str], marks: frozenset[str]) -> Marked:
     """Return the texts of a page that are marked, in time proportional to the number of its tags.
 
@@ -97,7 +109,9 @@ def marked_texts(names: Sequence[str], attributes: Sequence[str], marks: frozens
             while open_elements and open_elements[-1][0] in _ENDED_BY.get(name, ()):
                 number[open_elements.pop()[0]] -= 1
             mode = open_elements[-1][1] if open_elements else 0
-            open_elements.append((name, _mode_of(attributes[at], mode, marks) if "data-" in attributes[at] else mode))
+            open_elements.append(
+                (name, mode_of(marks & attributes_of(attributes[at]).keys(), mode) if "data-" in attributes[at] else mode)
+            )
             number[name] += 1
         mode = open_elements[-1][1] if open_elements else 0
         if flags["noindex"] or flags["googleoff-index"]:
@@ -105,14 +119,13 @@ def marked_texts(names: Sequence[str], attributes: Sequence[str], marks: frozens
         if flags["googleoff-snippet"]:
             mode |= _NO_SNIPPET
         modes.append(mode)
-    has_body = any(mode & _BODY for mode in modes)
-    left_out = [at for at, mode in enumerate(modes) if mode & _LEFT_OUT or (has_body and not mode & _BODY)]
+    has_body = any(mode & BODY for mode in modes)
+    left_out = [at for at, mode in enumerate(modes) if mode & LEFT_OUT or (has_body and not mode & BODY)]
     return left_out, [at for at, mode in enumerate(modes) if mode & _NO_SNIPPET]
 
 
-def _mode_of(written: str, mode: int, marks: frozenset[str]) -> int:
-    """Return the mode of an element in one with this mode."""
-    found = marks & attributes_of(written).keys()
+def mode_of(found: Collection[str], mode: int) -> int:
+    """Return the mode of an element with these marks among its attributes, in one with this mode."""
     if "data-elastic-include" in found:
         mode &= ~_EXCLUDED
     elif "data-elastic-exclude" in found:
@@ -120,7 +133,7 @@ def _mode_of(written: str, mode: int, marks: frozenset[str]) -> int:
     if "data-pagefind-ignore" in found:
         mode |= _IGNORED
     if "data-pagefind-body" in found:
-        mode |= _BODY
+        mode |= BODY
     if "data-nosnippet" in found:
         mode |= _NO_SNIPPET
     return mode

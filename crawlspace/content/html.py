@@ -36,15 +36,16 @@ MAX_HEADING = 300
 MAX_ALTERNATES = 200
 """Languages in which a page names itself."""
 
-_INLINE_NAMES = (
+INLINE_NAMES = (
     "a abbr acronym b basefont bdi bdo big blink cite code data del dfn em font i ins kbd link mark meta nobr param q rb ruby s samp slot"
     " small source span strike strong sub sup time track tspan tt u var wbr"
-)
+).split()
+"""Elements that do not separate words."""
 _NOT_SHOWN = (
     "area base html title /title script /script style /style noembed /noembed noframes /noframes /iframe template /template noscript"
     " /noscript ! !script"
 )
-_ALONG = frozenset(["", *_NOT_SHOWN.split(), *_INLINE_NAMES.split(), *(f"/{name}" for name in _INLINE_NAMES.split())])
+_ALONG = frozenset(["", *_NOT_SHOWN.split(), *INLINE_NAMES, *(f"/{name}" for name in INLINE_NAMES)])
 """Tags that don't separate words."""
 
 _SPACE = r"\t\n\f\r "

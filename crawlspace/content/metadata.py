@@ -22,7 +22,7 @@ MAX_METAS = 100
 """Meta elements of one name that are read."""
 MAX_VALUE = 1_000
 MAX_VALUES = 50
-_MAX_NODES = 1_000
+MAX_NODES = 1_000
 _MAX_URL = 2_083
 _MAX_KEYWORDS = 50_000
 _MAX_TIME = 100
@@ -173,9 +173,9 @@ class _Graph:
     """The nodes of a page's JSON-LD."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        found = list(islice((node for text in texts for node in _nodes(_parsed(text))), _MAX_NODES))
+        found = list(islice((node for text in texts for node in nodes_in(json_of(text))), MAX_NODES))
         self._by_id = {id: node for node in found if isinstance(id := node.get("@id"), str) and len(node) > 1}
-        self._site_names = [name for node in found if "WebSite" in _types(node) for name in self._texts(node, "name")]
+        self._site_names = [name for node in found if "WebSite" in types_of(node) for name in self._texts(node, "name")]
         self._content = sorted((node for node in found if _rank(node) != _OTHER), key=_rank)
 
     def values(self, field: str) -> list[str]:
@@ -183,7 +183,7 @@ class _Graph:
         if field == "site_name" and self._site_names:
             return self._site_names
         for node in self._content:
-            values = _types(node) if field == "type" else self._texts(node, *_PROPERTIES[field])
+            values = types_of(node) if field == "type" else self._texts(node, *_PROPERTIES[field])
             if values:
                 return values
         return []
@@ -218,14 +218,15 @@ _PROPERTIES = {
 }
 
 
-def _parsed(text: str) -> Json:
+def json_of(text: str) -> Json:
+    """Return the JSON of a script; None if it is broken."""
     try:
         return json.loads(_CDATA.sub("", text), strict=False)
     except (ValueError, RecursionError):
         return None
 
 
-def _nodes(value: Json) -> Iterator[dict[str, Json]]:
+def nodes_in(value: Json) -> Iterator[dict[str, Json]]:
     """Yield the nodes of a document: it may be one, a list, or have a graph."""
     waiting = [value]
     while waiting:
@@ -239,13 +240,14 @@ def _nodes(value: Json) -> Iterator[dict[str, Json]]:
             ]
 
 
-def _types(node: Mapping[str, Json]) -> list[str]:
+def types_of(node: Mapping[str, Json]) -> list[str]:
+    """Return the types of a node, those of schema.org without its address."""
     value = node.get("@type")
     return [_SCHEMA.sub("", one) for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]
 
 
 def _rank(node: Mapping[str, Json]) -> int:
-    types = _types(node)
+    types = types_of(node)
     if not types or any(name in _NO_CONTENT or name.endswith(("Organization", "Business")) for name in types):
         return _OTHER
     return _PAGE if _PAGES.issuperset(types) else _CONTENT

@@ -13,6 +13,7 @@ from crawlspace.config.content import check_converters
 from crawlspace.config.files import (
     AllRules,
     read_action_rules,
+    read_extraction_rules,
     read_global_rules,
     read_rules,
     read_start_urls,
@@ -24,6 +25,7 @@ from crawlspace.config.refresh import CYCLE, SCHEDULE, SMART
 from crawlspace.config.sentences import read_with_defaults
 from crawlspace.config.sites import NAME as SITES
 from crawlspace.config.sites import RENDER, RENDER_HOSTS, WAIT_FOR, SiteTable
+from crawlspace.content.extraction_rules import NO_RULES
 from crawlspace.crawl.inherited_metadata import MAX_INHERITED
 from crawlspace.crawl.startup import build_space
 from crawlspace.decision import Render, RuleRef
@@ -77,8 +79,9 @@ def lint_collection(
     actions = attempt(lambda: read_action_rules(folder, {**defaults, **known}))
     attempt(lambda: refuse_what_is_not_read(own[0], actions, {**defaults, **known}))
     global_rules = attempt(lambda: read_global_rules(folder, known)) or (None, None)
+    extraction = attempt(lambda: read_extraction_rules(folder)) or NO_RULES
     start_urls = attempt(lambda: read_start_urls(folder, known)) or ()
-    rules = AllRules(*own, *global_rules, actions)
+    rules = AllRules(*own, *global_rules, actions, extraction)
     read = attempt(lambda: read_with_defaults(lambda some: configured(folder, some, rules, start_urls), known, defaults))
     collection, faulty = read or (None, [])
     errors += faulty

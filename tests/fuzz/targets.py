@@ -15,11 +15,14 @@ from typing import NamedTuple
 
 from crawlspace.admin.pending.lines import PendingFileError, checked, read_lines
 from crawlspace.clock import FakeClock
+from crawlspace.config.extraction import ExtractionScope, parse_extraction_rules
 from crawlspace.config.files import read_rules, read_start_urls
 from crawlspace.content.charset import charset_parameter
 from crawlspace.content.documents.contents import FileLimits
 from crawlspace.content.documents.page import page_of
 from crawlspace.content.documents.readers import read_file
+from crawlspace.content.extraction import extracted
+from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, TextRule
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.headers import read_headers
 from crawlspace.content.html import extract
@@ -100,6 +103,35 @@ def rules_xml(data: bytes) -> None:
         actions = CompiledActions(rules, accept=True, index=True, follow=True)
         for url in URLS:
             actions.evaluate(url)
+
+
+def extract_toml(data: bytes) -> None:
+    """Read extraction rules."""
+    try:
+        rules = parse_extraction_rules(data.decode("utf-8", "replace"), file="extract.toml")
+    except RuleFileError as error:
+        str(error)
+        return
+    ExtractionScope(rules).of(PAGE)
+
+
+def extraction(data: bytes) -> None:
+    """Take fields and text from a page."""
+    found = extracted(EXTRACTION, data.decode("utf-8", "replace"), url=PAGE, headers=[("X-Team", "sales")])
+    assert all(len(value) <= 10_000 for value in found.fields.values())
+
+
+EXTRACTION = ExtractionRules(
+    (
+        FieldRule("a", "css", "p", type="number"),
+        FieldRule("b", "css", "p > b::text"),
+        FieldRule("c", "xpath", "//a[contains(@href, 'x')]", type="url"),
+        FieldRule("d", "jsonld", "offers.price", type="number"),
+        FieldRule("e", "meta", "author", type="date"),
+        FieldRule("f", "css", "*", type="bool"),
+    ),
+    (TextRule(("p",), ("b",)), TextRule(drop=("nav",))),
+)
 
 
 def html(data: bytes) -> None:
@@ -232,6 +264,22 @@ TARGETS = {
             ' norm="lower"', ' literal="true"', "<Accept/>", "<Ignore/>", "<Index/>", "<NoIndex/>", "<Follow/>", "<NoFollow/>",
             '<Source name="a"/>', '<AddMeta name="a" value="b"/>', '<Priority shift="2"/>', "\\[", "\\]", "\\(", "\\)", "\\|", "\\.", "\\*",
             "\\+", "\\?", "\\{9\\}", "\\^", "\\$", "&amp;", "&#10;", "[3:9]", "<!--", "-->", "<![CDATA[", "]]>", "<?xml version='1.0'?>",
+        ),
+    ),
+    "extract_toml": Target(
+        extract_toml,
+        (
+            "[[field]]\n", "[[text]]\n", "[[part]]\n", "name = ", "where = ", "css = ", "xpath = ", "meta = ", "jsonld = ", "header = ", "url = ",
+            "take = ", "type = ", "only = ", "drop = ", "key = ", "title = ", '"', "'", '"""', "[", "]", "{", "}", ",", "\n", "#", "http://a.example/",
+            "::text", "::attr(a)", ":has(", ":not(", "//a[", "(?:", "(a)", "joined", "number",
+        ),
+    ),
+    "extraction": Target(
+        extraction,
+        (
+            "<p>", "</p>", "<b>", "<a href=x>", "<time datetime=", "<meta name=author content=", "<nav>", "<template>", "<script>", "</script>",
+            '<script type="application/ld+json">', '{"@graph": [', '"offers": ', '"price": ', '{"@id": "#a"', "1.234,50", "1,234", "2024-05-01",
+            "<!--googleoff: all-->", "<!--googleon: all-->", "<noindex>", "<p data-elastic-exclude>", "<p data-pagefind-body>", "&amp;", "<svg>",
         ),
     ),
     "html": Target(

@@ -42,7 +42,19 @@ FILES = {
     "demo/crawl.rules": "allow  domain www.example.com\nforbid domain *\nforbid prefix http://www.example.com/private/\n",
     "demo/settings.py": "DEPTH_LIMIT = 5\n",
 }
-COMMANDS = ("startcollection", "explain", "links", "lint", "refused", "status", "urls", "search", "export", "genspider")
+COMMANDS = (
+    "startcollection",
+    "explain",
+    "extract",
+    "links",
+    "lint",
+    "refused",
+    "status",
+    "urls",
+    "search",
+    "export",
+    "genspider",
+)
 
 
 @pytest.fixture

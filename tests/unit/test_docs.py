@@ -47,6 +47,7 @@ from tests.command_line import ROOT
 from tests.conftest import assert_same
 from tests.setting_tables import defaults
 from tests.tables import TABLES, written
+from tests.unit.admin.extraction_answers import extract_json
 from tests.unit.admin.link_answers import link_json, refused_json
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -143,6 +144,7 @@ def test_json_is_documented_as_it_is(tmp_path: Path) -> None:
     hit = Hit("http://start.test/", "", "", 1.0, "en", {"department": "sales"}, ("http://start.test/b",))
     for title, *values in (
         ("scrapy explain", replace(answer, known=known).as_json()),
+        ("scrapy extract", extract_json()),
         ("scrapy lint", [asdict(Finding("crawl.rules", 1, 1, "warning", "code", "message"))]),
         ("scrapy status", report("demo", None).as_json(), shared.as_json()),
         ("scrapy urls", known.as_json()),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -19,6 +19,7 @@ from scrapy.utils.asyncio import CallLaterResult, call_later
 from crawlspace.archive.reader import ArchiveReader, StoredResponse
 from crawlspace.config.collection import Collection
 from crawlspace.config.content import ContentSettings
+from crawlspace.content.charset import charset_parameter, decode
 from crawlspace.content.fingerprint import checksum
 from crawlspace.content.mime import SNIFFED_BYTES, sniff
 from crawlspace.content.page import Page
@@ -33,7 +34,7 @@ from crawlspace.runtime.components.requests import page_request
 from crawlspace.runtime.components.responses import HTML_TYPES, PageReader, Responses
 from crawlspace.runtime.components.scrapy_internals import wake
 from crawlspace.runtime.http.errors import UndecodableBody
-from crawlspace.runtime.http.headers import declared_type
+from crawlspace.runtime.http.headers import declared_type, header_values
 
 if TYPE_CHECKING:
     from crawlspace.runtime.session.session import Session
@@ -99,8 +100,32 @@ def _made(stored: StoredResponse, headers: Headers, body: bytes, request: Reques
 # --- archived page -------------------------------------------------------------------------------------------------
 
 
+class FetchedHtml(NamedTuple):
+    """A page as it was fetched: its markup, the headers of its response, and what it has."""
+
+    html: str
+    headers: tuple[tuple[str, str], ...]
+    page: Page
+
+
 def archived_page(state: UrlState, archive: ArchiveReader, content: ContentSettings) -> Page | None:
     """Return the page of a URL as it was archived; None where the archive has none, or no HTML."""
+    found = _archived_html(state, archive)
+    return None if found is None else _page_of(found, content, state.url)
+
+
+def archived_html(state: UrlState, archive: ArchiveReader, content: ContentSettings) -> FetchedHtml | None:
+    """As `archived_page`, with what the page was made of."""
+    found = _archived_html(state, archive)
+    return None if found is None else _fetched(found, content, state.url)
+
+
+def html_of_file(body: bytes, content: ContentSettings, url: str) -> FetchedHtml:
+    """Return the page in a file as if it had been fetched from a URL, without headers."""
+    return _fetched(HtmlResponse(url, body=body), content, url)
+
+
+def _archived_html(state: UrlState, archive: ArchiveReader) -> Response | None:
     stored = None if state.archived is None else archive.response(state.archived, state.url)
     if stored is None or not 200 <= stored.status < 300:
         return None
@@ -108,11 +133,21 @@ def archived_page(state: UrlState, archive: ArchiveReader, content: ContentSetti
         response = response_of(stored)
     except UndecodableBody:
         return None
+    return response if sniff(declared_type(response.headers), response.body[:SNIFFED_BYTES]) in HTML_TYPES else None
+
+
+def _page_of(response: Response, content: ContentSettings, url: str) -> Page:
     declared = declared_type(response.headers)
     mime = sniff(declared, response.body[:SNIFFED_BYTES])
-    if mime not in HTML_TYPES:
-        return None
-    return PageReader.of(content).read(response, mime=mime, declared=declared, url=state.url)
+    return PageReader.of(content).read(response, mime=mime if mime in HTML_TYPES else "text/html", declared=declared, url=url)
+
+
+def _fetched(response: Response, content: ContentSettings, url: str) -> FetchedHtml:
+    declared = declared_type(response.headers)
+    html, _ = decode(response.body, None if declared is None else charset_parameter(declared), markup=True)
+    names = [name.decode("latin-1") for name in response.headers]
+    headers = tuple((name, value) for name in names for value in header_values(response.headers, name))
+    return FetchedHtml(html, headers, _page_of(response, content, url))
 
 
 # --- archive work --------------------------------------------------------------------------------------------------

@@ -34,6 +34,20 @@ FINDINGS: list[tuple[str, dict[str, str], list[str]]] = [
         ["crawl.rules:1:1 error syntax", "crawl.rules:2:14 error syntax", "start_urls.txt:1:1 error syntax"],
     ),
     (
+        "extraction rules",
+        {
+            "start_urls.txt": "www.example.com\n",
+            "crawl.rules": RULES,
+            "extract.toml": '[[field]]\nname = "title"\ncss = "a >"\n[[texts]]\n',
+        },
+        [
+            "extract.toml:2:8 error syntax",
+            "extract.toml:3:7 error syntax",
+            "extract.toml:4:1 error syntax",
+            "start_urls.txt:1:1 error syntax",
+        ],
+    ),
+    (
         "settings",
         {
             "start_urls.txt": START,

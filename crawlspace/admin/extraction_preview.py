@@ -1,0 +1,145 @@
+"""What extraction rules take from one page, rule by rule, with the rule that decides each field: the answer of `scrapy extract`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from crawlspace.config.extraction import ExtractionScope
+from crawlspace.content.extraction import NOTHING, Headers, RuledPage, RuleValues, extracted
+from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, PartRule, TextRule
+from crawlspace.content.page import Page
+from crawlspace.document import values_of
+
+SHOWN = 5
+"""Values of a rule that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPreview:
+    """What a rule for a field finds by itself."""
+
+    number: int
+    """Among the [[field]] of the file, from 1."""
+    rule: FieldRule
+    applies: bool
+    found: RuleValues
+    decides: bool
+    """It is the first of its field that finds something."""
+
+    def as_json(self) -> dict[str, object]:
+        rule, found = self.rule, self.found
+        return {
+            **_place(self.number, rule),
+            "name": rule.name,
+            rule.by: rule.expression,
+            "take": rule.take,
+            "type": rule.type,
+            "applies": self.applies,
+            "decides": self.decides,
+            "found": found.number,
+            "values": list(found.values[:SHOWN]),
+            "misfits": list(found.misfits[:SHOWN]),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TextPreview:
+    """How many words a rule leaves of the text; None where it finds nothing."""
+
+    number: int
+    rule: TextRule
+    applies: bool
+    words: int | None
+    decides: bool
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            **_place(self.number, self.rule),
+            "only": list(self.rule.only),
+            "drop": list(self.rule.drop),
+            "applies": self.applies,
+            "decides": self.decides,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionPreview:
+    """What all rules of a collection take from a page, and what the page has without them."""
+
+    url: str
+    fields: Sequence[FieldPreview]
+    texts: Sequence[TextPreview]
+    parts: Sequence[tuple[int, PartRule, bool]]
+    """Number, rule, and whether it applies."""
+    document: Mapping[str, str]
+    """The fields that the rules find."""
+    standard: Mapping[str, str]
+    """The fields that the page has by itself."""
+    words_before: int
+    words_after: int
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "url": self.url,
+            "fields": [one.as_json() for one in self.fields],
+            "texts": [one.as_json() for one in self.texts],
+            "parts": [{**_place(number, rule), "css": rule.css, "applies": applies} for number, rule, applies in self.parts],
+            "document": {name: values_of(value) for name, value in self.document.items()},
+            "standard": {name: values_of(value) for name, value in self.standard.items()},
+            "words": {"before": self.words_before, "after": self.words_after},
+        }
+
+
+def preview(
+    rules: ExtractionRules,
+    html: str,
+    page: Page,
+    *,
+    url: str,
+    headers: Headers = (),
+    exclusion_marks: Collection[str],
+) -> ExtractionPreview:
+    """Return what rules take from a page, whose standard fields and text are in `page`."""
+    applying = ExtractionScope(rules).of(url)
+    ruled = RuledPage(html, url=url, base=page.base, headers=headers, exclusion_marks=exclusion_marks)
+    found = extracted(applying, html, url=url, base=page.base, headers=headers, exclusion_marks=exclusion_marks)
+    before = len(page.text.split())
+    return ExtractionPreview(
+        url,
+        _fields(applying, rules, ruled),
+        _texts(applying, rules, ruled),
+        [(number, rule, rule in applying.parts) for number, rule in enumerate(rules.parts, 1)],
+        found.fields,
+        {**page.fields, **({"modified": page.modified} if page.modified else {})},
+        before,
+        before if found.text is None else len(found.text.split()),
+    )
+
+
+def _fields(applying: ExtractionRules, rules: ExtractionRules, page: RuledPage) -> list[FieldPreview]:
+    decided: set[str] = set()
+    shown = []
+    for number, rule in enumerate(rules.fields, 1):
+        applies = rule in applying.fields
+        found = page.values(rule) if applies else NOTHING
+        decides = found.finds and rule.name not in decided
+        if decides:
+            decided.add(rule.name)
+        shown.append(FieldPreview(number, rule, applies, found, decides))
+    return shown
+
+
+def _texts(applying: ExtractionRules, rules: ExtractionRules, page: RuledPage) -> list[TextPreview]:
+    shown: list[TextPreview] = []
+    for number, rule in enumerate(rules.texts, 1):
+        applies = rule in applying.texts
+        text = page.text(rule) if applies else None
+        decides = text is not None and not any(one.decides for one in shown)
+        shown.append(TextPreview(number, rule, applies, None if text is None else len(text.split()), decides))
+    return shown
+
+
+def _place(number: int, rule: FieldRule | TextRule | PartRule) -> dict[str, object]:
+    return {"number": number, "line": rule.line, "where": [f"{pattern}*" for pattern in rule.where]}

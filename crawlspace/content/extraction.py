@@ -1,0 +1,252 @@
+"""What extraction rules find in a page: fields of its document, and its text.
+
+Pure, and the same for the crawl and for `scrapy extract`, which shows what each rule finds by itself. A page is parsed once, and only if a
+rule needs that. Nothing raises, whatever the page; the numbers of nodes, values and characters are bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import re2
+from lxml import etree
+
+from crawlspace.content.element_text import NodeBudget, page_text, text_of
+from crawlspace.content.exclusion_marks import EXCLUSION_MARKS, marks_in
+from crawlspace.content.extraction_rules import ExtractionRules, FieldRule, TextRule
+from crawlspace.content.json_ld_paths import JsonLdPaths
+from crawlspace.content.markup import one_spaced
+from crawlspace.content.page import MAX_TEXT
+from crawlspace.content.selectors import BadSelector, Node, css_selector, element_selector, xpath_selector
+from crawlspace.content.typed_values import typed
+from crawlspace.document import packed
+
+MAX_VALUES = 1_000
+"""Values of a field; and nodes of a selector that are looked at for one."""
+MAX_VALUE = 10_000
+"""Characters of a value."""
+MAX_JOINED = 100_000
+"""Characters of values that are joined."""
+MAX_ALL = 1_000_000
+"""Characters of all values of a field."""
+MAX_ELEMENTS = 100_000
+"""Elements that a selector adds to a text, or leaves out of it."""
+_MAX_STEPS = 1_000_000
+"""Nodes looked at for the values of one rule."""
+
+Headers = Sequence[tuple[str, str]]
+"""Names, in any case, and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What the rules make of a page. `fields` has several values packed; `text` is None where the page's own stays."""
+
+    fields: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+    misfits: Mapping[str, int] = field(default_factory=dict)
+    """By field, the number of values that were found and are not of its type."""
+
+
+class RuleValues(NamedTuple):
+    """What one rule finds in a page by itself."""
+
+    value: str
+    """That of the field; empty for none."""
+    values: tuple[str, ...] = ()
+    """Those that `value` is made of, of the field's type."""
+    misfits: tuple[str, ...] = ()
+    """Values that are not of its type, as they are in the page."""
+    number: int = 0
+    """How many values there are; MAX_VALUES may stand for more."""
+
+    @property
+    def finds(self) -> bool:
+        return bool(self.values or self.misfits)
+
+
+NOTHING = RuleValues("")
+
+
+def extracted(
+    rules: ExtractionRules,
+    html: str,
+    *,
+    url: str,
+    base: str = "",
+    headers: Headers = (),
+    exclusion_marks: Collection[str] = EXCLUSION_MARKS,
+) -> Extracted:
+    """Return what rules find in a page, all of which apply to it. Never raises.
+
+    `base` is what URLs in it are relative to (`url`). Exclusion marks hold for its text, and not for fields, which are named one by one.
+    """
+    page = RuledPage(html, url=url, base=base, headers=headers, exclusion_marks=exclusion_marks)
+    fields: dict[str, str] = {}
+    misfits: dict[str, int] = {}
+    decided: set[str] = set()
+    for rule in rules.fields:
+        if rule.name in decided:
+            continue
+        found = page.values(rule)
+        if found.finds:
+            decided.add(rule.name)
+        if found.value:
+            fields[rule.name] = found.value
+        if found.misfits:
+            misfits[rule.name] = len(found.misfits)
+    texts = (text for rule in rules.texts if (text := page.text(rule)) is not None)
+    return Extracted(fields, next(texts, None), misfits)
+
+
+class RuledPage:
+    """One page, for rules that are applied to it one by one."""
+
+    def __init__(
+        self,
+        html: str,
+        *,
+        url: str,
+        base: str = "",
+        headers: Headers = (),
+        exclusion_marks: Collection[str] = EXCLUSION_MARKS,
+    ) -> None:
+        self._html = html.replace("\0", "") if "\0" in html else html
+        self._url = url
+        self._base = base or url
+        self._headers = headers
+        self._marks = exclusion_marks
+
+    def values(self, rule: FieldRule) -> RuleValues:
+        """Return what a rule finds."""
+        found = _FINDERS[rule.by](self, rule.expression)
+        steps = NodeBudget(_MAX_STEPS)
+        values: list[str] = []
+        misfits: list[str] = []
+        size = 0
+        for one in found:
+            is_element = not isinstance(one, str)
+            text = one if isinstance(one, str) else _text_for(one, rule, steps)
+            text = one_spaced(text[: 4 * MAX_VALUE])[:MAX_VALUE]
+            if not text and not (is_element and rule.type == "bool"):
+                continue
+            value = typed(text, rule.type, base=self._base, is_element=is_element, is_exact=rule.by == "jsonld")
+            (values if value else misfits).append(value or text)
+            size += len(text)
+            if rule.take == "first" or size > MAX_ALL:
+                break
+        return RuleValues(_taken(values, rule), tuple(values), tuple(misfits), len(found))
+
+    def text(self, rule: TextRule) -> str | None:
+        """Return the text that a rule takes from the page; None if there is no element of `only`, or nothing is left."""
+        root = self._root
+        if root is None:
+            return None
+        only = self._elements(root, rule.only) if rule.only else None
+        if only is not None and not only:
+            return None
+        marks = marks_in(self._html, self._marks)
+        return page_text(root, only, self._elements(root, rule.drop), marks=marks, most=MAX_TEXT) or None
+
+    @staticmethod
+    def _elements(root: Node, selectors: Iterable[str]) -> set[Node]:
+        found: set[Node] = set()
+        for css in selectors:
+            try:
+                found.update(element_selector(css, most=MAX_ELEMENTS).elements(root))
+            except BadSelector:  # rules that were read have none
+                continue
+        return found
+
+    @cached_property
+    def _root(self) -> Node | None:
+        """The root element; None where the page has none."""
+        parser = etree.HTMLParser(encoding="utf-8", huge_tree=True)
+        try:
+            root: Node | None = etree.fromstring(self._html.encode("utf-8", "replace"), parser)
+        except (etree.LxmlError, ValueError):
+            return None
+        return root
+
+    @cached_property
+    def _metas(self) -> Mapping[str, list[str]]:
+        """The contents of meta elements, by name and property in lower case."""
+        found: dict[str, list[str]] = {}
+        for meta in () if self._root is None else self._root.iter("meta"):
+            for attribute in ("property", "name", "itemprop"):
+                name = meta.get(attribute, "").strip().lower()
+                if name and len(contents := found.setdefault(name, [])) < MAX_VALUES:
+                    contents.append(meta.get("content", ""))
+        return found
+
+    @cached_property
+    def _json_ld(self) -> JsonLdPaths:
+        return JsonLdPaths(self._html)
+
+    # What a rule finds, by the kind of its source.
+    def _by_css(self, css: str) -> Sequence[Node | str]:
+        return [] if self._root is None else css_selector(css, most=MAX_VALUES).nodes(self._root)
+
+    def _by_xpath(self, xpath: str) -> Sequence[Node | str]:
+        return [] if self._root is None else xpath_selector(xpath, most=MAX_VALUES).nodes(self._root)
+
+    def _by_meta(self, name: str) -> Sequence[Node | str]:
+        return self._metas.get(name.lower(), [])
+
+    def _by_json_ld(self, path: str) -> Sequence[Node | str]:
+        return self._json_ld.values(path, most=MAX_VALUES)
+
+    def _by_header(self, name: str) -> Sequence[Node | str]:
+        return [value for header, value in self._headers if header.lower() == name.lower()][:MAX_VALUES]
+
+    def _by_url(self, pattern: str) -> Sequence[Node | str]:
+        found = _url_pattern(pattern).search(self._url)
+        return [unquote(found[1])] if found is not None and found[1] else []
+
+
+_FINDERS: Mapping[str, Callable[[RuledPage, str], Sequence[Node | str]]] = {
+    "css": RuledPage._by_css,
+    "xpath": RuledPage._by_xpath,
+    "meta": RuledPage._by_meta,
+    "jsonld": RuledPage._by_json_ld,
+    "header": RuledPage._by_header,
+    "url": RuledPage._by_url,
+}
+
+
+def url_options() -> re2.Options:
+    """Return the options of regular expressions for URLs: errors are raised and not logged."""
+    options = re2.Options()
+    options.log_errors = False
+    return options
+
+
+@lru_cache(2_000)
+def _url_pattern(pattern: str) -> re2._Regexp:
+    return re2.compile(pattern, url_options())
+
+
+def _text_for(node: Node, rule: FieldRule, steps: NodeBudget) -> str:
+    """Return the text of an element, or of the attribute that says better what this type needs."""
+    if not isinstance(node.tag, str):
+        return ""
+    names = ("content",) if node.tag == "meta" else _SAID_BY.get(rule.type, ())
+    for name in names:
+        if value := node.get(name):
+            return str(value)
+    return text_of(node, most=MAX_VALUE, steps=steps)
+
+
+_SAID_BY = {"url": ("href", "src"), "date": ("datetime",)}
+
+
+def _taken(values: Sequence[str], rule: FieldRule) -> str:
+    if not values:
+        return ""
+    if rule.take == "all":
+        return packed(list(dict.fromkeys(values)))
+    return " ".join(values)[:MAX_JOINED] if rule.take == "joined" else values[0]
